@@ -1,4 +1,4 @@
-"""Rows on their owner's side, with sources, encoding, inference, blocks of rows and engines."""
+"""Tables on their owner's side: sources, encoding, schema inference, blocks of rows and engines."""
 
 import lazy_loader
 

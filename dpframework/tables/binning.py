@@ -1,4 +1,4 @@
-"""Bins for a column of numbers, for schemas made from data, which is not private."""
+"""Bins for a column of numbers, for schemas that are inferred from data. Inference is not private."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import MOST_CODES
 
-ROUNDS = 300  # of Lloyd's algorithm, if centres do not stay before
+ROUNDS = 300  # the most rounds of Lloyd's algorithm, which ends earlier once the centres stay
 
 
 def fitting(bins: int, lower: float, upper: float) -> int:
-    """Return `bins`, or 1 where floating-point numbers are too coarse to cut so narrow a range."""
+    """Return `bins`, or 1 where floating-point numbers are too coarse to cut a range this narrow."""
     return bins if (upper - lower) / bins > 4 * np.spacing(max(abs(lower), abs(upper))) else 1
 
 
 def midway(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a cut point between each two neighbours of increasing points, or the upper one if none lies there."""
+    """Return the midpoint of each two neighbours among increasing points, or the upper one if no float lies between."""
     low, high = points[:-1], points[1:]
     middle = low + (high - low) / 2
     return np.asarray(np.where(middle > low, middle, high))
 
 
 def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
-    """Return the number of bins of the width 2 IQR / rows^(1/3), and no more than distinct values.
+    """Return the number of bins of width 2 IQR / rows^(1/3), at most the number of distinct values and `MOST_CODES`.
 
-    Half the rows may share one value, and then the width is zero: `otherwise` bins it is.
+    The width is 0 if half the rows share one value. In that case return `otherwise`.
     """
     first, third = np.quantile(numbers, (0.25, 0.75))
     width: float = 2 * float(third - first) / len(numbers) ** (1 / 3)
@@ -40,17 +40,17 @@ def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
 def k_means(points: NDArray[np.float64], weights: NDArray[np.int64], most: int) -> NDArray[np.float64]:
     """Return the increasing centres of one-dimensional k-means, the best of three runs of Lloyd's algorithm.
 
-    It starts from quantiles of the rows, from quantiles of the distinct values, and evenly over the range: always
-    the same centres for the same column.
+    The runs start from quantiles of the rows, from quantiles of the distinct values, and from points evenly over the
+    range. So the same column always gets the same centres.
 
     Parameters
     ----------
     points
         Distinct values, increasing.
     weights
-        How many rows have each.
+        How many rows have each value.
     most
-        Number of clusters; fewer come out where there are fewer points, or a cluster runs empty.
+        The number of clusters. There are fewer if there are fewer points, or if a cluster runs empty.
     """
     if len(points) <= most:
         return points
@@ -78,7 +78,7 @@ def _lloyd(
 ) -> NDArray[np.float64]:
     """Move increasing centres to the means of their points until they stay.
 
-    On a line a cluster is an interval, so that each round is a search and a difference of running sums.
+    On a line a cluster is an interval, so each round needs only a search and differences of running sums.
     """
     rows = np.concatenate([[0], np.cumsum(weights)])
     # Around the mean, running sums lose no digits to a common offset.

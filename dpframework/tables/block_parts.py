@@ -1,4 +1,4 @@
-"""The parts of a block of rows by a cut: of each part the positions of its rows, ascending."""
+"""Split a block of rows by a cut. Each part is a block with the ascending positions of its rows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from dpframework.facts.descriptions import Cases
 from dpframework.tables.blocks import Block, cells_of, pack_index, part_of_each_code
 from dpframework.tables.storage import read_only
 
-FEW_PARTS = 4  # up to here one pass over the rows a part is faster than sorting them
+FEW_PARTS = 4  # up to this number of parts, one pass over the rows for each part is faster than sorting them
 HALVES = 2
-MANY = 1 << 16  # rows: from here on a kernel for two parts takes a third of the time, and is worth loading
+MANY = 1 << 16  # rows from which a kernel for two parts is worth loading; it then takes a third of the time
 
 
 def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
     """Return the parts of a block by a cut, each in the order of its rows. `packs` keeps their positions as bits."""
     number, length = number_of_parts(by), block.length
-    # Where each row is in one of two parts, a kernel writes the positions of both into one array, from either end.
+    # Where each row is in exactly one of two parts, a kernel writes the positions of both parts into one array. The
+    # first part begins at its start, the second at its end.
     in_one_each = isinstance(by, Attribute | Cases) and number == HALVES
     if in_one_each and block.rows >= MANY and (part_of := part_of_each_code(by, block.schema)) is not None:
         (name,) = attributes_of(by)
@@ -43,7 +44,7 @@ def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
 
 
 def _places(cells: NDArray[np.integer], number: int) -> list[NDArray[np.int64]]:
-    """Return the positions of some cells, by one stable sort where they are many."""
+    """Return the positions of each of the cells 0 to `number` - 1, found by one stable sort if there are many cells."""
     if number <= FEW_PARTS:
         return [np.flatnonzero(cells == k) for k in range(number)]
     order = np.argsort(cells, kind="stable")
@@ -52,7 +53,7 @@ def _places(cells: NDArray[np.integer], number: int) -> list[NDArray[np.int64]]:
 
 
 def _halves(block: Block, name: str, part_of: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the positions of the rows of parts 0 and 1, where each code of an attribute belongs to one of them."""
+    """Return the positions of the rows of part 0 and of part 1, given the part of each code of an attribute."""
     from dpframework.tables.kernels import halve_rows
 
     whole = block.is_whole

@@ -18,7 +18,7 @@ from dpframework.facts.schema import Schema
 from dpframework.tables.keys import KeyColumn
 from dpframework.tables.places_in_unit import RowPlaces, as_row_places
 
-TILE = 1 << 17  # rows: what is made of a few columns of so many stays in the processor's cache
+TILE = 1 << 17  # rows of a tile; arrays made from a few columns of a tile stay in the processor's cache
 T = TypeVar("T", bound=np.generic)
 Codes = NDArray[np.unsignedinteger]
 
@@ -27,8 +27,8 @@ Codes = NDArray[np.unsignedinteger]
 class PackedIndex:
     """The positions of some rows, ascending, kept as a bit for each row of the arrays.
 
-    That takes less memory than an int32 each if more than one row in 32 is among them. The index that was unpacked last
-    is kept, so that a count that reads several columns unpacks it once.
+    This takes less memory than one int32 for each position if more than one row in 32 is among them. The index that was
+    unpacked last stays in memory, so that a count that reads several columns unpacks it once.
     """
 
     __slots__ = ("_bits", "_index", "_length", "rows")
@@ -55,7 +55,7 @@ class PackedIndex:
 
 
 def pack_index(index: NDArray[np.int32], length: int) -> NDArray[np.int32] | PackedIndex:
-    """Return an ascending index of rows of arrays of a length in the form that takes less memory."""
+    """Return an ascending index into arrays of some length, packed if that takes less memory."""
     return PackedIndex(index, length) if 32 * len(index) > length else index
 
 
@@ -72,7 +72,7 @@ class HiddenColumn:
         return self._length
 
     def __getitem__(self, rows: slice) -> HiddenColumn:
-        """Return the same for some rows in turn."""
+        """Return the hidden column of a slice of the rows."""
         if not isinstance(rows, slice):
             self._refuse()
         return HiddenColumn(self._name, len(range(*rows.indices(self._length))))
@@ -86,7 +86,7 @@ class HiddenColumn:
     def _refuse(self) -> NoReturn:
         raise InputError(
             f"the query reads attribute '{self._name}', which it does not declare; name in `attributes` all that it "
-            "may read, or none, if that may be any"
+            "may read, or name none if it may read any"
         )
 
 
@@ -101,21 +101,23 @@ class Block:
     schema
         The schema of the codes, with derived attributes appended.
     columns
-        Codes of the schema's own attributes: one contiguous array each, of the attribute's own type.
+        Codes of the schema's own attributes. Each attribute has one contiguous array, of the attribute's own type.
     raw
-        Raw float64 values of numeric attributes, one array of that length each.
+        Raw float64 values of numeric attributes, by name. Each array is as long as the columns.
     index
-        int32 positions, in the arrays, of the rows that belong to this block; given as None, all; or packed.
+        The positions in the arrays of the rows that belong to this block, int32. Given as None for all rows, as an
+        array, or packed.
     derived
-        Codes of derived attributes, one array of that length each.
+        Codes of derived attributes, by name. Each array is as long as the columns.
     made_of
         The attributes of the table that each derived attribute depends on.
     unit_codes
-        The number of each row's unit, an array of that length; None unless a plan samples units of several rows.
+        The number of each row's unit, an array as long as the columns. None unless a plan samples units of several
+        rows.
     unit_places
-        The place of each row of the arrays among those of its unit; None where it is not known.
+        The place of each row of the arrays among the rows of its unit. None where places are not known.
     key_columns
-        The keys of open attributes, of that length each. Their codes are all 0.
+        The keys of open attributes, by name, each as long as the columns. The codes of open attributes are all 0.
     """
 
     schema: Schema
@@ -143,12 +145,12 @@ class Block:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all rows of the arrays are this block's."""
+        """Whether all rows of the arrays belong to this block."""
         return self._index is None
 
     @property
     def index(self) -> NDArray[np.int32]:
-        """The positions of the rows (see the class), made anew for a block of all rows, so ask for it once."""
+        """The positions of the rows (see the class). For a block of all rows each access makes a new array."""
         if self._index is None:
             return np.arange(self.length, dtype=np.int32)
         return self._index.index if isinstance(self._index, PackedIndex) else self._index
@@ -159,22 +161,22 @@ class Block:
         Raises
         ------
         InputError
-            If it is open: the numbers of its keys depend on the rows.
+            If the attribute is open, since the numbers of its keys depend on the rows.
         """
         if name in self.key_columns and isinstance(attribute := self.schema[name], Open):
             attribute.refuse()
         return self._own(self.whole_column(name))
 
     def whole_column(self, name: str) -> Codes:
-        """Return the codes of an attribute for all rows of the arrays, of which `index` says which are this block's."""
+        """Return the codes of an attribute for all rows of the arrays, also those that do not belong to this block."""
         return self.derived[name] if name in self.derived else self.columns[self.schema.index(name)]
 
     def values(self, name: str) -> NDArray[np.float64]:
         """Return the read-only raw values of a numeric attribute for this block's rows, shape (rows,)."""
         if name not in self.raw:
             raise InputError(
-                f"attribute '{name}' has no raw values: only numeric attributes do, and of these those that the miner "
-                "names in values_read, and that the table was read with"
+                f"attribute '{name}' has no raw values: only a numeric attribute has them, and only if the miner names "
+                "it in values_read, so that the table is read with them"
             )
         return self._own(self.raw[name])
 
@@ -184,7 +186,7 @@ class Block:
         Raises
         ------
         InputError
-            If it is none.
+            If the attribute is not open.
         """
         if name not in self.key_columns:
             raise InputError(f"attribute '{name}' is {self.schema[name].kind}; only an open attribute has keys")
@@ -197,7 +199,7 @@ class Block:
         Raises
         ------
         InputError
-            If nobody knows whose each row is.
+            If it is not known which unit each row belongs to.
         """
         if self.unit_places is None:
             raise InputError(
@@ -207,7 +209,7 @@ class Block:
         return self._own(self.unit_places.array)
 
     def first_of_units(self, most: int) -> Block:
-        """Return the part of this block with the first rows of each unit, at most so many."""
+        """Return the part of this block with the first rows of each unit, at most `most` of them."""
         return self.at(self.index[self.places_in_units() < most])
 
     def at(self, index: NDArray[np.int32] | PackedIndex) -> Block:
@@ -215,17 +217,17 @@ class Block:
         return attrs.evolve(self, index=index)
 
     def showing(self, names: Collection[str]) -> Block:
-        """Return this block with the codes and values of some attributes. The others are hidden.
+        """Return this block with the codes and values of some attributes only. All other attributes are hidden.
 
-        A derived attribute is shown if it is named, or if all are that it depends on. The same block is returned for
-        the same names: queries keep with it what they have counted.
+        A derived attribute is shown if it is named, or if all attributes that it depends on are named. The same names
+        always return the same block, since queries keep counts with it.
         """
         asked = frozenset(names)
         if asked in self._shown:
             return self._shown[asked]
 
         def show(columns: Mapping[str, Any]) -> dict[str, Any]:
-            # by name, since columns may be made on demand
+            # Only the columns that are shown are looked up, since a column may be made on demand.
             return {n: columns[n] if n in known else HiddenColumn(n, self.length) for n in columns}
 
         known = {*asked, *(name for name, sources in self.made_of.items() if sources <= asked)}
@@ -237,7 +239,7 @@ class Block:
         return self._shown.setdefault(asked, block)
 
     def tiles(self, rows: int = TILE) -> Iterator[Block]:
-        """Yield this block in parts of consecutive rows that share its arrays, at least one."""
+        """Yield this block in parts of consecutive rows that share its arrays. There is at least one part."""
         if self.rows <= rows:
             yield self
             return
@@ -259,7 +261,7 @@ class Block:
         )
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> Block:
-        """Return this block with one more attribute, the case of each row."""
+        """Return this block with one more attribute, whose code is the case that each row belongs to."""
         column = np.zeros(self.length, dtype=np.uint32)
         column[slice(None) if self._index is None else self.index] = cells_of(cases, self)
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
@@ -279,7 +281,10 @@ class Block:
 
 
 def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:
-    """Return the part of each row of a block by the attributes of the cut, never by position, -1 for no part."""
+    """Return the number of the part that each row of a block belongs to under a cut, -1 for no part.
+
+    A row's part depends on its values of the cut's attributes alone, never on its position.
+    """
     if isinstance(by, Attribute):
         return np.asarray(block.codes(by.name))
     names = attributes_of(by)
@@ -304,7 +309,10 @@ def part_of_each_code(by: Cut, schema: Schema) -> NDArray[np.integer] | None:
 
 
 def _reads_codes(description: Description, schema: Schema) -> bool:
-    """Tell whether a description is of codes: not of raw values, and no plugin's, which may read anything."""
+    """Tell whether a description reads codes alone.
+
+    One that reads raw values does not. One that a plugin defines may read anything.
+    """
     kind = type(description)
     if isinstance(description, Below):
         return kind is Below and description.is_cut(schema)

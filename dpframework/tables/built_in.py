@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint
 
 from dpframework.tables.engines import Engine, InMemory, Mapped, Threads
 
-#: In the order in which they are listed. Those of clusters and databases are imported by studies that name them.
+#: In the order in which they are listed. Engines of clusters and databases are imported only where a study names them.
 BUILT_IN: tuple[type[Engine] | EntryPoint, ...] = (
     InMemory,
     Threads,

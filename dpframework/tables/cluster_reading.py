@@ -1,4 +1,4 @@
-"""How the pieces of a table come to the workers of a cluster, which read them, and how lost ones come to others."""
+"""Give the pieces of a table to the workers of a cluster, which read them, and give lost pieces to other workers."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from dpframework.tables.shuffle import Shuffle, ShuffleFindings
 from dpframework.tables.worker_answers import Answer, Failed, Read, Shuffled, Unreached, require_answer
 from dpframework.tables.worker_shuffle import WorkerPlace
 
-MOST_LOSSES = 4  # of workers during one count: what is asked of them may be what ends them
+MOST_LOSSES = 4  # how often a task is tried when workers are lost; the task itself may be what ends them
 _READING = "while it read its files"
 
 
 @final
 @attrs.frozen
 class ClusterReader:
-    """Has workers read pieces.
+    """Gives pieces to workers, which read them.
 
     Attributes
     ----------
     live
-        Returns the addresses of the workers that are there, once there are any.
+        A function that waits until there are workers, and returns their addresses.
     answers
-        Calls workers at the same time, and yields each one's answer, None for a lost one.
+        A function that calls workers at the same time, and yields each worker's address and answer, None for a lost
+        worker.
     actor
-        Returns the name of the object on a worker that holds pieces.
+        A function that returns the name of the object that holds the pieces on the worker at an address.
     """
 
     live: Callable[[], list[str]]
@@ -40,21 +41,21 @@ class ClusterReader:
     actor: Callable[[str], str]
 
     def place(self, table: OpenedTable, pieces: Iterable[int]) -> None:
-        """Have pieces read by the workers that hold the fewest. Pieces read before must be as they were.
+        """Have pieces read by the workers that hold the fewest. A piece that is read again must not have changed.
 
         Raises
         ------
         NotOpened
-            If the first piece that is asked for cannot be opened, or no worker is there to be asked.
+            If a piece cannot be opened, or no worker is there, before any worker has answered.
         InputError
-            If a piece cannot be read, or was changed since it was first read.
+            If a piece cannot be read, or has changed since it was first read, or workers are lost again and again.
         """
         try:
             self._place(table, pieces)
         except NotOpened as error:
             if not table.begun:
                 raise
-            # Rows were seen, or ended a worker: whether it comes to this may follow from them.
+            # By now a worker has read rows, or was lost while it did, so this failure may depend on the rows.
             raise InputError(str(error)) from None
 
     def _place(self, table: OpenedTable, pieces: Iterable[int]) -> None:
@@ -75,10 +76,10 @@ class ClusterReader:
             missing = [piece for piece in missing if piece not in table.places]
             if not missing:
                 return
-        raise InputError("worker after worker was lost while it read; give each more memory, or use more of them")
+        raise InputError("one worker after another was lost while it read; give each more memory, or use more workers")
 
     def _read(self, table: OpenedTable, given: Mapping[str, Sequence[int]]) -> None:
-        """Have each worker read its pieces in turn. The pieces of a lost worker stay unread."""
+        """Have each worker read its pieces one after another. The pieces of a lost worker stay unread."""
 
         def call(piece: int) -> tuple[Any, ...]:
             return "read", table.number, piece, pickle((table.pieces[piece], table.key, table.gone))
@@ -87,9 +88,10 @@ class ClusterReader:
             self._keep(table, address, piece, require_answer(answer, Read, _READING))
 
     def _shuffle(self, table: OpenedTable, how: Shuffle[Any], missing: Collection[int], live: Collection[str]) -> None:
-        """Have workers read missing pieces whose rows follow from all pieces, so that all are read anew.
+        """Have workers read the missing pieces of a shuffled table, whose rows depend on all pieces.
 
-        Those that are not missing are kept as they are. If a worker is lost, the missing ones stay so.
+        Every piece is read anew. A piece that is not missing is kept as it is. If a worker is lost, the missing pieces
+        stay missing.
         """
         given = _spread_evenly(table, missing, live)
         for piece, address in table.places.items():
@@ -132,7 +134,7 @@ class ClusterReader:
                 self._keep(table, address, piece, require_answer(answer, Read, _READING))
 
     def _join_findings(self, answers: Iterator[tuple[str, int, Answer]], number: int) -> ShuffleFindings | None:
-        """Return the findings of a number of answers together, None if there are fewer."""
+        """Return the joint findings of a number of answers, None if fewer came or a worker could not reach another."""
         given = [answer for _, _, answer in answers]
         if len(given) < number or any(isinstance(answer, Unreached) for answer in given):
             return None
@@ -145,9 +147,9 @@ class ClusterReader:
     def _in_turn(
         self, table: OpenedTable, given: Mapping[str, Sequence[int]], call: Callable[[int], tuple[Any, ...]]
     ) -> Iterator[tuple[str, int, Answer]]:
-        """Call workers for each of some numbers, each for one at a time, and yield the answers of those that are there.
+        """Call each worker for its numbers (pieces or buckets), one at a time, and yield address, number and answer.
 
-        A worker that is lost is asked no more.
+        A worker that is lost is not called again.
 
         Raises
         ------
@@ -159,7 +161,7 @@ class ClusterReader:
             turn = {address: own.pop(0) for address, own in waiting.items() if own}
             for address, answer in self.answers({address: call(number) for address, number in turn.items()}):
                 if isinstance(answer, Failed) and isinstance(answer.error, NotOpened):
-                    # Raised at once, because the error depends on whether this is the first piece.
+                    # Raised before `begun` is set: a first piece that cannot be opened is no fact of the rows.
                     raise answer.error
                 table.begun = True
                 if answer is None:
@@ -168,7 +170,7 @@ class ClusterReader:
                     yield address, turn[address], answer
 
     def _keep(self, table: OpenedTable, address: str, piece: int, read: Read) -> None:
-        """Store the place of a piece and the findings in it, or compare these with earlier ones."""
+        """Store which worker holds a piece, and its findings. If it was read before, the findings must be the same."""
         if table.read.setdefault(piece, read) != read:
             name = os.path.basename(table.pieces[piece].file)
             raise InputError(f"{name}: changed while the study ran, and a lost worker's rows cannot be had again")
@@ -177,7 +179,7 @@ class ClusterReader:
 
 
 def _spread_evenly(table: OpenedTable, pieces: Iterable[int], live: Collection[str]) -> dict[str, list[int]]:
-    """Return which of some pieces each worker is to read, so that all hold as many."""
+    """Return the pieces that each worker is to read. Each piece goes to a worker that holds the fewest by then."""
     share = {address: len(table.pieces_of(address)) for address in live}
     given: dict[str, list[int]] = {address: [] for address in live}
     for piece in pieces:

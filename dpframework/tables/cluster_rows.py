@@ -1,4 +1,4 @@
-"""The view of a cluster's table from this side, with the places of its pieces and the origin of its rows."""
+"""A cluster's table as this process sees it: which worker holds each piece, and how each set of rows was made."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ class OpenedTable:
     Attributes
     ----------
     number
-        What workers call it.
+        The number by which workers know the table.
     pieces, key
-        Parts that are read apart; and what digests of them are made by.
+        The parts of the table, each of which one worker reads, and the secret key of their digests.
     shuffle
-        How pieces become rows where a row may follow from rows of other pieces; None where it does not.
+        How pieces become rows if a row may depend on rows of other pieces, else None.
     read, places
-        What was found in each, and the worker that holds it.
+        By the number of a piece, the findings in it, and the address of the worker that holds it.
     dropped, gone
-        Numbers of rows that nobody has a handle of any more: of which workers do not know yet, and of which they do.
+        Numbers of sets of rows whose handles are gone. Workers have been told of those in `gone`, and not yet of those
+        in `dropped`.
     begun
         Whether a worker has answered, or was lost, while it read a piece.
     masks, told
-        By the number of a sample: which rows of each piece are in it, and of which pieces their workers were told.
+        By the number of a sample, which rows of each piece are in it, and the pieces whose workers have been told so.
     """
 
     number: int
@@ -60,7 +61,7 @@ class OpenedTable:
             told.discard(piece)
 
     def forgotten(self) -> tuple[int, ...]:
-        """Return the numbers of rows that workers may drop, and drop them here."""
+        """Return the numbers of the sets of rows that workers may drop, and forget their samples here."""
         found = []
         # A handle that is dropped may add to this list at any time, also during the loop.
         while self.dropped:
@@ -84,15 +85,16 @@ class ClusterRows:
     Attributes
     ----------
     table, number
-        Of which table, and their number.
+        The table that the rows belong to, and the number by which workers know this set of rows.
     lineage
         How they were made, from the whole table on.
     kept
-        What queries have kept of their sums (private).
+        Sums that queries have kept for these rows (private).
     around
-        The caches of the rows that these are a part of, and of its parts (private).
+        The caches of the whole that these rows are a part of, and of all its parts (private).
     samples
-        Those that these rows are made of: they are not forgotten before, since they cannot be made again from rows.
+        The samples that these rows come from. They are kept as long as these rows, since a sample cannot be drawn
+        again.
     """
 
     table: OpenedTable
@@ -120,12 +122,12 @@ class ClusterRows:
         return ClusterRows(self.table, number, lineage, samples=self._samples())._until_dropped()
 
     def _until_dropped(self) -> ClusterRows:
-        """Return this handle. When nobody has it any more, workers are told to drop its rows."""
+        """Return this handle, and see that workers are told to drop its rows once nobody holds it."""
         weakref.finalize(self, self.table.dropped.append, self.number)
         return self
 
     def _samples(self) -> tuple[ClusterRows, ...]:
-        """Return the samples behind these rows."""
+        """Return the samples that these rows come from, these rows included if they are one."""
         is_one = isinstance(next(reversed(self.lineage), None), SampleOf)
         return (*self.samples, self) if is_one else self.samples
 
@@ -135,12 +137,12 @@ class ClusterRows:
 
 
 def pickle(asked: Any) -> bytes:
-    """Return the bytes for workers.
+    """Return an object as bytes that workers can load.
 
     Raises
     ------
     InputError
-        If it cannot be sent.
+        If the object cannot be pickled.
     """
     import cloudpickle
 

@@ -1,7 +1,7 @@
-"""A worker of a cluster, which reads its own pieces of a table, keeps them, and counts on them.
+"""A worker of a cluster, which reads its own pieces of a table, keeps them, and counts their rows.
 
-Whatever goes wrong here is caught here and told by its kind: a cluster's log shows the text of an error that escapes,
-and an error's text may quote a row. Results are sums, in integers, and sent as plain data (see `worker_answers`).
+Every error is caught here, and the other side learns only its kind. A cluster's log shows the text of an error that
+escapes, and that text may quote a row. Results are sums of integers, and are sent as plain data (see `worker_answers`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from dpframework.tables.worker_shuffle import ShuffledPieces, UnreachableError
 
 T = TypeVar("T")
 
-#: What both sides must have the same of, besides the packages that count: Python, and what travels between them.
+#: Packages of which both sides must have the same version, besides Python and the packages that count.
 COMPARED = ("numpy", "numba", "polars", "cloudpickle", "dask", "distributed")
 _SENT = ("builtins", "dpframework")
 
@@ -55,9 +55,9 @@ class Derivation:
     Attributes
     ----------
     source
-        The number of the rows that they were made of.
+        The number of the set of rows that these come from.
     made
-        The numbers of what was made, in order.
+        The numbers of the sets of rows that were made, in the order of the parts.
     by
         The cut, or the cases of a new attribute.
     attribute
@@ -72,7 +72,15 @@ class Derivation:
 
 @attrs.frozen
 class Mask:
-    """The rows of a sample, a bit each."""
+    """Which rows of a piece are in a sample, as one bit for each row that the sample is drawn from.
+
+    Attributes
+    ----------
+    bits
+        The bits, packed into bytes.
+    rows
+        The number of bits.
+    """
 
     bits: bytes
     rows: int
@@ -83,18 +91,18 @@ class Mask:
         return cls(np.packbits(mask).tobytes(), len(mask))
 
     def mask(self) -> NDArray[np.bool_]:
-        """Return it with a byte for each row."""
+        """Return the mask as booleans, shape (rows,)."""
         return np.unpackbits(np.frombuffer(self.bits, dtype=np.uint8), count=self.rows).view(np.bool_)
 
 
 @attrs.frozen
 class SampleOf:
-    """The origin of sampled rows. A worker is told which of its own are in it before it is asked about them.
+    """The origin of sampled rows. A worker is told which of its own rows are in the sample before it counts them.
 
     Attributes
     ----------
     source
-        The number of the rows that they were drawn of.
+        The number of the set of rows that the sample was drawn from.
     made
         The number of the sample.
     """
@@ -105,16 +113,16 @@ class SampleOf:
 
 @attrs.frozen
 class CountRequest:
-    """A request to a worker for counts of some rows, which it makes first if it does not have them.
+    """A request for counts of some rows. A worker that does not have the rows makes them first.
 
     Attributes
     ----------
     rows
-        The number of the rows.
+        The number of the set of rows.
     lineage
         How they were made, from the whole table on.
     functions
-        What counts.
+        The functions of a block that count.
     """
 
     rows: int
@@ -127,18 +135,18 @@ class ClusterWorker:
     """Holds pieces of tables in a worker's memory. It is an actor, so its methods are called one at a time."""
 
     def __init__(self) -> None:
-        # Wherever a table is held, its parts take one bit a row.
+        # With this engine, parts of a table take one bit for each row.
         self._engine = Mapped()
-        self._pieces: dict[tuple[int, int], dict[int, Any]] = {}  # by table and piece: rows by their number
+        self._pieces: dict[tuple[int, int], dict[int, Any]] = {}  # by table and piece: sets of rows by their number
         self._shuffled = ShuffledPieces()
-        self._gone: dict[int, set[int]] = {}  # by table: numbers of rows that nobody will ask for again
+        self._gone: dict[int, set[int]] = {}  # by table: numbers of sets of rows that nobody will ask for again
 
     def versions(self, packages: Sequence[str]) -> bytes:
-        """Return the versions of the counting code here, and the digests of some packages."""
+        """Return the versions of the packages here that count, and the digests of some packages' code."""
         return _guard(lambda: versions(packages))
 
     def read(self, table: int, piece: int, given: bytes) -> bytes:
-        """Read a piece of a table and keep it. `given` is that `Piece`, a key, and numbers of rows to drop."""
+        """Read a piece of a table and keep it. `given` is the `Piece`, a key, and numbers of sets of rows to drop."""
 
         def reading() -> Read:
             import cloudpickle
@@ -157,7 +165,7 @@ class ClusterWorker:
         return Read(found, _digest(rows, key))
 
     def spread(self, table: int, piece: int, given: bytes) -> bytes:
-        """Spread a piece of a table (see `Shuffle`). `given` is how, that `Piece`, and the number of buckets."""
+        """Spread a piece of a table. `given` is the `Shuffle`, the `Piece`, and the number of buckets."""
 
         def spreading() -> Shuffled:
             import cloudpickle
@@ -167,7 +175,7 @@ class ClusterWorker:
         return _guard(spreading, telling=True)
 
     def gather(self, table: int, bucket: int, given: bytes) -> bytes:
-        """Gather a bucket. `given` is how, and the `WorkerPlace` of each piece."""
+        """Gather a bucket. `given` is the `Shuffle`, and the `WorkerPlace` of each worker with its pieces."""
 
         def gathering() -> Shuffled | Unreached:
             import cloudpickle
@@ -182,7 +190,8 @@ class ClusterWorker:
     def settle(self, table: int, piece: int, given: bytes) -> bytes:
         """Settle a piece and keep it.
 
-        `given` is how, that `Piece`, a key, numbers of rows to drop, and the `WorkerPlace` of each bucket.
+        `given` is the `Shuffle`, the `Piece`, a key, numbers of sets of rows to drop, and the `WorkerPlace` of each
+        worker with its bucket.
         """
 
         def settling() -> Read | Unreached:
@@ -198,11 +207,11 @@ class ClusterWorker:
         return _guard(settling, telling=True)
 
     async def hand(self, *given: Any) -> list[bytes] | None:
-        """Hand over messages to another worker (see `ShuffledPieces.hand`), while this one may ask others."""
+        """Hand over messages to another worker (see `ShuffledPieces.hand`), even while this worker waits for others."""
         return self._shuffled.hand(*given)
 
     def handed(self, *given: Any) -> list[bytes] | None:
-        """Hand over messages that this worker asks itself for."""
+        """Hand over messages to this worker itself."""
         return self._shuffled.hand(*given)
 
     def end(self, table: int) -> bytes:
@@ -213,8 +222,8 @@ class ClusterWorker:
     def counts(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
         """Return the sums of functions' counts over the rows of some pieces.
 
-        `given` holds a tuple of `CountRequest`, whose sums are returned one after another, and the numbers of rows that
-        nobody will ask for again.
+        `given` holds a tuple of `CountRequest`, whose sums are returned one after another, and the numbers of sets of
+        rows that nobody will ask for again.
         """
 
         def counting() -> list[NDArray[Any]] | Absent:
@@ -228,7 +237,7 @@ class ClusterWorker:
         return _guard(counting)
 
     def tally(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
-        """Return the sums by text of functions' counts over the rows of some pieces (see `counts`)."""
+        """Return sums over the rows of some pieces of functions that count by text (see `counts`)."""
 
         def tallying() -> Tallied | Absent:
             found = list(self._of_pieces(table, pieces, given, self._tallies))
@@ -240,7 +249,7 @@ class ClusterWorker:
     def _of_pieces(
         self, table: int, pieces: Sequence[int], given: bytes, count: Callable[[dict[int, Any], CountRequest], list[T]]
     ) -> Iterator[list[T] | None]:
-        """Yield the counts of each piece, or None alone where one of them, or a sample, is not here."""
+        """Yield the counts of each piece. If a piece or a sample is not here, yield None and nothing else."""
         import cloudpickle
 
         asked, dropped = cloudpickle.loads(given)
@@ -252,11 +261,11 @@ class ClusterWorker:
             held = self._pieces[table, piece]
             self._forget(held, dropped)
             own = [one for single in asked for one in count(held, single)]
-            self._forget(held, self._gone[table] & held.keys())  # what some were made of, once more
+            self._forget(held, self._gone[table] & held.keys())  # rows that were made again on the way to others
             yield own
 
     def sample(self, table: int, piece: int, given: bytes) -> bytes:
-        """Make a sample of some rows of a piece. `given` is a `CountRequest`, its number, and the sampled rows."""
+        """Make a sample of some rows of a piece. `given` is a `CountRequest`, the sample's number, and its `Mask`."""
 
         def sampling() -> Absent | int:
             import cloudpickle
@@ -285,28 +294,28 @@ class ClusterWorker:
         self._gone.pop(table, None)
 
     def _forget(self, held: dict[int, Any], numbers: Iterable[int]) -> None:
-        """Forget some rows of a piece."""
+        """Forget some sets of rows of a piece."""
         for number in numbers:
             held.pop(number, None)
 
     def _counts(self, held: dict[int, Any], asked: CountRequest) -> list[NDArray[Any]]:
-        """Return functions' counts on some rows of a piece. Without functions, the rows are made all the same."""
+        """Return functions' counts on some rows of a piece. The rows are made even if there are no functions."""
         rows = self._make(held, asked.rows, asked.lineage)
         return [_integers(one) for one in self._engine.counts(rows, asked.functions)] if asked.functions else []
 
     def _tallies(self, held: dict[int, Any], asked: CountRequest) -> list[dict[str, int]]:
-        """Return functions' counts by texts on some rows of a piece."""
+        """Return the counts by text of functions on some rows of a piece."""
         rows = self._make(held, asked.rows, asked.lineage)
         return [self._engine.tally(rows, function) for function in asked.functions]
 
     def _has(self, table: int, piece: int, asked: CountRequest) -> bool:
-        """Tell whether a piece is here, and each sample that the rows are made of."""
+        """Tell whether a piece is here, and each sample that the rows come from."""
         held = self._pieces.get((table, piece))
         samples = [step.made for step in asked.lineage if isinstance(step, SampleOf)]
         return held is not None and all(number in held for number in samples)
 
     def _make(self, held: dict[int, Any], number: int, lineage: Sequence[Derivation | SampleOf]) -> Any:
-        """Return some rows of a piece, made of those that they come from where they are not there."""
+        """Return some rows of a piece. Where they are not held, make them from the rows that they come from."""
         if number not in held:
             step = next(one for one in lineage if isinstance(one, Derivation) and number in one.made)
             source = self._make(held, step.source, lineage)
@@ -319,7 +328,7 @@ class ClusterWorker:
 
 
 def versions(packages: Sequence[str]) -> Mapping[str, str]:
-    """Return the versions of the packages that count here, and the digest of the code of some."""
+    """Return the versions of Python and of `COMPARED`, and the digest of the code of some packages."""
     found = {"python": platform.python_version(), "byte order": sys.byteorder}
     for name in COMPARED:
         try:
@@ -341,7 +350,7 @@ def packages_here() -> list[str]:
 
 
 def _integers(counts: NDArray[Any]) -> NDArray[Any]:
-    """Return counts if they are integers, since sums of others depend on how rows lie on workers."""
+    """Return counts if they are integers. Sums of other numbers depend on how rows are spread over workers."""
     if counts.dtype.kind not in "iu":
         raise InputError("counts must be integers")
     return counts
@@ -359,14 +368,15 @@ def _digest(table: Table, key: bytes) -> bytes:
 
 
 def _guard(function: Callable[[], Answer], *, telling: bool = False) -> bytes:
-    """Return the result of a function that sees rows, or of its failure no more than the kind.
+    """Return the packed result of a function that sees rows. If it fails, return only the kind of failure.
 
-    Nothing that it prints, warns or raises is shown. With `telling`, the sentence of an error of reading is kept.
+    Nothing that the function prints, warns or raises is shown. With `telling`, the sentence of an `InputError` is
+    returned as well.
     """
     try:
         with silenced(streams=True):
             return pack_answer(function())
-    except BaseException as error:  # one that escaped would be shown in the worker's log
+    except BaseException as error:  # the worker's log would show an error that escapes
         # A class that a library makes while it reads may be named after a cell.
         known = type(error).__module__.partition(".")[0] in _SENT
         kind = type(error).__name__ if known else "an error of its own"

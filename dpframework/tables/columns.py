@@ -1,7 +1,7 @@
-"""Columns of any container as series of plain cells, so that a cell's reading follows from the cell alone.
+"""Columns of any container as series of plain cells, so that how a cell is read depends on the cell alone.
 
-A container may hold its cells in an array of one type, or as Python objects. Objects are spelled one by one, since a
-library that converts them together chooses one type for all: one row more may change it.
+A container may hold its cells in an array of one type, or as Python objects. Objects are spelled one by one. A library
+that converts them together chooses one type for all, and one more row may change that type.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NUMBERS = (int, float, Decimal, np.integer, np.floating)
-_MISSING_KINDS = {"NAType", "NaTType"}  # of pandas, which need not be installed
+_MISSING_KINDS = {"NAType", "NaTType"}  # classes of pandas, by name because pandas need not be installed
 
 
 def quietly(action: Callable[[], T], sentence: str, kind: type[InputError] = InputError) -> T:
     """Run `action`. If it fails, raise an InputError, or its subclass `kind`, with this sentence alone.
 
-    Readers' errors quote cells. Raising outside of the handler leaves no context that could show them.
+    Readers' errors quote cells. The new error is raised outside the handler, so that it has no context that could show
+    them.
     """
     try:
         return action()
@@ -50,11 +51,12 @@ class Column:
     Attributes
     ----------
     series
-        Numbers, texts, booleans, or nothing but nulls; null where a cell is missing or foreign.
+        The cells: numbers, texts, booleans, or nothing but nulls. Null where a cell is missing or foreign.
     foreign
-        Which cells hold a value that no schema can hold, such as a date or a list; None if none does. Shape (rows,).
+        Whether each cell holds a value that no schema can hold, such as a date or a list, shape (rows,). None if none
+        does.
     categories
-        Whether its container calls its values categories, even where they read as numbers: for inference only.
+        Whether the container calls the values categories, even where they read as numbers. Only inference uses it.
     """
 
     series: pl.Series
@@ -83,12 +85,12 @@ def as_column(values: Any, where: str) -> Column:
     values
         A series of polars, pandas or pyarrow (also through narwhals), a numpy array, a list, or a `Column`.
     where
-        How the error's sentence begins.
+        The beginning of an error's sentence, which names the column.
 
     Raises
     ------
     InputError
-        If it is none of these.
+        If `values` is none of these.
     """
     import polars as pl
 
@@ -105,7 +107,7 @@ def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], boo
     Raises
     ------
     InputError
-        If it is no column; `where` begins the sentence.
+        If `values` is no column; `where` begins the sentence.
     """
     import polars as pl
 
@@ -120,8 +122,8 @@ def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], boo
         raise InputError(f"{where}: a column must have one dimension")
     if isinstance(values, list | tuple):
         return values, False
-    # A conversion would choose one type for all of a column's Python objects. The texts of pandas are none of these,
-    # but have a storage of their own.
+    # A conversion would choose one type for all Python objects of a column. Columns of texts in pandas have the same
+    # kind, "O", but also a storage of their own, and hold texts only.
     native = values if isinstance(values, np.ndarray) else values.to_native()
     dtype = getattr(native, "dtype", None)
     has_objects = getattr(dtype, "kind", "") == "O" and getattr(dtype, "storage", None) is None
@@ -129,7 +131,7 @@ def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], boo
         try:
             series = values.to_polars() if isinstance(values, nw.Series) else pl.Series(values)
             return (list(values), False) if series.dtype == pl.Object else (series, False)
-        except (Exception, pl.exceptions.PanicException):  # it may quote a cell; each cell comes next
+        except (Exception, pl.exceptions.PanicException):  # it may quote a cell; cells are read one by one instead
             pass
     if not isinstance(values, nw.Series):
         return list(values), False
@@ -144,7 +146,7 @@ def _of_series(series: pl.Series) -> Column:
         return attrs.evolve(_of_texts(series.cast(pl.String)), categories=True)
     if dtype == pl.String:
         return _of_texts(series)
-    # By its digits, which are then rounded once, as those in a CSV file are.
+    # A decimal becomes its digits. These are rounded to a float once, as the digits in a CSV file are.
     if isinstance(dtype, pl.Decimal):
         return Column(series.cast(pl.String))
     if dtype.is_numeric() or dtype in (pl.Boolean, pl.Null):
@@ -153,7 +155,7 @@ def _of_series(series: pl.Series) -> Column:
 
 
 def _of_texts(series: pl.Series) -> Column:
-    """Return a column of texts. One longer than any label is foreign, before anything copies it."""
+    """Return a column of texts. A text longer than any label may be is marked as foreign before anything copies it."""
     sizes = series.str.len_bytes()
     if (sizes.max() or 0) <= MOST_CELL_BYTES:  # type: ignore[operator]
         return Column(series)
@@ -162,7 +164,7 @@ def _of_texts(series: pl.Series) -> Column:
 
 
 def _of_cells(cells: Sequence[Any]) -> Column:
-    """Return a column of Python objects, in their one type or as texts."""
+    """Return a column of Python objects, in their common type if there is one, else as texts."""
     import polars as pl
 
     kinds = set(map(type, cells)) - {type(None)}
@@ -170,7 +172,7 @@ def _of_cells(cells: Sequence[Any]) -> Column:
     if len(kinds) == 1 and (kind := kinds.pop()) in plain:
         try:
             return _of_series(pl.Series(cells, dtype=plain[kind]))
-        except (Exception, pl.exceptions.PanicException):  # a text that UTF-8 cannot write
+        except (Exception, pl.exceptions.PanicException):  # a text that cannot be encoded in UTF-8
             pass
     foreign = np.zeros(len(cells), dtype=np.bool_)
     texts = [_spell(cell) for cell in cells]
@@ -191,20 +193,20 @@ def _spell(cell: Any) -> Any:
                 return _FOREIGN
         except UnicodeEncodeError:
             return _FOREIGN
-        # The member of an enumeration is a text as well. This returns its value and not its name.
+        # A member of an enumeration of texts is a text as well. This returns its value and not its name.
         return str.__str__(cell)
     if is_missing(cell):
         return None
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
-    if isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64):  # numpy calls a span of time an integer
+    if isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64):  # a subclass of numpy's integers
         number = _as_float(cell)
         return None if math.isnan(number) else repr(number)
     return _FOREIGN
 
 
 def is_missing(cell: Any) -> bool:
-    """Tell whether a Python object stands for no value. NaN is a number here."""
+    """Tell whether a Python object stands for a missing value. NaN counts as a number here."""
     return cell is None or type(cell).__name__ in _MISSING_KINDS
 
 
@@ -218,14 +220,14 @@ def _as_float(number: Any) -> float:
 
 
 def is_textual(series: pl.Series) -> bool:
-    """Tell whether a series holds texts."""
+    """Tell whether a series is of type String."""
     import polars as pl
 
     return bool(series.dtype == pl.String)
 
 
 def as_numbers(series: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return a series as floats, true as 1 and false as 0, and the mask of texts that are no numbers.
+    """Return a series as floats, with true as 1 and false as 0, and a mask of the texts that are no numbers.
 
     Missing values and the texts in the mask are NaN.
     """
@@ -237,13 +239,13 @@ def as_numbers(series: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_
     parsed = series.cast(pl.Float64, strict=False)
     if parsed.null_count() == series.null_count():
         return parsed.fill_null(math.nan).to_numpy(), np.zeros(len(series), dtype=np.bool_)
-    # Space around a number, and truths among numbers, are rare, and stripping every cell is not free.
+    # Done only now, since stripping every cell takes time. Spaces around numbers, and truths among them, are rare.
     text = pl.col("text").str.strip_chars()
     truth = pl.lit(None, dtype=pl.Float64)
     for word, value in TRUTHS.items():
         truth = pl.when(text.str.to_lowercase() == word).then(float(value)).otherwise(truth)
     number = text.cast(pl.Float64, strict=False).fill_null(truth)
-    both = series.alias("text").to_frame().select_seq(text, number=number)  # at once: each step has costs of its own
+    both = series.alias("text").to_frame().select_seq(text, number=number)  # in one step: each has a fixed cost
     parsed, texts = both["number"], both["text"]
     strange = parsed.is_null() & (texts != "").fill_null(False)
     return parsed.fill_null(math.nan).to_numpy(), strange.to_numpy()

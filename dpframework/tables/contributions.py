@@ -1,13 +1,13 @@
-"""The rows that a table keeps of each privacy unit, at most k, chosen by facts of that unit alone.
+"""The at most k rows that a table keeps of each privacy unit, chosen by facts of that unit alone.
 
-A row's key is a keyed hash of its unit's id and of its place among that unit's own rows; each unit keeps the k rows of
-the smallest keys, in the order of the table. So one unit more adds its own rows, at most k, and changes nothing else:
-no other unit's ids, places or keys depend on it. (Neither the place in the table, which one row more shifts for all
-below it, nor how many rows others have, is looked at.) That holds for any key. It is private so that nobody can write
-rows that are sure to be kept.
+A row's key is a keyed hash of its unit's id and of its place among that unit's own rows. Each unit keeps the k rows
+with the smallest keys, in the order of the table. So one more unit adds its own rows, at most k, and changes nothing
+else, since no other unit's ids, places or keys depend on it. A row's place in the whole table is not used, since one
+more row would shift it for all rows below. Nor is the number of other units' rows. All this holds for any key. The key
+is private so that nobody can write rows that are sure to be kept.
 
-A row without an id is left out: it is nobody's, so that no claim would cover it. Reading goes on, since a run that its
-rows could stop would tell of them. An owner who asserts `data-fits-schema` is stopped by it.
+A row without an id is left out, since it belongs to no unit and no claim would cover it. Reading goes on, because a run
+that stopped would reveal that there is such a row. It stops only for an owner who asserts `data-fits-schema`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEY_BYTES = 32
-_ORDERED = 1 << 40  # above all places
+_ORDERED = 1 << 40  # larger than any place, so that the hash of the order never takes a message of the choice
 
 
 @silenced(streams=True)
@@ -42,20 +42,20 @@ def kept_rows(
     Parameters
     ----------
     ids
-        The column that names each row's unit, as `encode_column` takes one, or its `Ids`.
+        The column that names each row's unit, in any form that `encode_column` takes, or its `Ids`.
     unit
-        Whom to protect, by how many rows.
+        The unit to protect, and the most rows that it may have.
     policy
-        `OutOfDomain.ERROR` refuses rows without an id.
+        With `OutOfDomain.ERROR`, a row without an id is refused.
     source
         What errors call the table.
     key
-        What rows are chosen by.
+        The private key of the hash by which rows are chosen.
 
     Raises
     ------
     InputError
-        If the column's type is none of ids.
+        If the column's type cannot hold ids.
     DoesNotFit
         If the policy is `OutOfDomain.ERROR`, and a row has no id.
     """
@@ -66,8 +66,8 @@ def kept_rows(
 class RowChoice:
     """The choice of the rows that a table keeps of each unit, and of their order.
 
-    The places of a unit's kept rows are in the order of another keyed hash of its id and of their place among the rows
-    that it keeps: the first k of a unit are any k of them.
+    The kept rows of a unit are ordered by another keyed hash, of its id and of each row's place among the rows that it
+    keeps. So its first k rows are a random choice of k rows.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class RowChoice:
     most
         How many rows of each unit are kept at most.
     key
-        What they are chosen by.
+        The private key of the hash by which rows are chosen.
     """
 
     def __init__(self, ids: pl.Series, present: pl.Series, most: int, key: bytes) -> None:
@@ -91,7 +91,7 @@ class RowChoice:
 
     @classmethod
     def of(cls, ids: Any, unit: PrivacyUnit, *, policy: OutOfDomain, source: str, key: bytes) -> Self:
-        """Choose by a column of ids, as `kept_rows` does."""
+        """Choose rows by a column of ids, with the parameters of `kept_rows`."""
         named = ids_of(ids, f"{source}: the column of ids")
         if policy is OutOfDomain.ERROR:
             named.require_all(f"{source}: the id column '{unit.id}'")
@@ -105,7 +105,7 @@ class RowChoice:
 
     @property
     def codes(self) -> NDArray[np.uint32]:
-        """The number of each kept row's unit (see `unit_codes`): each unit that has rows keeps some."""
+        """The number of each kept row's unit (see `unit_codes`). Every unit with rows keeps at least one."""
         return self._codes if self._kept is None else self._codes[self._kept]
 
     def places(self) -> RowPlaces:
@@ -124,21 +124,21 @@ class RowChoice:
 
     @functools.cached_property
     def _several(self) -> NDArray[np.bool_]:
-        """Whether each unit has several rows: of no other is anything chosen."""
+        """Whether each unit has several rows. For all other units there is nothing to choose."""
         return self._sizes > 1
 
     @functools.cached_property
     def _number(self) -> NDArray[np.intp]:
-        """The position of each unit of several rows among these."""
+        """The position of each unit with several rows among all units with several rows."""
         return np.cumsum(self._several) - 1
 
     @functools.cached_property
     def _unit_keys(self) -> NDArray[np.uint64]:
-        """The keys of units of several rows, made once for both choices."""
+        """The keys of the units with several rows, made once for both choices."""
         return unit_keys(self._key, self._unit_ids())
 
     def _unit_ids(self) -> pl.Series:
-        """Return the ids of units of several rows."""
+        """Return the ids of the units with several rows, in the order of their codes."""
         first = np.flatnonzero((self._places == 0) & self._several[self._codes])
         return self._ids.gather(first[np.argsort(self._codes[first])])
 
@@ -149,12 +149,12 @@ def _places(
     number: NDArray[np.intp],
     keys: NDArray[np.uint64] | Callable[[], NDArray[np.uint64]],
 ) -> NDArray[np.unsignedinteger]:
-    """Return the places of rows (see `RowChoice.places`), with or without the keys of units of several rows."""
+    """Return the places of rows (see `RowChoice.places`). `keys` are those of the units with several rows."""
     from dpframework.tables.unit_kernels import places_in_units
 
     places, sizes = places_in_units(codes)
     found = np.zeros(len(codes), dtype=np.min_scalar_type(most - 1))
-    # The only row of a unit has the place 0, so that no key is computed for it.
+    # The only row of a unit has the place 0, so no key is computed for it.
     many = np.flatnonzero(sizes[codes] > 1)
     if len(many):
         found[many] = _order_by_hash(keys() if callable(keys) else keys, number[codes[many]], places[many])
@@ -167,13 +167,13 @@ def order_by_hash(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: 
     Parameters
     ----------
     key
-        What rows are chosen by.
+        The private key of the hash by which rows are chosen.
     ids
         The id of each unit.
     units
         The position of each row's unit, shape (rows,).
     places
-        Its place among the rows of its unit in the order of the table.
+        Each row's place among the rows of its unit in the order of the table.
     """
     return _order_by_hash(unit_keys(key, ids), units, places)
 
@@ -181,8 +181,8 @@ def order_by_hash(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: 
 def _order_by_hash(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.int64]:
     from dpframework.tables.unit_kernels import places_in_units
 
-    # as messages that `kept_rows` hashes none of: which rows are kept tells nothing of their order
-    order = np.argsort(_row_keys(keys, units, places + _ORDERED))  # of two equal keys in 2**64 any may be first
+    # `kept_rows` hashes none of these messages, so which rows are kept says nothing about their order.
+    order = np.argsort(_row_keys(keys, units, places + _ORDERED))  # two equal keys are rare, and may be in any order
     found = np.empty(len(units), dtype=np.int64)
     found[order] = places_in_units(units[order].astype(np.uint32))[0]
     return found
@@ -191,18 +191,18 @@ def _order_by_hash(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArra
 def choose_places(
     key: bytes, ids: pl.Series, counts: NDArray[np.int64], most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return which of its own rows each of some units keeps, as `kept_rows` chooses them.
+    """Return which of its own rows each unit keeps, chosen as by `kept_rows`.
 
     Parameters
     ----------
     key
-        What rows are chosen by.
+        The private key of the hash by which rows are chosen.
     ids
         The id of each unit.
     counts
-        How many rows each has, shape (units,).
+        How many rows each unit has, shape (units,).
     most
-        How many it keeps at most.
+        How many rows each unit keeps at most.
 
     Returns
     -------
@@ -215,7 +215,7 @@ def choose_places(
 
 
 def rows_of_each(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the unit of each row, and its place among the rows of its unit, where one unit's rows follow another's.
+    """Return the unit of each row, and its place within the unit, where the rows are sorted by unit.
 
     Examples
     --------
@@ -240,12 +240,12 @@ def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.
 def unit_codes(ids: pl.Series) -> NDArray[np.uint32]:
     """Return a number for each row, equal for rows of one unit and different for others.
 
-    The numbers count the units of these rows, in the order of their ids as texts, and say nothing else.
+    Units are numbered from 0 in the order of their ids as texts, so the numbers depend on the set of ids alone.
 
     Parameters
     ----------
     ids
-        The id of each row, a text as `ids_of` makes one.
+        The id of each row, as the text that `ids_of` returns.
     """
     import polars as pl
 
@@ -260,9 +260,9 @@ def unit_codes(ids: pl.Series) -> NDArray[np.uint32]:
 
 
 def number_units(ids: Ids) -> tuple[NDArray[np.intp], int]:
-    """Return the number of each row's unit in the order of their first rows, -1 for a row without an id; and how many.
+    """Return the number of each row's unit, -1 for a row without an id, and the number of units.
 
-    A unit more is a number more, and the order of the others does not change.
+    Units are numbered in the order of their first rows. One more unit leaves the order of the others as it is.
     """
     import polars as pl
 
@@ -273,20 +273,20 @@ def number_units(ids: Ids) -> tuple[NDArray[np.intp], int]:
 
 
 def _choose(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
-    """Tell which rows are among the `most` of the smallest keys of their unit, where equal keys are in row order."""
+    """Tell which rows have one of the `most` smallest keys of their unit. Equal keys are taken in row order."""
     from dpframework.tables.unit_kernels import smallest_of_each
 
     return smallest_of_each(_row_keys(keys, units, places), units, most)
 
 
 def unit_keys(key: bytes, ids: pl.Series) -> NDArray[np.uint64]:
-    """Return the key of each unit, a keyed hash of its id, as two words, shape (units, 2)."""
+    """Return the key of each unit, a keyed hash of its id, as two 64-bit words, shape (units, 2)."""
     hashed = [hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest() for one in ids]
     return np.frombuffer(b"".join(hashed), dtype="<u8").astype(np.uint64).reshape(-1, 2)
 
 
 def _row_keys(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return the key of each row: its place among its unit's rows, hashed under the key of the unit at `units`."""
+    """Return the key of each row, the hash of its place among its unit's rows under the key of its unit."""
     from dpframework.tables.siphash import siphash
 
     own = keys[units]

@@ -1,7 +1,7 @@
-"""Counts are 64 bits wide, since narrower ones wrap round and one row more then changes them by hundreds.
+"""Counts must be 64 bits wide. Narrower ones wrap around, and one more row then changes them by hundreds.
 
-A count in int8 falls by 255 from one row to the next; one in float32 stops growing, or grows by two, at 2**24 rows.
-What wrapped inside a block cannot be told afterwards, so narrow counts are refused, whatever their values.
+A count in int8 falls by 255 when it passes 127. A count in float32 stops growing, or grows by two, at 2**24 rows.
+Whether a count wrapped inside a block cannot be seen afterwards, so narrow counts are refused whatever their values.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ WIDE = 8  # bytes
 def wide(counts: Any) -> NDArray[Any]:
     """Return counts in 64 bits.
 
-    Integers of 32 bits are widened: a block has fewer than 2**31 rows, so that its counts fit. All narrower ones are
-    refused, truth values too, which numpy adds up to "any".
+    Integers of 32 bits are widened, since a block has fewer than 2**31 rows and its counts fit. All narrower types are
+    refused. So are booleans, whose sum in numpy is "any".
 
     Raises
     ------
     InputError
-        If integers have 16 bits or fewer, or floats 32.
+        If the type is boolean, an integer of at most 16 bits, or a float of at most 32 bits.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """CSV files, read in blocks of whole lines, so that memory does not grow with the file.
 
-Every type is the schema's to say, so none is guessed: cells are texts.
+All cells are read as texts. Their types are not guessed, since the schema states them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dpframework.tables.progress import tell_share
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK_BYTES = 1 << 22  # of text: with its masks and its columns some ten times as much memory
+BLOCK_BYTES = 1 << 22  # bytes of text in a block, which with masks and columns takes some ten times as much memory
 
 _NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", " ": "a space"}
 
@@ -40,17 +40,17 @@ class CsvFile:
     Attributes
     ----------
     path
-        Where it is.
+        Where the file is.
     header
-        Its first line.
+        Its first line, after skipped ones.
     columns
-        What that names.
+        The columns that the first line names.
     read
-        Its separator and its encoding.
+        The separator, the encoding, and how many lines are skipped.
     """
 
     path: Path
-    header: bytes = attrs.field(repr=False)  # perhaps a row, as of a file that names no columns
+    header: bytes = attrs.field(repr=False)  # not shown, since it is a row if the file names no columns
     columns: tuple[str, ...] = attrs.field(repr=False)
     read: ReadOptions = attrs.field(factory=ReadOptions)
 
@@ -63,7 +63,7 @@ class CsvFile:
         NotOpened
             If the system refuses the file.
         InputError
-            If it is empty, or its first line is none of CSV.
+            If the file is empty, its first line is not a line of CSV, or it has too many columns.
         """
         read = read or ReadOptions()
         first = next(_texts(path, read.encoding, read.skip), b"")
@@ -92,7 +92,7 @@ class CsvFile:
         Raises
         ------
         InputError
-            If the file is damaged, or the system refuses it now; one sentence that shows no cell.
+            If the file is damaged, or the system refuses it now. The sentence shows no cell.
         """
         begun = False
         for text in _texts(self.path, self.read.encoding, self.read.skip, refused=InputError):
@@ -112,7 +112,7 @@ class CsvFile:
         starts, fields, blank = lines_of(text, separator)
         if int(np.diff(starts, append=len(text)).max()) > MOST_LINE_BYTES:
             raise _too_long(self.path)
-        # With one column a blank line is a missing value; with more it is no row at all.
+        # With one column a blank line is a row with a missing value. With several columns it is no row.
         blank = blank & (len(self.columns) > 1)
         if bool(np.any((fields != len(self.columns)) & ~blank)):
             raise InputError(
@@ -127,7 +127,7 @@ class CsvFile:
         broken = f"{self.path.name}: cannot be read as CSV in {_describe(self.read)}; check its quotes and its encoding"
         try:
             frame = frame_of("utf8")
-        except (Exception, pl.exceptions.PanicException):  # perhaps of a cell that is not UTF-8: no other cell changes
+        except (Exception, pl.exceptions.PanicException):  # perhaps one cell is not UTF-8; no other cell changes below
             frame = quietly(lambda: frame_of("utf8-lossy"), broken)
         if frame.height != len(starts) - 1:
             raise InputError(broken)
@@ -141,7 +141,7 @@ def _describe(read: ReadOptions) -> str:
 
 
 def in_one_line(name: str) -> str:
-    r"""Return a column's name with a blank in place of each line break, since names stand in one line everywhere.
+    r"""Return a column's name with a space in place of each line break, since names must fit on one line.
 
     Examples
     --------
@@ -154,10 +154,10 @@ def in_one_line(name: str) -> str:
 def _texts(
     path: Path, encoding: str = "utf-8", skip: int = 0, *, refused: type[InputError] = NotOpened
 ) -> Iterator[bytes]:
-    """Yield the text of a file in UTF-8, in pieces of whole lines, without bytes before the line of names.
+    """Yield the text of a file in UTF-8, in pieces of whole lines, beginning with the line of names.
 
-    A line break within quotes is text: where quotes are not closed, a piece grows until they are. An error of the class
-    `refused` says that the system refuses the file: once rows may have been seen, that is no `NotOpened`.
+    A line break within quotes is text, so a piece grows until its quotes are closed. If the system refuses the file,
+    the error is of the class `refused`. Once rows may have been seen, this must not be `NotOpened`.
     """
     packed = path.name.lower().endswith(".gz")
     try:
@@ -172,7 +172,7 @@ def _texts(
                 tell_share(file.tell() / max(size, 1))
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path.name}: cannot be unpacked; a whole gzip file is expected") from None
-    except UnicodeError:  # UTF-16 without the mark that says in which order its bytes are; else nothing raises it
+    except UnicodeError:  # only UTF-16 without a byte order mark raises it
         remedy = "say how the file is written in [read] of the schema (encoding)"
         raise InputError(f"{path.name}: is not text in {encoding.upper()}; {remedy}") from None
     except OSError as error:
@@ -180,21 +180,21 @@ def _texts(
 
 
 class _Recoded:
-    """The bytes of a stream, in UTF-8. A byte that its encoding does not hold becomes a replacement character.
+    """The text of a stream, encoded in UTF-8. A byte that is invalid in the stream's encoding becomes U+FFFD.
 
     Parameters
     ----------
     stream
-        What is read.
+        The stream to read from.
     encoding
-        The encoding of its bytes.
+        The encoding of the stream's bytes.
     """
 
     def __init__(self, stream: gzip.GzipFile | IO[bytes], encoding: str) -> None:
         self._stream, self._decoder = stream, codecs.getincrementaldecoder(encoding)("replace")
 
     def read(self, size: int) -> bytes:
-        """Return some more of the text, nothing at its end."""
+        """Return the next bytes, from about `size` bytes of the stream. Return nothing at its end."""
         while data := self._stream.read(size):
             if text := self._decoder.decode(data):
                 return text.encode("utf-8", "replace")
@@ -208,9 +208,9 @@ def _too_long(path: Path) -> InputError:
 
 
 def _pieces(stream: gzip.GzipFile | IO[bytes] | _Recoded, skip: int) -> Iterator[bytes | None]:
-    """Yield whole lines after some, then None and nothing more if one is too long to be held."""
+    """Yield pieces of whole lines after the first `skip`. If a line is too long, yield None and stop."""
     rest, begun = b"", False
-    # As much is read as is left, so that a long line takes linear time.
+    # Reading at least as much as is left over doubles the text, so that a long line takes linear time.
     while data := stream.read(max(BLOCK_BYTES, len(rest))):
         rest += data
         if not begun:
@@ -241,7 +241,7 @@ def _end_of_lines(text: bytes) -> int:
 def _outside(
     characters: NDArray[np.uint8], separator: str, *, quoted: bool
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return where the line breaks and the separators are that stand outside of quotes."""
+    """Return masks of the line breaks and of the separators that stand outside of quotes."""
     breaks, commas = characters == ord("\n"), characters == ord(separator)
     if quoted:
         outside = ~np.logical_xor.accumulate(characters == ord('"'))
@@ -253,9 +253,8 @@ def _outside(
 def lines_of(text: bytes, separator: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Return where each line starts, its number of fields, and whether it is blank.
 
-    polars fills short lines with nulls, reads blank lines as rows, and drops surplus fields of columns that
-    are not asked for: all three would change the table silently. A line break or separator within quotes counts
-    as text.
+    polars fills short lines with nulls, reads blank lines as rows, and drops surplus fields of columns that are not
+    asked for. All three would change the table silently. A line break or separator within quotes is text.
     """
     characters = np.frombuffer(text, dtype=np.uint8)
     breaks, commas = _outside(characters, separator, quoted=b'"' in text)

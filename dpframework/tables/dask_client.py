@@ -1,7 +1,7 @@
 """Connecting to a Dask cluster, or starting one on this machine.
 
-Whoever can speak to a scheduler can run code on its workers, and whoever speaks as one can do much to this process. So
-both sides show certificates, unless the owner of the data writes that the network is trusted.
+Whoever can connect to a scheduler can run code on its workers, and whoever poses as a scheduler can do much to this
+process. So both sides show certificates, unless the owner of the data writes that the network is trusted.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.plain_messages import NotPlain, client_class, plain_messages
 
-PATIENCE = 120.0  # seconds for a scheduler, or a worker, to be there and to begin
+PATIENCE = 120.0  # how many seconds to wait for a scheduler or a worker
 
 
 @final
 @attrs.frozen
 class Connection:
-    """How a cluster is reached, or started (see `Dask`)."""
+    """How a cluster is reached or started. For the meaning of the attributes see `Dask`."""
 
     address: str | None = None
     workers: int | None = None
@@ -40,7 +40,7 @@ class Connection:
         if self.workers is not None and not is_whole_number(self.workers):
             raise InputError(f"a local cluster needs a positive number of workers, not {self.workers!r}")
         if address is not None and self.workers is not None:
-            raise InputError("a cluster with an address has the workers that it has; give the address only")
+            raise InputError("a cluster with an address has its own workers; give an address or workers, not both")
         for file in files:
             if file is not None and (not isinstance(file, str) or not os.path.isabs(os.path.expanduser(file))):
                 raise InputError(f"ca, certificate and key are absolute paths of files, and one is {file!r}")
@@ -48,11 +48,15 @@ class Connection:
             raise InputError(f"trust_network is true or false, not {self.trust_network!r}")
         if address is None:
             if any(files) or self.trust_network:
-                raise InputError("a cluster that is started here makes its own certificates; give an address, or none")
+                raise InputError(
+                    "a local cluster makes its own certificates; leave out ca, certificate, key and trust_network, or "
+                    "give an address"
+                )
         elif address.startswith("tls://"):
             if not all(files):
                 raise InputError(
-                    f"the scheduler at {address} needs ca, certificate and key: both sides show who they are"
+                    f"the scheduler at {address} needs ca, certificate and key, since both sides show who they are; "
+                    "give all three"
                 )
         elif not self.trust_network or any(files):
             raise InputError(
@@ -66,12 +70,12 @@ class Connection:
         Parameters
         ----------
         ending
-            What ends the connection, and the cluster if it was started here.
+            The stack that closes the connection when it ends, and the cluster too if it was started here.
 
         Raises
         ------
         NotOpened
-            If what is needed is not installed, or no scheduler can be reached.
+            If a package is not installed, or no scheduler can be reached.
         """
         try:
             import cryptography  # noqa: F401 - for the certificates of a local cluster
@@ -84,9 +88,9 @@ class Connection:
             ) from None
         if self.address is None:
             ending.enter_context(config.set(_local_settings(config.get("distributed.nanny.pre-spawn-environ"))))
-            pages = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}  # none but the scheduler's own
+            pages = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}  # no dashboard but the scheduler's own
             number = self.workers or os.cpu_count() or 1
-            # Certificates that live in memory only: another user of the machine cannot speak to the workers.
+            # These certificates exist in memory only, so another user of the machine cannot connect to the workers.
             security = Security.temporary()
             cluster = LocalCluster(
                 n_workers=number, threads_per_worker=1, scheduler_kwargs=pages, security=security, host="127.0.0.1"
@@ -100,15 +104,16 @@ class Connection:
             except (OSError, ValueError, NotPlain) as error:
                 raise NotOpened(
                     f"no Dask scheduler can be reached at {self.address}: {type(error).__name__}; see that it runs, "
-                    "that its version is this one's, and that the certificates are of its authority"
+                    "that it has the same version of Dask, and that the certificates are of its authority"
                 ) from None
         ending.callback(client.close)
         return client
 
     def speaking(self) -> contextlib.AbstractContextManager[None]:
-        """Return the block in which the client is used, where answers of a foreign cluster are read as plain data.
+        """Return the context in which to use the client. In it, answers of a foreign cluster are read as plain data.
 
-        The scheduler of a cluster that was started here is a part of this process, and unpickles what is sent to it.
+        A cluster that was started here needs no such protection: its scheduler is a part of this process, and unpickles
+        what is sent to it.
         """
         return contextlib.nullcontext() if self.address is None else plain_messages()
 
@@ -126,9 +131,9 @@ class Connection:
 def _local_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     """Return Dask's settings for workers on this machine, given their environment."""
     return {
-        # Dask gives up a worker that is not there again after 15 s: a busy machine takes longer to start one.
+        # Dask gives up a lost worker that is not back after 15 s, but a busy machine takes longer to start one.
         "distributed.deploy.lost-worker-timeout": "1 hour",
-        # It also makes a worker return the memory of each array to the system at once, which must then clear as much
-        # for the next array: that takes longer than counting does.
+        # Dask also makes a worker return the memory of each array to the system at once. The system must then clear as
+        # much for the next array, which takes longer than counting.
         "distributed.nanny.pre-spawn-environ": {k: v for k, v in environment.items() if k != "MALLOC_TRIM_THRESHOLD_"},
     }

@@ -1,7 +1,7 @@
-"""Rows on a cluster, where Dask's workers read and keep them, functions travel there, and sums come back.
+"""Rows on a cluster. Dask's workers read and keep the rows, functions are sent to them, and sums come back.
 
-This side holds no row. What it keeps of rows is how they were made (`cluster_worker.Derivation`): a worker makes them
-when it is first asked about them, so that one which takes over the pieces of another that was lost makes them again.
+This side holds no row. It only remembers how each set of rows was made (`cluster_worker.Derivation`). A worker makes
+the rows when it is first asked about them. So a worker that takes over the pieces of a lost one makes them again.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
 from dpframework.tables.worker_answers import OTHERWISE, Absent, Answer, Tallied, answer_of, require_answer
 
-POLL = 0.5  # seconds after which a worker that has not answered is looked for
+POLL = 0.5  # how many seconds to wait for an answer before looking whether the worker is still there
 
 
 @final
 class Dask(Engine):
     """Rows on the workers of a Dask cluster, which read their own files. Only counts come back.
 
-    The client, the scheduler and the workers are the data owner's, and so is the network between them. Needs the extra
-    `dask`: `pip install "dpframework[dask]"`. Close it after use, or use it in a `with` block.
+    The client, the scheduler, the workers and the network between them belong to the data owner. The engine needs the
+    extra `dask`: `pip install "dpframework[dask]"`. Close the engine after use, or use it in a `with` block.
 
     Parameters
     ----------
     address
-        The address of the scheduler, such as "tls://10.0.0.1:8786"; by default a cluster on this machine is started,
+        The address of the scheduler, such as "tls://10.0.0.1:8786". By default a cluster is started on this machine,
         and ended when the engine is closed.
     workers
-        Without an address: the number of worker processes, by default one a processor.
+        Without an address: the number of worker processes, by default one for each processor.
     ca, certificate, key
-        For a tls:// address: absolute paths of files in PEM, of the cluster's own certificate authority, and of a
-        certificate of this client by it with its key.
+        For a tls:// address: absolute paths of PEM files with the certificate of the cluster's own authority, with this
+        client's certificate from that authority, and with the key of this client's certificate.
     trust_network
-        For any other address: whether you trust everybody on the network, since nothing is encrypted or signed there.
+        For any other address: whether you trust everybody on the network. Nothing is encrypted or signed there.
     """
 
     name = "dask"
@@ -88,11 +88,11 @@ class Dask(Engine):
         return self._connection.address
 
     def __enter__(self) -> Dask:
-        """Return the engine."""
+        """Return the engine itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the engine."""
         self.close()
 
     def load(self, table: Table) -> NoReturn:
@@ -114,7 +114,7 @@ class Dask(Engine):
         Raises
         ------
         InputError
-            If the cluster cannot be reached or its workers run other versions; and as `read_table` does.
+            If the cluster cannot be reached, if its workers run other versions, or where `read_table` raises it.
         """
         self._connect()
         pieces = files.pieces(len(self._live()))
@@ -136,12 +136,12 @@ class Dask(Engine):
     def counts_of(
         self, asked: Sequence[tuple[ClusterRows, Sequence[Callable[[Block], NDArray[Any]]]]]
     ) -> list[list[NDArray[Any]]]:
-        """Count as `Engine` says, with one message to each worker and back for all rows together.
+        """Count as `Engine` says, with one request to each worker for all sets of rows together.
 
         Raises
         ------
         InputError
-            If a function fails, or counts in no integers; only the kind of failure comes back.
+            If a function fails, or its counts are not integers. Only the kind of failure comes back.
         """
         rows = [one for one, _ in asked]
         (table,) = {one.table for one in rows}
@@ -156,7 +156,7 @@ class Dask(Engine):
         dropped: tuple[int, ...],
         pieces: Iterable[int],
     ) -> list[NDArray[Any]]:
-        """Return all sums that workers are asked for, over some pieces, one after another."""
+        """Return the sums over some pieces of all functions of all requests, one after another."""
         totals: list[NDArray[Any]] = []
         number = sum(len(one.functions) for one in wanted)
         for answer in self._from_pieces("counts", rows, pickle((wanted, dropped)), pieces):
@@ -167,7 +167,7 @@ class Dask(Engine):
         return totals
 
     def tally(self, rows: ClusterRows, function: Callable[[Block], Mapping[str, int]]) -> dict[str, int]:
-        """See `Engine`. Workers send each text with its count, and no row."""
+        """See `Engine`. Workers send each text with its count, and no rows."""
         wanted = (CountRequest(rows.number, rows.lineage, (function,)),)
         asked = pickle((wanted, rows.table.forgotten()))
         answers = self._from_pieces("tally", [rows], asked, rows.table.places)
@@ -176,12 +176,12 @@ class Dask(Engine):
     def _from_pieces(
         self, method: str, rows: Sequence[ClusterRows], asked: bytes, pieces: Iterable[int]
     ) -> Iterator[Answer]:
-        """Yield the answers of workers about some pieces, each piece in one of them.
+        """Yield the answers of workers about some pieces. Each piece is covered by exactly one answer.
 
         Raises
         ------
         InputError
-            If worker after worker is lost.
+            If workers are lost again and again.
         """
         (table,) = {one.table for one in rows}
         missing = set(pieces)
@@ -200,14 +200,16 @@ class Dask(Engine):
             if not missing:
                 return
             self._place(table, sorted(missing))
-        raise InputError("worker after worker was lost while it counted; give each more memory, or use more of them")
+        raise InputError(
+            "one worker after another was lost while it counted; give each more memory, or use more workers"
+        )
 
     def split(self, rows: ClusterRows, by: Cut) -> list[ClusterRows]:
         """See `Engine`."""
         parts = self._make(rows, by, number_of_parts(by))
         if parts:
             first, *_ = parts
-            self.counts(first, [])  # now, so that what fails does so here
+            self.counts(first, [])  # has the parts made now, so that a failure shows here
         return parts
 
     def derive(self, rows: ClusterRows, attribute: Attribute, cases: Cases) -> ClusterRows:
@@ -217,7 +219,7 @@ class Dask(Engine):
         return derived
 
     def sample(self, rows: ClusterRows, drawn: Callable[[int], NDArray[np.bool_]]) -> ClusterRows:
-        """Sample as `Engine` says, drawn here piece by piece in the order of the rows."""
+        """Sample as `Engine` says. The sample is drawn here, piece by piece, in the order of the rows."""
         number = next(self._numbers)
         masks = {}
         for piece in sorted(rows.table.places):
@@ -228,7 +230,7 @@ class Dask(Engine):
         return made
 
     def _tell_samples(self, rows: ClusterRows, pieces: Iterable[int]) -> None:
-        """Tell the workers that hold some pieces which rows are in the samples that these rows are made of."""
+        """Tell the workers that hold some pieces which rows are in the samples that these rows come from."""
         table = rows.table
         for k, step in enumerate(rows.lineage):
             if not isinstance(step, SampleOf):
@@ -243,7 +245,7 @@ class Dask(Engine):
                         told.add(piece)
 
     def kept(self, rows: ClusterRows) -> dict[Hashable, Any]:
-        """Return the cache of `Engine`, which holds sums here."""
+        """Return the cache of `Engine`. Here it holds sums."""
         return rows.kept
 
     def kept_around(self, rows: ClusterRows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
@@ -251,25 +253,25 @@ class Dask(Engine):
         return None if rows.around is None else rows.around.of_others()
 
     def drop(self, rows: ClusterRows) -> None:
-        """Drop rows as `Engine` says. Parts without a handle are dropped without it."""
+        """Drop rows as `Engine` says. Parts whose handles are gone are dropped without a call."""
         if rows.number == rows.table.number:
             self._forget(rows.table)
         else:
             rows.table.dropped.append(rows.number)
 
     def close(self) -> None:
-        """End the connection, and the cluster if it was started here. The next table begins a new one."""
+        """End the connection, and the cluster if it was started here. The next table opens a new connection."""
         self._actors.clear()
         self._client = None
         with self._connection.speaking():
             self._ending.close()
 
     def _make(self, rows: ClusterRows, by: Cut, number: int, attribute: Attribute | None = None) -> list[ClusterRows]:
-        """Return handles of rows made from others."""
+        """Return handles of a number of sets of rows that are made from other rows."""
         return rows.made(by, tuple(itertools.islice(self._numbers, number)), attribute)
 
     def _connect(self) -> None:
-        """Connect to the cluster, or start one, unless that was done."""
+        """Connect to the cluster, or start one, if there is no connection yet."""
         if self._client is not None:
             return
         with contextlib.ExitStack() as ending:
@@ -283,7 +285,7 @@ class Dask(Engine):
         return addresses
 
     def _live(self) -> list[str]:
-        """Return the addresses of the workers that are there, once there are any."""
+        """Wait until there are workers, and return their addresses."""
         until = time.monotonic() + PATIENCE
         while True:
             if found := self._workers():
@@ -297,13 +299,13 @@ class Dask(Engine):
         ClusterReader(self._live, self._answers, self._actor).place(table, pieces)
 
     def _actor(self, address: str) -> str:
-        """Return the name of a worker's actor, an empty one if the worker is lost: nobody has that."""
+        """Return the name of a worker's actor. It is empty if the worker is lost, and no actor has that name."""
         with contextlib.suppress(OSError, RuntimeError), self._connection.speaking():
             return str(self._worker(address).key)
         return ""
 
     def _answers(self, calls: dict[str, tuple[Any, ...]]) -> Iterator[tuple[str, Answer | None]]:
-        """Call workers at the same time, and yield each one's answer, None for a lost one."""
+        """Call workers at the same time, and yield each worker's answer, None for a lost worker."""
         waiting = {}
         for address, (method, *given) in calls.items():
             with contextlib.suppress(OSError, RuntimeError), self._connection.speaking():
@@ -317,19 +319,19 @@ class Dask(Engine):
             yield address, found
 
     def _wait_for(self, address: str, future: Any) -> bytes | None:
-        """Return a worker's answer, or None if it was lost, even where Dask would wait for it."""
+        """Return a worker's answer, or None if the worker was lost. Dask alone might wait forever for a lost worker."""
         while True:
             try:
                 answer: bytes = future.result(timeout=POLL)
                 return answer
-            except TimeoutError:  # before OSError, which it is one of
+            except TimeoutError:  # a subclass of OSError, so it comes first
                 if address not in self._workers():
                     return None
-            except (OSError, RuntimeError, KeyError):  # Dask's words for a worker, or an actor, that is not there
+            except (OSError, RuntimeError, KeyError):  # what Dask raises for a lost worker or actor
                 return None
 
     def _worker(self, address: str) -> Any:
-        """Return the actor of a worker that holds rows. A new one must run the same code as this process."""
+        """Return the actor that holds rows on a worker. A new actor must run the same code as this process."""
         if address not in self._actors:
             made = self._client.submit(
                 ClusterWorker, actor=True, workers=[address], pure=False, allow_other_workers=False
@@ -350,7 +352,7 @@ class Dask(Engine):
         Raises
         ------
         NotOpened
-            If it does: nothing has been read there.
+            If the worker's code differs. Nothing has been read there yet.
         """
         packages = packages_here()
         answer = self._wait_for(address, worker.versions(packages))

@@ -1,4 +1,4 @@
-"""A table, a query or two views in a database, described before anything of it is read."""
+"""The description of a table, a query or two views in a database, made before anything is read."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def _tables(given: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def require_table_name(name: str, what: str) -> str:
-    """Return the name of a table, unless it is one of the database's own, or of a temporary one of an engine.
+    """Return the name of a table, unless it belongs to the database itself or to an engine's temporary table.
 
     Raises
     ------
     InputError
-        If it is, or cannot be printed.
+        If it does, or cannot be printed.
     """
     printable_name(name, what)
     for part in name.lower().split("."):
         if not part or part == "information_schema" or part.startswith(_RESERVED):
             raise InputError(
-                f"{what} is '{name}'; a table or view of the owner is expected, and names that begin with "
-                f"{', '.join(_RESERVED[:-1])} or {_RESERVED[-1]} are those of the database and of engines"
+                f"{what} is '{name}'; a table or view of the owner is expected, since information_schema and names "
+                f"that begin with {', '.join(_RESERVED[:-1])} or {_RESERVED[-1]} belong to the database and to engines"
             )
     return name
 
@@ -42,28 +42,29 @@ def require_table_name(name: str, what: str) -> str:
 @final
 @attrs.frozen
 class DatabaseTable:
-    """A table in the database of an engine, which reads and counts it there.
+    """A table in a database. The engine reads and counts it there.
 
     Attributes
     ----------
     table
-        The name of a table or view as the database lists it, after its schema's name and a dot where it has one. Two
-        names, of the left and the right view, if `id` joins them.
+        The name of a table or view as the database lists it, with the name of its database schema and a dot in front if
+        it has one. Two names, of the left and the right view, if `id` joins them.
     schema, out_of_domain, unit, key, values
         As for `read_table`.
     id
         The column of both views that names each row once (see `read_two_views`).
     order
-        The column by which the rows are in order; no two rows have the same value there. Samples, and a choice among
-        the rows of a unit, are made by that order. Without it a table's rows are in the order in which the database
-        stores them, and those of a view or a query in none.
+        The column by which the rows are ordered. No two rows may have the same value there. Samples and the choice of a
+        unit's rows follow this order. By default the rows of a table are in the order in which the database stores
+        them, and those of a view or a query have no order.
     query
-        Whether `table` is a query in SQL, and no name. Then the schema's `read` must hold the same query: so plans show
-        it, and assume `rows-from-query`.
+        Whether `table` is an SQL query instead of a name. If so, the schema's `read` must hold the same query, so that
+        plans show it and assume `rows-from-query`.
     ordered
-        Whether samples may be drawn, for which the database numbers the rows.
+        Whether samples may be drawn. The database numbers the rows for them.
     placed
-        Whether the place of each row among those of its unit may be asked for, for which the database numbers those.
+        Whether the place of each row within its unit may be asked for. The database numbers the rows of each unit for
+        it.
 
     Examples
     --------
@@ -87,19 +88,20 @@ class DatabaseTable:
     def __attrs_post_init__(self) -> None:
         if len(self.table) != (1 if self.id is None else 2):
             raise InputError(
-                "a database's table has one name, or two of the left and the right view and the `id` that joins them"
+                "a database's table needs one name, or the names of the left and the right view and the `id` that "
+                "joins them"
             )
         for name in self.table:
             if not isinstance(name, str) or not name.strip():
                 raise InputError(f"{name!r} is no name of a table; give one such as 'clinic.visits'")
             if not self.query:
                 require_table_name(name, "the table")
-        # Plans show what the schema says of the place, so the rows must come from there.
+        # Plans show the table or query that the schema names, so the rows must come from there.
         read = self.schema.read
         if self.query and (self.id is not None or read != attrs.evolve(read, query=self.table[0], table="")):
             raise InputError(
-                "the schema must hold the same query, one of one table, as in dpf.Schema(attributes, "
-                'read={"query": "select ..."}): then plans show it, and a study has to allow \'rows-from-query\''
+                "the schema must hold the same query, and only one, since plans show it from there; write "
+                'dpf.Schema(attributes, read={"query": "select ..."}), and allow \'rows-from-query\' in the study'
             )
         if not self.query and read.query:
             raise InputError("the schema's [read] has a query; give it as the table, with query=True")
@@ -110,12 +112,12 @@ class DatabaseTable:
 
     @property
     def shown(self) -> str:
-        """Its name in errors, plans and reports."""
+        """The name of the table in errors, plans and reports."""
         return "the query" if self.query else " and ".join(self.table)
 
     @property
     def sources(self) -> dict[str, str]:
-        """The name of each attribute's table in errors."""
+        """By the name of an attribute, what errors call the table that holds it."""
         if self.id is None:
             return dict.fromkeys(self.schema.names, self.shown)
         left, right = (one.shown for one in self.sides())

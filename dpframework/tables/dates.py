@@ -1,7 +1,7 @@
-"""The dates of rows, each from its cell alone, and the rows that lie in a period.
+"""The dates of rows, each read from its cell alone, and the rows that lie in a period.
 
-A date is a cell of type date, a point in time, whose date is taken in its own zone, or a text that begins with a date,
-as in 2026-03-09 or 2026-03-09T12:00. Every other cell has no date, and its row lies in no period.
+Three kinds of cell have a date: a date, a point in time (by its own time zone), and a text that begins with a date,
+such as 2026-03-09 or 2026-03-09T12:00. Every other cell has no date, and its row lies in no period.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def days_of(values: Any, where: str) -> pl.Series:
     Parameters
     ----------
     values
-        One column, as `encode_column` takes it.
+        One column, in any form that `encode_column` takes.
     where
-        How the error's sentence begins.
+        The beginning of an error's sentence, which names the column.
 
     Raises
     ------
     InputError
-        If it is no column.
+        If `values` is no column.
     """
     import polars as pl
 
@@ -56,7 +56,7 @@ def days_of(values: Any, where: str) -> pl.Series:
 
 def _day(cell: Any) -> datetime.date | None:
     if isinstance(cell, datetime.datetime):
-        return None if cell != cell else cell.date()  # pandas' missing time is no date
+        return None if cell != cell else cell.date()  # pandas' NaT is a datetime that differs from itself
     if isinstance(cell, datetime.date):
         return cell
     if isinstance(cell, np.datetime64):
@@ -71,7 +71,7 @@ def _day(cell: Any) -> datetime.date | None:
 
 
 def rows_in(period: Period, values: Any, policy: OutOfDomain, where: str) -> NDArray[np.bool_]:
-    """Return which rows lie in a period, by their column of dates; shape (rows,).
+    """Return whether each row lies in a period by its cell in a column of dates, shape (rows,).
 
     Raises
     ------
@@ -86,7 +86,7 @@ def rows_in(period: Period, values: Any, policy: OutOfDomain, where: str) -> NDA
 
 
 def pl_positions(inside: NDArray[np.bool_]) -> pl.Series:
-    """Return the positions of rows, as columns take them."""
+    """Return the positions of the rows in a mask, as the polars series that `Column.take` needs."""
     import polars as pl
 
     return pl.Series(np.flatnonzero(inside))

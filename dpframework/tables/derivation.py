@@ -1,8 +1,8 @@
-"""Derived columns of a block of rows, on the grid of a schema, from the codes and values of the columns they read.
+"""Derived columns of some rows, made from the codes and values of the columns that they read.
 
-Whatever reads a table encodes the columns of its files first, and then makes the derived ones of their codes and
-values. So a derived cell follows from cells that are in the schema's domain, of its own row alone, in every container
-and engine.
+Every reader of tables first encodes the columns of its files, and then makes the derived columns from their codes and
+values. So in every container and engine, a derived cell follows from cells of its own row alone, and these cells are in
+the schema's domain.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def with_derived(schema: Schema, encoded: Mapping[str, EncodedColumn]) -> dict[s
     schema
         The public facts.
     encoded
-        The columns that derived ones read, at least, each of shape (rows,).
+        The encoded columns by name, each of shape (rows,). All columns that derived ones read must be among them.
     """
     found = dict(encoded)
     cells: dict[str, Cells] = {}
@@ -42,7 +42,7 @@ def with_derived(schema: Schema, encoded: Mapping[str, EncodedColumn]) -> dict[s
 
 
 def read_cells(attribute: Attribute, column: EncodedColumn) -> Cells:
-    """Return the cells of a column as an expression reads them."""
+    """Return the cells of a column as expressions read them: raw values, or codes with `MISSING` as a mark."""
     if column.values is not None:
         return column.values
     codes = column.codes.astype(np.int32)
@@ -52,7 +52,7 @@ def read_cells(attribute: Attribute, column: EncodedColumn) -> Cells:
 
 
 def derive(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedColumn:
-    """Return a derived column, given the cells of those that it reads."""
+    """Return a derived column, given the cells of the columns that it reads."""
     return settle_cells(schema[column.name], column, schema.derivation_inputs, cells)
 
 
@@ -64,23 +64,23 @@ def settle_cells(
     Parameters
     ----------
     attribute
-        What the column is.
+        The attribute of the derived column.
     column
-        How it is made.
+        How the column is derived.
     inputs
         The attributes that it may read.
     cells
-        The cells of these, or what the rows of each unit are aggregated to.
+        The cells of these attributes, or the aggregates of each unit's rows.
     """
     return settle(attribute, _on_grid(attribute, column.cells(inputs, cells)), column.outside)
 
 
 def derived_cells(schema: Schema, column: DerivedColumn, cells: Mapping[str, Cells]) -> EncodedCells:
-    """Return the cells of a derived column before those outside of its domain are treated."""
+    """Return the cells of a derived column, before a policy treats those outside its domain."""
     return _on_grid(schema[column.name], column.cells(schema.derivation_inputs, cells))
 
 
 def _on_grid(attribute: Attribute, cells: Cells) -> EncodedCells:
     if isinstance(attribute, Numeric):
         return cells_of_numbers(attribute, cells)
-    return EncodedCells(cells)  # whose mark of a missing cell is the same
+    return EncodedCells(cells)  # expressions mark a missing cell as encoding does

@@ -1,4 +1,4 @@
-"""The distinct texts of columns with their numbers of cells, on which guesses cost less than on all cells."""
+"""The distinct texts of columns, each with its number of cells. Guessing from these is faster than from all cells."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from dpframework.tables.columns import as_numbers
 if TYPE_CHECKING:
     import polars as pl
 
-_FEW = 500  # texts on which a loop costs less than a call of polars
+_FEW = 500  # up to this number of texts, a loop takes less time than a call of polars
 
 
 @attrs.frozen(eq=False, repr=False)
 class DistinctCells:
-    """Texts without space around them, neither null nor blank, each with how many cells hold it. All of it is private.
+    """The distinct texts of a column, stripped, without nulls and blanks, and how many cells hold each. All is private.
 
     Attributes
     ----------
     texts
-        In the order in which they occur first.
+        The distinct texts, in the order in which they first occur.
     counts
-        How many cells hold each, shape (texts,).
+        How many cells hold each text, shape (texts,).
     numbers
-        The number that each is as programs write it, NaN where it is none, shape (texts,).
+        Each text as a number in the notation of programs, NaN where it is none, shape (texts,).
     strange
-        Which are no numbers, shape (texts,).
+        Which texts are no numbers, shape (texts,).
     missing
         Whether a cell of the column was null or blank.
     """
@@ -52,7 +52,7 @@ class DistinctCells:
 
     @property
     def cells(self) -> int:
-        """The number of cells."""
+        """The number of cells that hold one of the texts."""
         return int(self.counts.sum())
 
     def number(self, which: Any) -> int:
@@ -70,13 +70,13 @@ class DistinctCells:
         return DistinctCells(texts, self.counts[mask], self.numbers[mask], self.strange[mask], self.missing)
 
     def among(self, texts: Collection[str]) -> NDArray[np.bool_]:
-        """Return which texts are some of these, shape (texts,)."""
+        """Return which of the texts are in a collection, shape (texts,)."""
         if len(self.texts) <= _FEW:
             return np.array([text in texts for text in self.texts.to_list()], dtype=np.bool_)
         return self.texts.is_in(list(texts)).to_numpy()
 
     def without(self, texts: Collection[str]) -> DistinctCells:
-        """Return all but some texts."""
+        """Return the distinct cells without some texts."""
         return self.only(~self.among(texts)) if texts else self
 
     def matching(self, pattern: str) -> NDArray[np.bool_]:
@@ -87,11 +87,11 @@ class DistinctCells:
         return self.texts.str.contains(pattern).to_numpy()
 
     def head(self, most: int) -> DistinctCells:
-        """Return the first texts."""
+        """Return the first `most` texts."""
         return self.only(np.arange(len(self.texts)) < most)
 
     def by_frequency(self) -> list[str]:
-        """Return the texts, the most frequent first."""
+        """Return the texts, the most frequent first, and equally frequent ones in order."""
         pairs = zip(self.counts.tolist(), self.texts.to_list(), strict=True)
         return [text for _, text in sorted(pairs, key=lambda pair: (-pair[0], pair[1]))]
 
@@ -99,12 +99,12 @@ class DistinctCells:
 def distinct_cells(columns: Mapping[str, pl.Series]) -> dict[str, DistinctCells]:
     """Return the distinct cells of columns of texts. A column with a text longer than any label is left out.
 
-    All columns go through each step together: a step of polars has costs of its own, and columns are many.
+    All columns go through each step together, since each step of polars has a fixed cost and there are many columns.
 
     Parameters
     ----------
     columns
-        Each of shape (rows,).
+        The columns by name, each a series of texts of shape (rows,).
     """
     import polars as pl
 
@@ -137,7 +137,7 @@ def distinct_cells(columns: Mapping[str, pl.Series]) -> dict[str, DistinctCells]
 
 
 def _numbers(texts: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers as `as_numbers` does. Only texts that are no plain numbers are looked at closely."""
+    """Return the numbers of texts as `as_numbers` does, which is called only for texts that are no plain numbers."""
     import polars as pl
 
     plain = texts.cast(pl.Float64, strict=False)
@@ -148,7 +148,7 @@ def _numbers(texts: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
 
 
 def _merge(cells: DistinctCells) -> DistinctCells:
-    """Return the cells, each text once: without the space around them some are the same."""
+    """Return the cells with each text once. After stripping, several texts may be equal."""
     places: dict[str, int] = {}
     to = np.array([places.setdefault(text, len(places)) for text in cells.texts.to_list()], dtype=np.int64)
     _, first = np.unique(to, return_index=True)

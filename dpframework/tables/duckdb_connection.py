@@ -1,4 +1,4 @@
-"""A connection to DuckDB that tells nothing of its rows: not in errors, not in files, not over a network."""
+"""A connection to DuckDB that reveals nothing of its rows, neither in errors nor in files nor over a network."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from dpframework.tables.sql_cells import CellKind, ColumnType
 from dpframework.tables.sql_connection import CANCELLED, TIMED_OUT, SqlConnection, text
 
 T = TypeVar("T")
-#: What the database of the owner is called.
+#: The name under which the owner's database is attached.
 SOURCE = "source"
-FEW_CELLS = 16  # that are looked up in a list
+FEW_CELLS = 16  # up to this number of cells, a list is searched in place of a join
 _POLL = 0.05  # seconds between two interrupts
-#: Nothing is written but tables in memory, and no code is fetched.
+#: With these settings DuckDB writes tables in memory only, and fetches no code.
 _SETTINGS = (
     "set temp_directory = ''",
     "set autoinstall_known_extensions = false",
     "set autoload_known_extensions = false",
     "set enable_progress_bar = false",
-    "set python_enable_replacements = false",  # a name is that of a table, and of no variable
+    "set python_enable_replacements = false",  # a name must not stand for a Python variable
     "set default_collation = ''",  # texts are compared by their bytes
     "set preserve_insertion_order = true",
-    "set perfect_ht_threshold = 16",  # bits of groups that are counted by their place: two to three times as fast
+    # Up to 16 bits of groups are counted in an array, which is two to three times as fast.
+    "set perfect_ht_threshold = 16",
 )
 _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), CellKind.WHOLE),
@@ -48,16 +49,16 @@ _KINDS = {
 
 @final
 class DuckDBConnection(SqlConnection):
-    """A database in the memory of this process, with the files or the database that it reads.
+    """A DuckDB database in this process's memory, which reads files or one attached database.
 
     Parameters
     ----------
     threads
-        How many threads count; by default one a processor.
+        The number of threads that count, by default one for each processor.
     database
-        A file of a DuckDB database, which is opened for reading only.
+        The file of a DuckDB database. It is opened for reading only.
     timeout
-        After how many seconds a query is ended.
+        The number of seconds after which a query is ended. None for no limit.
 
     Raises
     ------
@@ -69,7 +70,7 @@ class DuckDBConnection(SqlConnection):
     begins = "begin transaction"
     whole = {1: "UTINYINT", 2: "USMALLINT", 4: "UINTEGER", 8: "BIGINT"}  # noqa: RUF012 it is never changed
 
-    # DuckDB answers a comparison with NaN by the statistics of Parquet, which leave NaN out.
+    # A comparison with NaN would be wrong, since DuckDB decides it from Parquet's statistics, which leave NaN out.
     nan = "isnan({})"
 
     def __init__(
@@ -97,7 +98,7 @@ class DuckDBConnection(SqlConnection):
         try:
             self.run(f"attach {text(str(path.resolve()))} as {SOURCE} (type duckdb, read_only)")
             self.run(f"use {SOURCE}")
-            # Otherwise a name or a view could stand for another file.
+            # With external access, a name or a view could stand for another file.
             self.run("set enable_external_access = false")
             self.run("set lock_configuration = true")
             ((reads,),) = self.rows(f"select readonly from duckdb_databases() where database_name = '{SOURCE}'")
@@ -105,8 +106,8 @@ class DuckDBConnection(SqlConnection):
         except InputError:
             self.close()
             raise NotOpened(
-                f"{path}: cannot be opened as a DuckDB database; it is damaged, of another version, or another program "
-                "writes it"
+                f"{path}: cannot be opened as a DuckDB database, since it is damaged, of another version, or in use by "
+                "another program; close that program, or name another file"
             ) from None
 
     @property
@@ -115,14 +116,18 @@ class DuckDBConnection(SqlConnection):
         return f"DuckDB {self._duckdb.__version__}"
 
     def close(self) -> None:
-        """Forget everything."""
+        """Close the connection, and with it forget all tables in memory."""
         self._connection.close()
 
     def analyze(self, name: str) -> None:
-        """Do nothing: it learns the ranges of numbers as a table is written."""
+        """Do nothing, since DuckDB learns the ranges of numbers while it writes a table."""
 
     def lookups(self, table: str, numbers: Sequence[str], rows: int, cell: str) -> dict[str, str] | None:
-        """Look up a few cells in lists, once for each entry of a dictionary in a file. See `SqlConnection`."""
+        """Look up cells in lists if there are few of them (see `SqlConnection`).
+
+        A file may store a column's cells as a dictionary. DuckDB then looks up each of its entries once, and not each
+        row.
+        """
         if rows > FEW_CELLS:
             return None
         kept = {key: f"{table}_{key}" for key in ("cell", *numbers)}
@@ -133,13 +138,13 @@ class DuckDBConnection(SqlConnection):
         return {key: f"getvariable('{kept[key]}')[{place}]" for key in numbers}
 
     def drop(self, name: str) -> None:
-        """Drop a table, and the lists that were made of it. See `SqlConnection`."""
+        """Drop a table, and the lists that were made from it. See `SqlConnection`."""
         super().drop(name)
         self._forget(f"{name}_")
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See `SqlConnection`. If the block fails, the lists are gone too."""
+        """See `SqlConnection`. If the block fails, the lists are forgotten too."""
         try:
             with super().snapshot():
                 yield
@@ -183,7 +188,7 @@ class DuckDBConnection(SqlConnection):
             if not done.wait(self._timeout):
                 self._late.set()
         finally:  # after Ctrl-C, too
-            while not done.is_set():  # once more, if it had not begun
+            while not done.is_set():  # again and again, since a query that has not begun ignores an interrupt
                 self._connection.interrupt()
                 done.wait(_POLL)
         if failed:
@@ -208,7 +213,7 @@ class DuckDBConnection(SqlConnection):
         for row in self._connection.execute(f"describe {query}").fetchall():
             name = str(row[1])
             kind = CellKind.TEXT if name.startswith(("DECIMAL", "ENUM")) else _KINDS.get(name, CellKind.OTHER)
-            # a column may have a collation, by which two texts are one; their bytes are not
+            # A column may have a collation that takes two texts as equal, so their bytes are compared.
             types.append(ColumnType(kind, name, "encode(cast({} as varchar))", short=name in ("FLOAT", "UBIGINT")))
         return types
 

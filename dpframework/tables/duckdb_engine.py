@@ -1,4 +1,4 @@
-"""Tables that DuckDB reads and counts. Parquet files and tables of its databases never become rows of this process."""
+"""Tables that DuckDB reads and counts. Rows of Parquet files and of its databases never reach Python."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from dpframework.tables.sql_row_choice import PLACE, RowChooser, SqlPiece
 from dpframework.tables.table_paths import is_url
 
 _ROW = "file_row_number"
-_FILE = 1 << 40  # more than the rows of a file: by this much the places of the next file's rows are higher
+_FILE = 1 << 40  # offset between the places of rows of one file and the next; no file has as many rows
 
 
 @final
 class DuckDB(SqlEngine):
-    """DuckDB, in this process: it reads Parquet files or its own database, and counts codes in a temporary table.
+    """DuckDB in this process, which reads Parquet files or its own database and counts codes in a temporary table.
 
-    Counts leave it, the distinct texts of the columns that are read, and distinct ids. It needs the extra `database`.
+    Only counts, the distinct texts of the columns that are read, and distinct ids leave DuckDB. The engine needs the
+    extra `database`.
 
     Parameters
     ----------
     threads
-        How many threads it counts with; by default one a processor.
+        The number of threads that count, by default one for each processor.
     database
         The file of a DuckDB database, for `DatabaseTable`. It is opened for reading only.
     timeout
-        After how many seconds a query is ended, which ends the run; by default never.
+        The number of seconds after which a query is ended, which ends the run. By default there is no limit.
 
     Examples
     --------
@@ -61,11 +62,11 @@ class DuckDB(SqlEngine):
 
     @property
     def address(self) -> str | None:
-        """DuckDB's name and version, since its code counts, and its database. Plans show it, and approvals bind it."""
+        """DuckDB's name and version, since its code counts, and its database. Plans show this and approvals bind it."""
         try:
             there = f"DuckDB {version('duckdb')}, in this process"
         except PackageNotFoundError:
-            return None  # what opens a table says so
+            return None  # opening a table raises the error
         return there if self._database is None else f"{there}, on the database {self._database}"
 
     def _pieces(
@@ -80,8 +81,8 @@ class DuckDB(SqlEngine):
             return [self._piece_of_table(source, columns, chooser, placed)]
         if self._database is not None:
             raise NotOpened(
-                "engine 'duckdb' reads tables of its database, and no files beside it; give it no database, or the "
-                "study dpf.DatabaseTable(name, schema)"
+                "engine 'duckdb' with a database reads tables of that database, and no other files; give the engine no "
+                "database, or give the study dpf.DatabaseTable(name, schema)"
             )
         places = source.files()
         for place in places:
@@ -90,7 +91,7 @@ class DuckDB(SqlEngine):
                     f"engine 'duckdb' reads Parquet files of this machine, not {place}; use engine 'memory' or 'mapped'"
                 )
         opened = open_source(places)
-        # This reads names and types only, and refuses a wrong file in the same words as other engines.
+        # This reads names and types only, and refuses a wrong file with the same errors as other engines.
         opened.blocks(list(columns.values()))
         if placed and any(name.lower() == _ROW for name in opened.columns):
             raise InputError(
@@ -102,7 +103,7 @@ class DuckDB(SqlEngine):
 
     def _place(self, table: str, columns: Collection[str]) -> str | None:
         if any(name.lower() == "rowid" for name in columns):
-            return None  # it would be that column, in which rows may be equal
+            return None  # "rowid" would name that column, in which rows may be equal
         *schema, name = table.split(".")
         where = f"schema_name = {text(schema[-1] if schema else 'main')} and table_name = {text(name)}"
         found = self._connection.rows(f"select 1 from duckdb_tables() where database_name = '{SOURCE}' and {where}")
@@ -110,12 +111,12 @@ class DuckDB(SqlEngine):
 
 
 def _of_file(file: str, columns: Mapping[str, str], number: int | None) -> str:
-    """Return the query of some columns of a Parquet file, and of the places of its rows if it is given its number.
+    """Return the query for some columns of a Parquet file, and for the places of its rows if the file has a number.
 
     Raises
     ------
     InputError
-        If its name is a pattern.
+        If the file's name reads as a pattern.
     """
     if any(letter in file for letter in "*?[]"):
         raise InputError(f"{file}: DuckDB reads such a name as a pattern; rename the file")

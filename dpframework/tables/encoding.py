@@ -1,7 +1,7 @@
-"""Turning a private column into integer codes on the schema's public grid, each cell by itself.
+"""Encode a private column as integer codes on the schema's public grid, each cell by itself.
 
-This module sees private cells, so no error here shows one, counts some, or keeps another library's error that
-might.
+This module sees private cells. So no error here shows a cell or a number of cells, or keeps another library's error,
+which might show some.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _TRUTHS: dict[Form, int] = {
     **dict.fromkeys((0.0, "no", "f"), 0),
     **dict.fromkeys((1.0, "yes", "t"), 1),
 }
-FEW_CUTS = 64  # up to here one comparison a cut is faster than a search a number
-_SMALL = 1 << 12  # whole numbers below this are looked up in an array
-# Marks in an array of codes that are not final yet; no code is negative.
+FEW_CUTS = 64  # up to this number of cuts, comparing all numbers with each cut is faster than a search per number
+_SMALL = 1 << 12  # columns of whole numbers below this are looked up in an array
+# Marks of cells without a code, in an array of codes that are not final yet. Codes are never negative.
 MISSING, OUTSIDE = -1, -2
 
 
@@ -41,13 +41,13 @@ class EncodedColumn:
     Attributes
     ----------
     codes
-        uint8, uint16 or uint32, whichever is the smallest that fits the attribute, shape (rows,), each in
-        [0, attribute.size).
+        The codes, each in [0, attribute.size), shape (rows,). Their type is the smallest of uint8, uint16 and uint32
+        that fits the attribute.
     values
-        For a numeric attribute the raw values, float64, shape (rows,), within its bounds, NaN where missing;
-        None for the other kinds.
+        For a numeric attribute the raw values, float64, within its bounds, NaN where missing, shape (rows,). None for
+        the other kinds.
     keys
-        For an open attribute the keys of the cells, all of whose codes are 0; None for the other kinds.
+        For an open attribute the keys of the cells; all codes are 0. None for the other kinds.
     """
 
     codes: NDArray[np.unsignedinteger]
@@ -71,19 +71,19 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger]:
 
 
 def stored_dtype(attribute: Attribute) -> np.dtype[np.unsignedinteger]:
-    """Return the type of an attribute's codes. An open one's codes are all 0: its keys are stored beside them."""
+    """Return the type of an attribute's codes. An open attribute has codes that are all 0, and keys beside them."""
     return code_dtype(1 if isinstance(attribute, Open) else attribute.size)
 
 
 class Unfit(enum.Enum):
-    """In which way a cell is none that the schema holds."""
+    """The ways in which a cell can lie outside the schema."""
 
     OUTSIDE = "outside"
-    """It is not of the attribute's kind, or not in its list."""
+    """The cell is not of the attribute's kind, or not in its list."""
     BEYOND = "beyond"
-    """It is a number beyond the attribute's bounds."""
+    """The cell is a number beyond the attribute's bounds."""
     MISSING = "missing"
-    """It is missing where the schema has no cell for that."""
+    """The cell is missing, and the schema allows no missing values."""
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -93,13 +93,14 @@ class EncodedCells:
     Attributes
     ----------
     codes
-        The code of each cell, of numbers after they are clamped; `MISSING`, or `OUTSIDE` of the domain. Shape (rows,).
+        The code of each cell (for a number, after clamping), or `MISSING`, or `OUTSIDE` for a cell outside the domain.
+        Shape (rows,).
     values
-        For a numeric attribute, the clamped numbers, NaN where there is none; None for the other kinds.
+        For a numeric attribute, the clamped numbers, NaN where a cell is no number. None for the other kinds.
     beyond
-        For a numeric attribute, which numbers were beyond a bound; None for the other kinds.
+        For a numeric attribute, which numbers lay beyond a bound. None for the other kinds.
     keys
-        For an open attribute, the keys of the cells; None for the other kinds.
+        For an open attribute, the keys of the cells. None for the other kinds.
     """
 
     codes: NDArray[np.integer]
@@ -122,21 +123,21 @@ def encode_column(
 ) -> EncodedColumn:
     """Encode one column on an attribute's public grid.
 
-    A cell's code follows from the cell alone, by its canonical form (see `dpframework.facts.canonical_cells`). Null,
-    NaN and blank text are missing. A truth may be stored as a boolean, as 0 or 1, or as a text: true/false, yes/no,
-    t/f, 1/0 in any case. Numbers may be stored as texts. Dates, lists and other types are outside of every domain; an
-    infinite number is beyond every bound.
+    A cell's code depends on the cell alone, by its canonical form (see `dpframework.facts.canonical_cells`). Null, NaN
+    and blank text are missing. A truth may be stored as a boolean, as 0 or 1, or as a text: true/false, yes/no, t/f,
+    1/0 in any case. Numbers may be stored as texts. Dates, lists and other types lie outside every domain. An infinite
+    number lies beyond every bound.
 
-    Where the schema has no cell for missing values, a missing one counts as the attribute's first: false, the
-    first of the values, or the lower bound. `OutOfDomain.ERROR` refuses it.
+    Where the schema allows no missing values, a missing cell counts as the attribute's first value: false, the first
+    listed value, or the lower bound. `OutOfDomain.ERROR` refuses it.
 
     Parameters
     ----------
     attribute
-        What the column is declared to be.
+        The attribute that the schema declares for the column.
     values
-        One column, shape (rows,): a series of polars, pandas or pyarrow through narwhals, a polars series, a
-        numpy array, or a list.
+        One column, shape (rows,): a series of polars, pandas or pyarrow (also through narwhals), a numpy array, or a
+        list.
     out_of_domain
         What to do with a value outside the domain.
     source
@@ -147,8 +148,8 @@ def encode_column(
     InputError
         If `values` is no column.
     DoesNotFit
-        If the policy is `OutOfDomain.ERROR`, and a value is outside the domain, or missing where the schema has no
-        cell for that. The sentence shows no value.
+        If the policy is `OutOfDomain.ERROR`, and a value lies outside the domain, or is missing although the schema
+        allows no missing values. The sentence shows no value.
 
     Examples
     --------
@@ -167,7 +168,7 @@ def encode_column(
 
 
 def cells_of(attribute: Attribute, column: Column) -> EncodedCells:
-    """Return the cells of a column as an attribute reads them."""
+    """Return the cells of a column with their codes on an attribute's grid, before a policy treats them."""
     match attribute:
         case Numeric():
             numbers, strange = as_numbers(column.series)
@@ -189,7 +190,7 @@ def cells_of(attribute: Attribute, column: Column) -> EncodedCells:
 
 
 def outside(cells: EncodedCells, policy: OutOfDomain) -> NDArray[np.bool_]:
-    """Return which cells have no value of the domain under a policy, as they are or become missing. Shape (rows,)."""
+    """Return which cells a policy leaves without a value of the domain, shape (rows,)."""
     gone = cells.codes < 0
     if policy is OutOfDomain.MISSING and cells.beyond is not None:
         gone |= cells.beyond
@@ -197,7 +198,7 @@ def outside(cells: EncodedCells, policy: OutOfDomain) -> NDArray[np.bool_]:
 
 
 def settle(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> EncodedColumn:
-    """Return codes and values after every cell that does not fit became one that does."""
+    """Return codes and values, after a policy has put every cell into the domain."""
     if cells.keys is not None:
         return EncodedColumn(np.zeros(len(cells.codes), stored_dtype(attribute)), None, cells.keys)
     codes, values = cells.codes, cells.values
@@ -210,22 +211,23 @@ def settle(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> En
 
 
 def unfit(attribute: Attribute, cells: EncodedCells) -> frozenset[Unfit]:
-    """Return in which ways some of the cells are none that the schema holds."""
+    """Return the ways in which some of the cells lie outside the schema."""
     found = {
         Unfit.OUTSIDE: (cells.codes == OUTSIDE).any(),
         Unfit.BEYOND: cells.beyond is not None and cells.beyond.any(),
-        Unfit.MISSING: attribute.missing_code is None and (cells.codes == MISSING).any(),  # of no open attribute
+        Unfit.MISSING: attribute.missing_code is None and (cells.codes == MISSING).any(),  # never of an open attribute
     }
     return frozenset(way for way, there in found.items() if there)
 
 
 def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> None:
-    """Refuse a column with cells that are not in the schema. `where` begins the sentence.
+    """Refuse a column with cells outside the schema. `where` begins the sentence.
 
     Raises
     ------
     DoesNotFit
-        If some are: it says of the first way only, so that the sentence does not depend on the rows' order.
+        If there is such a cell. The sentence names only the first way, in the order of `Unfit`, and not that of the
+        rows.
     """
     remedy = "correct the schema, or choose out_of_domain='clamp' or 'missing'"
     if Unfit.OUTSIDE in found:
@@ -246,18 +248,18 @@ def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> N
 
 
 def cells_of_numbers(attribute: Numeric, numbers: NDArray[np.float64]) -> EncodedCells:
-    """Return numbers, NaN where missing, as an attribute reads them. Shape (rows,)."""
+    """Return the cells of some numbers, NaN where missing, on a numeric attribute's grid. Shape (rows,)."""
     beyond = (numbers < attribute.lower) | (numbers > attribute.upper)
     if bool(beyond.any()):
         numbers = np.clip(numbers, attribute.lower, attribute.upper)
     codes = _bins(numbers, attribute.interior_cuts)
     codes[np.isnan(numbers)] = MISSING
-    # + 0.0: -0.0 is 0
+    # Adding 0.0 turns -0.0 into 0.0.
     return EncodedCells(codes, np.array(numbers + 0.0, dtype=np.float64), beyond)
 
 
 def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.integer]:
-    """Return the number of cuts at or below each number, any number for NaN."""
+    """Return the number of cuts at or below each number. For NaN the result is arbitrary."""
     if len(cuts) > FEW_CUTS:
         grid = np.asarray(cuts, dtype=np.float64)
         if _are_even(grid):
@@ -270,20 +272,21 @@ def _bins(numbers: NDArray[np.float64], cuts: Sequence[float]) -> NDArray[np.int
 
 
 def _are_even(cuts: NDArray[np.float64]) -> bool:
-    """Tell whether each cut is within a quarter of a step from its place on a grid of equal steps."""
+    """Tell whether each cut is less than a quarter of a step away from its place on an even grid."""
     even = np.linspace(cuts[0], cuts[-1], len(cuts))
     return bool((np.abs(cuts - even) < (cuts[-1] - cuts[0]) / (4 * len(cuts))).all())
 
 
 def _bins_of_even(numbers: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.integer]:
-    """Return the number of cuts at or below each number, of cuts that are nearly even; any number for NaN.
+    """Return the number of cuts at or below each number, for cuts that are nearly even. For NaN it is arbitrary.
 
-    A division finds it but for one more or less, since a cut is less than a step from its even place, and rounding
-    moves the quotient by far less than the rest of the step. Two comparisons with the cuts themselves correct it.
+    A division finds this number up to an error of 1. For a cut is less than a quarter of a step from its even place,
+    and rounding moves the quotient by far less than the rest of a step. Two comparisons with the cuts themselves
+    correct the error.
     """
     steps = len(cuts) - 1
     place = (numbers - cuts[0]) / ((cuts[-1] - cuts[0]) / steps)
-    # fmin and fmax turn NaN into a number
+    # np.fmin and np.fmax turn NaN into a number.
     codes = np.floor(np.fmax(np.fmin(place, steps), -1)).astype(np.int32) + np.int32(1)
     edges = np.concatenate(([-math.inf], cuts, [math.inf]))
     codes -= numbers < edges[codes]
@@ -294,8 +297,8 @@ def _bins_of_even(numbers: NDArray[np.float64], cuts: NDArray[np.float64]) -> ND
 def _codes(column: Column, code_of: Mapping[Form, int], *, any_case: bool = False) -> NDArray[np.integer]:
     """Return the code of each cell's canonical form, `MISSING` or `OUTSIDE`.
 
-    Each distinct text is looked up once, and numbers all at once: what is found for a cell is what would be found if
-    it stood alone.
+    Each distinct text is looked up once, and all numbers together. Still, each cell gets the code that it would get
+    alone.
     """
     import polars as pl
 
@@ -314,7 +317,7 @@ def _codes(column: Column, code_of: Mapping[Form, int], *, any_case: bool = Fals
             return MISSING
         return code_of.get(form.lower() if any_case and isinstance(form, str) else form, OUTSIDE)
 
-    # Texts that spell a label as the schema does are most, and found at once; each other one is looked up by itself.
+    # Most texts are spelled as in the schema, and polars finds them together. Each other text is looked up by itself.
     labels = [form for form in code_of if isinstance(form, str)]
     place = series.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.UInt32)
     codes = np.asarray(np.array([*map(code, labels), MISSING], dtype=np.int32)[place.fill_null(len(labels)).to_numpy()])
@@ -330,7 +333,7 @@ def _codes(column: Column, code_of: Mapping[Form, int], *, any_case: bool = Fals
 def _codes_of_numbers(numbers: NDArray[np.float64], code_of: Mapping[Form, int]) -> NDArray[np.integer]:
     known = {number: code for form, code in code_of.items() if not isinstance(form, str) for number in numbers_of(form)}
     whole = _small_whole_numbers(numbers)
-    # Columns of codes are common, and an array is the fastest dictionary for them.
+    # Columns of small whole numbers are common, and looking them up in an array is fastest.
     if whole is not None:
         small = np.full(_SMALL, OUTSIDE, dtype=np.int32)
         for number, code in known.items():
@@ -358,9 +361,9 @@ def _small_whole_numbers(numbers: NDArray[np.float64]) -> NDArray[np.int16] | No
 
 
 def _key_column(attribute: Open, column: Column) -> KeyColumn:
-    """Return the keys of a column's cells. Each distinct text is read once, and numbers by their float.
+    """Return the keys of a column's cells. Each distinct text or float is read once.
 
-    They are numbered in their order: a piece of a table that is read again has the same codes.
+    Keys are numbered in the sorted order of the cells, so a piece of a table that is read again has the same codes.
     """
     import polars as pl
 

@@ -1,7 +1,7 @@
-"""Engines, which hold the private rows and sum counts over their blocks.
+"""Engines, which hold the private rows and add up counts over their blocks.
 
-A miner never sees an engine. An engine needs a few operations on opaque rows, so that one for a cluster can be
-added by a plugin without touching a miner: the handles that it passes around may as well be remote.
+A miner never sees an engine. An engine needs only a few operations on opaque handles of rows, and the rows may be on
+other machines. So a plugin can add an engine for a cluster without a change to any miner.
 """
 
 from __future__ import annotations
@@ -31,46 +31,46 @@ if TYPE_CHECKING:
     from dpframework.tables.files import TableFiles
     from dpframework.tables.table import Table
 
-MOST_ROWS = 1 << 20  # of a block: what kernels need beside its codes stays small
+MOST_ROWS = 1 << 20  # the most rows of a block, so that kernels need little memory besides its codes
 Rows: TypeAlias = Any
 
 
 class Engine(abc.ABC):
     """Holds private rows behind opaque handles and evaluates counting functions on their blocks.
 
-    It defines `load`, `split` and `derive`, and one of two: `map`, if it can hand over what a function makes of each
-    block; or `counts`, if sums are all that leaves the place where the rows are. Then it sets `gathers` to False, and
-    plans with queries that gather rows are refused.
+    A subclass defines `load`, `split`, `derive`, and either `map` or `counts`. It defines `map` if it can hand over a
+    function's result for each block. If only sums leave the place where the rows are, it defines `counts` and sets
+    `gathers` to False. Plans with queries that gather rows are then refused.
     """
 
     name: ClassVar[str]
-    #: Whether a study that is read for it keeps its table in files instead of memory (see `read_table`).
+    #: Whether a study that reads a table for this engine keeps it in files instead of memory (see `read_table`).
     mapped: ClassVar[bool] = False
-    #: Whether it reads files itself, by `open`: a study then hands it `TableFiles`, and reads no table.
+    #: Whether the engine reads files itself, by `open`. A study then hands it `TableFiles`, and reads no table.
     reads_files: ClassVar[bool] = False
-    #: Whether it reads tables of a database, by `open` of a `DatabaseTable`.
+    #: Whether the engine reads tables of a database, by `open` of a `DatabaseTable`.
     reads_tables: ClassVar[bool] = False
-    #: Whether `open` bounds what each unit contributes. An engine that is given tables need not.
+    #: Whether `open` bounds how many rows each unit contributes. An engine that is given tables need not.
     bounds_units: ClassVar[bool] = False
-    #: Whether `open` joins the rows of two views in files of their own. An engine that is given tables need not.
+    #: Whether `open` joins the rows of two views in separate files. An engine that is given tables need not.
     joins_views: ClassVar[bool] = False
-    #: Whether it knows the place of each row among those of its unit, from the table that it is given or has read.
+    #: Whether the engine knows each row's place within its unit, from the table that it was given or has read.
     places_rows: ClassVar[bool] = False
-    #: Whether it has `map`, so that queries may gather what they need of each row.
+    #: Whether the engine has `map`, so that queries may gather what they need from each row.
     gathers: ClassVar[bool] = True
-    #: Whether it counts cross tables only (see `GroupingEngine`).
+    #: Whether the engine counts cross tables only (see `GroupingEngine`).
     groups: ClassVar[bool] = False
-    #: Whether a call costs a message, so that what is asked of several rows is better asked in one (see `counts_of`).
+    #: Whether each call sends a message, so that one call for several sets of rows is better (see `counts_of`).
     sends_messages: ClassVar[bool] = False
 
     @property
     def reads_itself(self) -> bool:
-        """Whether it reads its rows itself, from files or from a database, and is given no table."""
+        """Whether the engine reads its rows itself, from files or from a database, and is given no table."""
         return self.reads_files or self.reads_tables
 
     @property
     def address(self) -> str | None:
-        """The address of its counts, if that is outside of this machine. Plans show it, and approvals bind it."""
+        """Where rows are counted, if not by this process's own code. Plans show the address, and approvals bind it."""
         return None
 
     @abc.abstractmethod
@@ -78,14 +78,14 @@ class Engine(abc.ABC):
         """Return a handle of all rows of a table."""
 
     def asked(self) -> str | None:
-        """Return who counted the last table, and how much was asked, in a sentence for reports; None for this process.
+        """Return a sentence for reports on who counted the last table and how much was asked, None for this process.
 
-        It may follow from plan and releases only, and not from rows.
+        The sentence may depend on the plan and on releases only, and not on the rows.
         """
         return None
 
     def open(self, files: TableFiles) -> Rows:
-        """Return a handle of all rows of the table in some files. Raise as `read_table` does."""
+        """Return a handle of all rows of the table in some files. This raises the errors of `read_table`."""
         return self.load(files.read(mapped=self.mapped))
 
     def map(self, rows: Rows, function: Callable[[Block], Any]) -> list[Any]:
@@ -94,17 +94,17 @@ class Engine(abc.ABC):
         Raises
         ------
         InputError
-            If the engine gathers nothing: sums are all that leaves its blocks.
+            If the engine gathers nothing, since only sums leave its blocks.
         """
         raise InputError(f"engine '{self.name}' adds up counts and gathers no rows; use another engine")
 
     def counts(self, rows: Rows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
-        """Evaluate counting functions on every block, in one pass, and add up each of them, in 64 bits.
+        """Evaluate counting functions on every block in one pass, and add up each function's counts in 64 bits.
 
         Raises
         ------
         InputError
-            If one counts in a type that may wrap round or round off (see `counts.wide`).
+            If a function counts in a type that may wrap around or round off (see `counts.wide`).
         """
         blocks = self.map(rows, functools.partial(count_block, functions))
         return [np.asarray(functools.reduce(np.add, one)) for one in zip(*blocks, strict=True)]
@@ -112,16 +112,16 @@ class Engine(abc.ABC):
     def counts_of(
         self, asked: Sequence[tuple[Rows, Sequence[Callable[[Block], NDArray[Any]]]]]
     ) -> list[list[NDArray[Any]]]:
-        """Evaluate counting functions on each of several rows of one table (see `counts`), by default one by one."""
+        """Evaluate counting functions on several sets of rows of one table (see `counts`), by default one by one."""
         return [self.counts(rows, functions) for rows, functions in asked]
 
     def tally(self, rows: Rows, function: Callable[[Block], Mapping[str, int]]) -> dict[str, int]:
-        """Evaluate a function that counts by texts on every block, and add up the counts of each text (private).
+        """Evaluate a function that counts by text on every block, and add up the counts of each text (private).
 
         Raises
         ------
         InputError
-            As `map` does: an engine whose rows are elsewhere defines this one too.
+            If the engine has no `map` and does not define this method itself.
         """
         return merge(self.map(rows, function))
 
@@ -130,33 +130,33 @@ class Engine(abc.ABC):
         return int(self.sum(rows, rows_of).item())
 
     def kept(self, rows: Rows) -> dict[Hashable, Any]:
-        """Return the cache of counts for some rows, so that no query counts twice (private).
+        """Return the cache of counts for some rows, so that nothing is counted twice (private).
 
-        It goes when the rows go. By default nothing is kept: a new, empty dictionary each time.
+        The cache goes when the rows go. By default nothing is cached, and each call returns a new, empty dictionary.
         """
         return {}
 
     def kept_around(self, rows: Rows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
-        """Return the caches of the rows that these are a part of, and of its other parts (private).
+        """Return the cache of the whole that these rows are a part of, and the caches of its other parts (private).
 
-        What is counted of each row is then known of the last part without counting: the whole, less the others. By
-        default, and where parts leave rows out, None.
+        Counts of the last part are then known without counting: those of the whole minus those of the other parts. None
+        by default, and where some row is in no part.
         """
         return None
 
     def counting_order(self, rows: Sequence[Rows]) -> Sequence[int]:
-        """Return the order in which to count several rows one by one (private).
+        """Return the order in which to count several sets of rows one by one (private).
 
-        Of parts of the same rows the last one counts nothing (see `kept_around`), so the largest is best left to the
-        end. By default they are counted as they are given.
+        The last of the parts of a whole needs no counting (see `kept_around`), so the largest part should be last. By
+        default the order is the given one.
         """
         return range(len(rows))
 
     def drop(self, rows: Rows) -> None:  # noqa: B027 most engines have nothing to do
-        """Drop rows and all their parts. The handle is not used again. By default nothing needs to be done."""
+        """Drop rows and all their parts. Their handle is not used again. By default this does nothing."""
 
     def close(self) -> None:  # noqa: B027 most engines have nothing to do
-        """Give back processes and connections. By default there are none."""
+        """Close processes and connections. By default there are none."""
 
     @abc.abstractmethod
     def split(self, rows: Rows, by: Cut) -> list[Rows]:
@@ -164,12 +164,13 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
-        """Return the same rows with one more attribute, the cell of each row."""
+        """Return the same rows with one more attribute, the case of each row."""
 
     def sample(self, rows: Rows, drawn: Callable[[int], NDArray[np.bool_]]) -> Rows:
-        """Return a handle of a sample. `drawn` tells which of a number of rows are in it, anew each time.
+        """Return a handle of a sample. Each call `drawn(n)` draws which of the next n rows are in the sample.
 
-        By default it is refused: an engine whose rows are elsewhere must say how private randomness gets there.
+        By default samples are refused, since an engine whose rows are elsewhere must first bring private randomness
+        there.
 
         Raises
         ------
@@ -181,13 +182,13 @@ class Engine(abc.ABC):
     def sample_units(self, rows: Rows, drawn: Callable[[int], NDArray[np.bool_]]) -> Rows:
         """Return a handle of a sample of whole units, by the table's `unit_codes`.
 
-        All rows of a unit are in it, or none, wherever they lie: `drawn` is asked once, for the number of units that
-        have a row here. By default it is refused, as `sample` is.
+        Either all rows of a unit are in the sample, or none, in whichever blocks they lie. `drawn` is called once, with
+        the number of units that have a row here. By default samples of units are refused, as in `sample`.
 
         Raises
         ------
         InputError
-            If the engine draws no such samples.
+            If the engine draws no samples of units.
         """
         raise InputError(f"engine '{self.name}' draws no samples of units; run the study with another engine")
 
@@ -209,7 +210,7 @@ def rows_of(block: Block) -> NDArray[np.int64]:
 
 @final
 class _Rows(list[Block]):
-    """Blocks of rows with their cache, and the rows that they are a part of."""
+    """Blocks of rows with their cache, and the caches of the whole that they are a part of."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         super().__init__(blocks)
@@ -228,7 +229,7 @@ class _Blocks(Engine):
         self._blocks = blocks
 
     def load(self, table: Table) -> _Rows:
-        """Cut the table into blocks of consecutive rows. No release depends on the cut."""
+        """Cut the table into blocks of consecutive rows. No release depends on where the blocks begin."""
         edges = np.linspace(0, table.rows, max(self._blocks, -(-table.rows // MOST_ROWS)) + 1).astype(int)
         return _Rows(
             Block(
@@ -273,13 +274,13 @@ class _Blocks(Engine):
         """See `Engine`."""
         codes = [block.unit_codes[block.index] for block in rows if block.unit_codes is not None]
         if len(codes) < len(rows):
-            raise InputError("the table does not say whose each row is; read it with the unit's ids")
+            raise InputError("the table does not say which unit each row belongs to; read it with the unit's ids")
         present, unit_of = np.unique(np.concatenate(codes), return_inverse=True)
         kept = np.split(drawn(len(present))[unit_of], np.cumsum([len(own) for own in codes])[:-1])
         return _Rows(self._at(block, block.index[own]) for block, own in zip(rows, kept, strict=True))
 
     def _at(self, block: Block, index: NDArray[np.int32]) -> Block:
-        """Return the rows of a block at some positions, kept as parts are."""
+        """Return the rows of a block at some positions, stored in the form of a part."""
         return block.at(pack_index(index, block.length) if self.mapped else index)
 
     def derive(self, rows: Sequence[Block], attribute: Attribute, cases: Cases) -> list[Block]:
@@ -289,7 +290,7 @@ class _Blocks(Engine):
 
 @final
 class InMemory(_Blocks):
-    """All rows on one thread, in one block unless there are many."""
+    """All rows in memory, counted by one thread, in one block unless there are more than `MOST_ROWS`."""
 
     name = "memory"
 
@@ -297,16 +298,16 @@ class InMemory(_Blocks):
         super().__init__(blocks=1)
 
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate in turn."""
+        """Evaluate the function on one block after another."""
         return [function(block) for block in rows]
 
 
 @final
 class Mapped(_Blocks):
-    """Tables larger than memory, with the codes in a file without a name that only this process can open.
+    """Tables larger than memory, with the codes in a nameless file that only this process can open.
 
-    The file lies in the folder for temporary files (`$TMPDIR`) and is gone when the process ends. What a table keeps
-    in memory is a bit a row, at most, for each part that it is cut into; some queries gather more (`Query.gathers`).
+    The file lies in the folder for temporary files (`$TMPDIR`) and is gone when the process ends. In memory a table
+    takes at most one bit per row for each part that it is cut into. Some queries gather more (`Query.gathers`).
     """
 
     name = "mapped"
@@ -316,7 +317,7 @@ class Mapped(_Blocks):
         super().__init__(blocks=1)
 
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate block after block, each brought into memory in turn."""
+        """Evaluate the function on one block after another, each brought into memory in turn."""
         return [function(block) for block in rows]
 
 
@@ -327,7 +328,7 @@ class Threads(_Blocks):
     Parameters
     ----------
     threads
-        Number of blocks and threads; by default one a processor.
+        The number of blocks and threads, by default one for each processor.
     """
 
     name = "threads"
@@ -339,5 +340,5 @@ class Threads(_Blocks):
         self._pool = ThreadPoolExecutor(self._blocks, thread_name_prefix="dpframework")
 
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate the blocks at the same time."""
+        """Evaluate the function on all blocks at the same time."""
         return list(self._pool.map(function, rows))

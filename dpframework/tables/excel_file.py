@@ -1,7 +1,7 @@
-"""Excel workbooks, one sheet of which is a table, whose cells are read as texts, each by itself.
+"""Excel workbooks with a table in one sheet, whose cells are read as texts, each by itself.
 
-A library that guesses the type of a column would let other rows decide what a cell means. So every cell becomes the
-text that a CSV file would hold, a date in ISO 8601.
+If a library guessed the type of a column, other rows would decide what a cell means. So every cell becomes the text
+that a CSV file would hold, with dates in ISO 8601.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_PIECE: Final = 1 << 20  # bytes of a sheet that are looked at together
-_LONGEST_PLACE: Final = 64  # bytes of the place of a cell, such as r="AB12", with space around its sign
-_DAY_OF_TIMES = "1899-12-31 "  # the day of a cell that is a time of day
+_PIECE: Final = 1 << 20  # bytes of a sheet that are searched together
+_LONGEST_PLACE: Final = 64  # the most bytes of a cell's place, such as r="AB12", with spaces around the equals sign
+_DAY_OF_TIMES = "1899-12-31 "  # the date that the reader puts before a time of day
 _PLACE = re.compile(rb"\br\s*=\s*[\"']([A-Za-z]{0,3})([0-9]{1,7})[\"']")
-#: What tells that a sheet has a place of so many columns, or rows, at most: the widest first.
+#: Patterns of places, each with the most columns (or rows) of a sheet where no pattern above it is found.
 _COLUMNS = (
     (re.compile(rb"\br\s*=\s*[\"'][A-Za-z]{3}"), 16_384),
     (re.compile(rb"\br\s*=\s*[\"'][B-Zb-z][A-Za-z]"), 702),
@@ -42,17 +42,17 @@ _ROWS = (
 
 @attrs.frozen(eq=False)
 class ExcelFile:
-    """One sheet of an Excel workbook, read whole, whose first row names the columns.
+    """One sheet of an Excel workbook, read whole. The first row that is not skipped names the columns.
 
     Attributes
     ----------
     columns
-        What that row says.
+        The names in that row.
     frame
-        The cells below it, as texts, by position. A row of empty cells is none.
+        The cells below it, as texts. Rows of empty cells are left out if there are several columns.
     """
 
-    columns: tuple[str, ...] = attrs.field(repr=False)  # perhaps the cells of a row
+    columns: tuple[str, ...] = attrs.field(repr=False)  # not shown, since they are cells if no row names the columns
     frame: pl.DataFrame = attrs.field(repr=False)
 
     @classmethod
@@ -64,8 +64,8 @@ class ExcelFile:
         NotOpened
             If the package that reads Excel is not installed.
         InputError
-            If the file is no workbook, is too large, or has no such sheet, or the sheet is empty; one sentence that
-            shows no cell.
+            If the file is no workbook, is too large, or has no such sheet, or the sheet is empty or has too many
+            columns. The sentence shows no cell.
         """
         import polars as pl
 
@@ -86,7 +86,7 @@ class ExcelFile:
         workbook = read_by_library(lambda: fastexcel.read_excel(path), broken)
         sheets = workbook.sheet_names
         if read.sheet and read.sheet not in sheets:
-            # The cells were counted before, so this is no `NotOpened`.
+            # Cells have been counted by now, so this must not be `NotOpened`.
             raise InputError(f"{path.name}: has no sheet '{read.sheet}'; correct sheet in [read], or the workbook")
         sheet: Any = read.sheet or 0
         frame: pl.DataFrame = read_by_library(
@@ -112,14 +112,15 @@ class ExcelFile:
 
 
 def _most_cells(path: Path) -> int:
-    """Return the most cells between the first and the last one of a sheet, also empty ones.
+    """Return the most cells that a sheet of the workbook spans up to its last row and column, empty cells included.
 
-    A reader holds all of them, and a small file may have a cell in the last row of the last column.
+    A reader holds all of these cells, and even a small file may have a cell in the last row of the last column. The
+    result is a bound, exact where the bound would exceed `MOST_SHEET_CELLS`.
 
     Raises
     ------
     InputError
-        If the file is far larger unpacked than any workbook.
+        If the unpacked file is larger than a workbook may be.
     """
     most, size = 0, 0
     with zipfile.ZipFile(path) as archive:
@@ -141,14 +142,14 @@ def _most_cells(path: Path) -> int:
 
 
 class _Bound:
-    """A quick bound on the cells that a sheet spans."""
+    """A quickly found upper bound on the number of cells that a sheet spans."""
 
     def __init__(self) -> None:
         self._is_sheet: bool | None = None
         self._columns, self._rows = 26, 99_999
 
     def look(self, text: bytes) -> None:
-        """See one piece of the file."""
+        """Raise the bound by what one piece of the file shows."""
         if self._is_sheet is None:
             self._is_sheet = b"worksheet" in text[:4096]
         if self._is_sheet:
@@ -157,7 +158,7 @@ class _Bound:
 
     @property
     def cells(self) -> int:
-        """The bound."""
+        """The bound, 0 for a file that is no sheet."""
         return self._columns * self._rows if self._is_sheet else 0
 
 
@@ -186,7 +187,7 @@ def _column_number(letters: bytes) -> int:
 
 
 def _pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Yield the content of one file of an archive, the end of each piece again before the next one."""
+    """Yield the content of one file of an archive in pieces, each of which begins with the end of the one before."""
     with archive.open(entry) as file:
         end = b""
         while data := file.read(_PIECE):

@@ -1,4 +1,4 @@
-"""The files of a table, described before any is opened, since other processes may read them."""
+"""The description of a table's files, made before any is opened, since other processes may read them."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class TableFiles:
     schema, out_of_domain, unit, key, values, options
         As for `read_table`.
     ordered
-        Whether samples may be drawn, for which the rows must be in their order, and a database numbers them.
+        Whether samples may be drawn. For them the rows must be in order, and a database numbers the rows.
     placed
-        Whether the place of each row among those of its unit may be asked for, for which a database numbers those.
+        Whether the place of each row within its unit may be asked for. A database numbers the rows of each unit for it.
     right, id
-        Of two views in files of their own: the right one, while `path` is the left one; and the column that joins them
-        (see `read_two_views`).
+        For two views in separate files: the path of the right view, while `path` is that of the left one, and the
+        column that joins them (see `read_two_views`).
 
     Examples
     --------
@@ -80,13 +80,15 @@ class TableFiles:
                 raise InputError("the left view has one path; give a folder or a pattern for several files")
             require_joinable(self.schema, self.id, self.unit)
         elif self.id is not None:
-            raise InputError(f"id '{self.id}' joins two views, and there is one; give the right one, or leave id out")
-        if self.schema.per_unit is not None:  # else whoever reads them says so
+            raise InputError(
+                f"id '{self.id}' joins two views, and only one is given; give the right view too, or leave id out"
+            )
+        if self.schema.per_unit is not None:  # else reading the files raises it
             self.unit.require_fits(self.schema)
 
     def read(self, *, mapped: bool = False) -> Table:
-        """Read them here. Raise as `read_table` does."""
-        from dpframework.tables.reading import read_table  # what reads, a plan does without
+        """Read the files in this process. This raises the errors of `read_table`."""
+        from dpframework.tables.reading import read_table  # a plan needs no reader
         from dpframework.tables.views import read_two_views
 
         if self.right is not None:
@@ -109,7 +111,7 @@ class TableFiles:
         Raises
         ------
         NotOpened
-            If there are none, or one is there twice.
+            If there are no files, or a file is named twice.
         """
         return files_at(self.path)
 
@@ -120,7 +122,7 @@ class TableFiles:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What errors call the table, or the left and the right view, as where one process reads it.
+        """What errors call the table, or the left and the right view, the same as where one process reads them.
 
         Raises
         ------
@@ -131,44 +133,46 @@ class TableFiles:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The name of each attribute's table in errors, as where one process reads it."""
+        """By the name of an attribute, what errors call its table, the same as where one process reads it."""
         return self.sources_by(self.shown)
 
     def builder(self, names: Sequence[str]) -> TableBuilder:
-        """Return a builder of the table, or of a piece of it, whose errors call its files by these names."""
+        """Return a builder of the table, or of a piece of it, whose errors call the files by these names."""
         from dpframework.tables.table_builder import TableBuilder
 
         return TableBuilder(self.schema, self.sources_by(names), self.out_of_domain, self.values)
 
     def sources_by(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the name of each attribute's table, given the name of the one table, or of both views."""
+        """Return the name of each attribute's table, given the name of the only table or the names of both views."""
         if len(names) == 1:
             return dict.fromkeys(self.schema.names, names[0])
         sides = attributes_of_views(self.schema)
         return {one.name: name for side, name in zip(sides, names, strict=True) for one in side}
 
     def pieces(self, number: int) -> list[Piece]:
-        """Return parts of the table that can be read apart, in the order of its rows, files or parts of Parquet.
+        """Return parts of the table that can be read separately: files, or parts of Parquet files, in row order.
 
-        Those of the left view come first. What becomes of their rows may follow from rows of others (see `shuffle_of`).
+        Pieces of the left view come first. What becomes of a piece's rows may depend on rows of other pieces (see
+        `shuffle_of`).
 
         Parameters
         ----------
         number
-            How many there should be, at least, of each view: Parquet files are cut into equal parts until there are.
+            How many pieces each view should have at least. Parquet files are cut into equal parts to get as many, but
+            other files are never cut.
 
         Raises
         ------
         NotOpened
             If there are no such files.
         InputError
-            If the rows can be read by one process only.
+            If only one process can read the rows.
         """
         if self.schema.in_files.read.of_database:
-            raise InputError("a database is read by one process; choose another engine, such as memory")
+            raise InputError("only one process can read a database; choose another engine, such as memory")
         if self.right is not None and self.id is None:
             raise InputError(
-                "the rows of two views are matched by their positions, which one process alone can tell; name the "
+                "the rows of two views are matched by their positions, which only one process can do; name the "
                 "column that joins them, or choose another engine, such as memory"
             )
         read, found = attrs.evolve(self, path=(), key=None), list[Piece]()
@@ -184,18 +188,18 @@ class TableFiles:
 @final
 @attrs.frozen
 class Piece:
-    """A part of a table that is read by itself.
+    """A part of a table that is read separately.
 
     Attributes
     ----------
     file
         A path or a URL.
     part
-        Which of how many equal parts of its rows.
+        The number of the piece and the number of equal parts that the file's rows are cut into.
     how
-        How it is read.
+        The options by which the piece is read.
     side
-        The number of its view, 0 or 1 for the right one.
+        The number of the piece's view: 0 for the left or only one, 1 for the right one.
     """
 
     file: str
@@ -205,12 +209,12 @@ class Piece:
 
     @silenced(streams=True)
     def read(self) -> tuple[Table, RowFindings]:
-        """Return its rows and the findings about them, before anything is refused.
+        """Return the piece's rows and the findings about them, before anything is refused.
 
         Raises
         ------
         InputError
-            If it cannot be read; one sentence that shows nothing of its rows.
+            If the piece cannot be read. The sentence shows nothing of its rows.
         """
         from dpframework.tables.reading import add_blocks
 
@@ -221,12 +225,17 @@ class Piece:
         return builder.part(), found
 
     def source(self, name: str | None = None) -> Source:
-        """Return its rows as they are written, under the name of the whole table in errors, or of its file.
+        """Return the piece's rows as they are written.
+
+        Parameters
+        ----------
+        name
+            What errors call it: the whole table's name, or by default the file's.
 
         Raises
         ------
         InputError
-            If it cannot be read.
+            If the piece cannot be read.
         """
         from dpframework.tables.sources import open_source
         from dpframework.tables.written_cells import as_written

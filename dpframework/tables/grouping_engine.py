@@ -1,7 +1,7 @@
-"""Engines that count cross tables and nothing else, as whatever can group rows does: a database, for instance.
+"""Engines that count cross tables and nothing else, such as databases. Anything that can group rows can be one.
 
-Such an engine is told what to count as public expressions. It never evaluates a function of rows, so no code of this
-process needs to reach them.
+Such an engine is told by public expressions what to count. It never evaluates a function on rows, so no code of this
+process needs to reach the rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PartSelection:
     by
         The cut.
     part
-        Which part.
+        The number of the part.
     """
 
     by: Cut
@@ -45,41 +45,41 @@ class PartSelection:
 @final
 @attrs.frozen
 class CaseColumn:
-    """An attribute more, the case of each row.
+    """One more attribute, the case of each row.
 
     Attributes
     ----------
     attribute
-        Its facts.
+        The new attribute.
     cases
-        What its codes are.
+        The cases, whose numbers are its codes.
     """
 
     attribute: Attribute
     cases: Cases
 
 
-#: What is done to the rows of a table in turn.
+#: A step from the rows of a table to the rows of a handle.
 Selection: TypeAlias = "PartSelection | CaseColumn"
 
 
 @final
 @attrs.frozen(eq=False, repr=False)
 class SelectedRows:
-    """A handle of some rows of an engine's table, told by public expressions.
+    """A handle of some rows of an engine's table, which public expressions define.
 
     Attributes
     ----------
     table
-        What the engine calls its table.
+        The engine's own handle of its table.
     schema
-        The attributes of the rows, derived ones appended.
+        The schema of the rows, with derived attributes appended.
     lineage
-        How the rows come from those of the table, the first step first.
+        The steps from the table's rows to these rows, the first step first.
     made_of
-        The attributes of the table that each derived one depends on.
+        By the name of a derived attribute, the attributes of the table that it depends on.
     kept
-        The counts of these rows that queries made, for none to count twice. Other rows have others.
+        Counts that queries made of these rows, so that nothing is counted twice. Each handle has its own.
     """
 
     table: Any
@@ -93,7 +93,7 @@ class SelectedRows:
         return attrs.evolve(self, lineage=(*self.lineage, PartSelection(by, part)))
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> SelectedRows:
-        """Return the same rows with an attribute more."""
+        """Return the same rows with one more attribute."""
         return attrs.evolve(
             self,
             schema=attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute)),
@@ -109,8 +109,8 @@ class SelectedRows:
 class GroupingEngine(Engine):
     """An engine that counts cross tables.
 
-    It defines `open` or `load`, which return `SelectedRows` of a table, and `tables`. Parts and derived attributes are
-    then steps of the handle's `lineage`. Queries that do not name their tables are refused, before anything is read.
+    A subclass defines `tables`, and `open` or `load`, which return `SelectedRows`. Parts and derived attributes are
+    steps of a handle's `lineage`. Queries that do not name their cross tables are refused before anything is read.
     """
 
     gathers = False
@@ -118,10 +118,10 @@ class GroupingEngine(Engine):
 
     @abc.abstractmethod
     def tables(self, rows: Rows, tables: Sequence[Crosstab]) -> list[NDArray[np.int64]]:
-        """Count some rows in cross tables, each in its shape, with zeros where there is no row."""
+        """Return the counts of some rows in cross tables, each array in its table's shape, 0 where there is no row."""
 
     def tables_of(self, asked: Sequence[tuple[Rows, Sequence[Crosstab]]]) -> list[list[NDArray[np.int64]]]:
-        """Count each of several rows of one table in cross tables, by default one by one."""
+        """Return the counts of several sets of rows of one table in cross tables, by default counted one by one."""
         return [self.tables(rows, tables) for rows, tables in asked]
 
     def counts(self, rows: Rows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
@@ -130,7 +130,7 @@ class GroupingEngine(Engine):
         Raises
         ------
         InputError
-            If one names none, or one of an attribute that it does not declare.
+            If a query names no cross tables, or one with an attribute that the query does not declare.
         """
         (found,) = self.counts_of([(rows, functions)])
         return found
@@ -139,9 +139,10 @@ class GroupingEngine(Engine):
     def counts_of(
         self, asked: Sequence[tuple[Rows, Sequence[Callable[[Block], NDArray[Any]]]]]
     ) -> list[list[NDArray[Any]]]:
-        """Return the counts of queries on each of several rows (see `counts`).
+        """Return the counts of queries on several sets of rows (see `counts`).
 
-        A table that several name is counted once, and one that is a margin of another not at all.
+        A cross table that several queries name is counted once. A margin of another table is not counted but summed
+        from it.
         """
         each = [[self._joint(rows, function) for function in functions] for rows, functions in asked]
         wanted = [whole_tables(table for one in own for table in one.tables) for own in each]
@@ -163,8 +164,8 @@ class GroupingEngine(Engine):
         found = joint_counts_of(function)
         if found is None:
             raise InputError(
-                f"engine '{self.name}' counts cross tables only, and this function of rows names none; run it on one "
-                "machine, with engine 'memory' or 'mapped'"
+                f"engine '{self.name}' counts cross tables only, and this function of rows names none; run it with "
+                "engine 'memory' or 'mapped', on one machine"
             )
         found.require_shown(rows.made_of)
         return found
@@ -183,7 +184,7 @@ class GroupingEngine(Engine):
 
 
 def whole_tables(tables: Iterable[Crosstab]) -> dict[Crosstab, Crosstab]:
-    """Return each of some tables with the one that it is a margin of: the smallest, itself if there is no other.
+    """Return, for each table, the smallest of the others that it is a margin of, or the table itself.
 
     Examples
     --------
@@ -199,7 +200,7 @@ def whole_tables(tables: Iterable[Crosstab]) -> dict[Crosstab, Crosstab]:
     wholes: list[tuple[Crosstab, set[Column]]] = []
     for table in ordered:
         own = set(table.columns)
-        # A column that occurs twice makes a diagonal, which is no margin of the table.
+        # A table in which a column occurs twice is diagonal, so it is no margin of a table with that column once.
         different = len(own) == len(table.columns)
         around = [whole for whole, columns in wholes if own <= columns and table.summed == whole.summed]
         found[table] = min(around, key=lambda whole: whole.cells, default=table) if different else table
@@ -227,7 +228,10 @@ def margin_of(table: Crosstab, whole: Crosstab, counts: NDArray[np.int64]) -> ND
 
 
 def selected(block: Block, lineage: Sequence[Selection]) -> Block:
-    """Return the rows of a block that a lineage leaves, with the attributes that it derives. This defines a lineage."""
+    """Return the rows of a block that a lineage selects, with the attributes that it derives.
+
+    This function defines the meaning of a lineage.
+    """
 
     def after(rows: Block, step: Selection) -> Block:
         if isinstance(step, CaseColumn):

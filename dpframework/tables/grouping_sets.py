@@ -1,4 +1,4 @@
-"""Cross tables of several parts of a table as few SQL queries, each of one scan with grouping sets."""
+"""Cross tables of several parts of a table in few SQL queries, each of which scans the table once."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from dpframework.tables.grouping_engine import CaseColumn, SelectedRows
 from dpframework.tables.joint_counts import Crosstab
 from dpframework.tables.sql_text import SqlColumns
 
-MOST_COLUMNS, MOST_SETS = 48, 64  # of a query
+MOST_COLUMNS, MOST_SETS = 48, 64  # from these numbers of columns or grouping sets on, a query takes no more tables
 
 
 @final
 @attrs.define(eq=False)
 class _Node:
-    """Rows that a cut divides further, or a part that is counted.
+    """A node in the tree of parts: rows that a cut divides further, or a part that is counted.
 
     Attributes
     ----------
     parts
-        When a row is in each part, in turn (see `SqlColumns.parts`); None where nothing divides the rows.
+        For each part, the SQL test whether a row is in it (see `SqlColumns.parts`). None where no cut divides the rows.
     children
-        The parts that are asked for.
+        The nodes of the parts that are asked for, by the number of the part.
     number
-        The number of the part that is counted.
+        The number of the part that is counted. None where a cut divides the rows further.
     """
 
     parts: dict[int, str] | None = None
@@ -37,7 +37,7 @@ class _Node:
 
     @property
     def sql(self) -> str:
-        """The number of the part that is counted; null where there is none."""
+        """The SQL expression for the number of the counted part that a row is in, null if it is in none."""
         if self.number is not None:
             return str(self.number)
         assert self.parts is not None
@@ -49,18 +49,18 @@ class _Node:
 @final
 @attrs.define(eq=False)
 class Family:
-    """Parts of one table of which no two share a row, but for those that are the same.
+    """Parts of one table. Any two of them are equal or share no row, so one query counts them all.
 
     Attributes
     ----------
     table
-        Its name.
+        The table's name.
     places
-        Where the parts stand among those that are asked for.
+        The position of each part among all parts that are asked for.
     numbers
-        The number that each of them has in a query.
+        The number of each part in a query. Equal parts have the same number.
     columns
-        What the attributes of each are.
+        The SQL expressions for the attributes of each part.
     """
 
     table: str
@@ -71,11 +71,11 @@ class Family:
 
     @property
     def sql(self) -> str:
-        """The number of the part that a row is in."""
+        """The SQL expression for the number of the part that a row is in."""
         return self._root.sql
 
     def takes(self, place: int, rows: SelectedRows) -> bool:
-        """Add a part, unless it may share rows with another one."""
+        """Add a part unless it may share rows with another one, and return whether it was added."""
         columns: SqlColumns = rows.table.columns
         steps: list[tuple[dict[int, str], int]] = []
         for step in rows.lineage:
@@ -109,7 +109,7 @@ class Family:
 
 
 def families(handles: Sequence[SelectedRows]) -> list[Family]:
-    """Return some parts in families, each of which one query counts."""
+    """Sort parts into families. The tables of one family can be counted together in a query."""
     found: list[Family] = []
     for place, rows in enumerate(handles):
         if not any(family.takes(place, rows) for family in found):
@@ -121,7 +121,7 @@ def families(handles: Sequence[SelectedRows]) -> list[Family]:
 @final
 @attrs.frozen
 class _TableRequest:
-    """A cross table of one part, and where its cells are in a query's answer."""
+    """A cross table of one part, and which columns of a query's result hold its cells and sums."""
 
     place: int
     number: int
@@ -131,19 +131,19 @@ class _TableRequest:
 
     @property
     def signature(self) -> int:
-        """Which columns of the answer are not null, as bits."""
+        """Which columns of the result are not null in rows of this table, as bits."""
         return sum(1 << k for k in set(self.columns))
 
 
 @final
 @attrs.define(eq=False)
 class GroupingQuery:
-    """One query of several cross tables.
+    """One SQL query that counts several cross tables.
 
     Attributes
     ----------
     family
-        The parts that it counts.
+        The parts that the query counts.
     """
 
     family: Family
@@ -153,12 +153,12 @@ class GroupingQuery:
 
     @property
     def is_full(self) -> bool:
-        """Whether no further table is added to it."""
+        """Whether the query takes no further table."""
         return len(self._columns) >= MOST_COLUMNS or len({one.signature for one in self._wanted}) >= MOST_SETS
 
     @property
     def number(self) -> int:
-        """The number of tables that it counts."""
+        """The number of tables that the query counts."""
         return len(self._wanted)
 
     def add(self, place: int, table: Crosstab) -> None:
@@ -186,14 +186,14 @@ class GroupingQuery:
         return f"select {asked} {counted} group by grouping sets ({listed})"
 
     def read(self, answer: Mapping[str, Any], tables: Sequence[dict[Crosstab, NDArray[np.int64]]]) -> None:
-        """Fill in the tables of each part from the answer.
+        """Fill in the tables of each part from the query's result.
 
         Parameters
         ----------
         answer
-            The columns of the query's answer, as masked arrays.
+            The columns of the query's result, as masked arrays.
         tables
-            The tables of each part, where its tables are filled in.
+            The tables of each part by their `Crosstab`, to which the counted ones are added.
         """
         cells = [answer[f"k{k}"] for k in self._columns.values()]
         part = np.asarray(answer["p"], dtype=np.int64)
@@ -210,7 +210,7 @@ class GroupingQuery:
             if one.columns:
                 table[tuple(np.ma.filled(cells[k], 0)[rows].astype(np.int64) for k in one.columns)] = counts
             else:
-                table[()] = counts.sum()  # of one line, or none
+                table[()] = counts.sum()  # the result has one row for this table, or none
             tables[one.place][one.table] = table
 
 

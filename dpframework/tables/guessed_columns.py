@@ -1,6 +1,6 @@
-"""Guess how the texts of one column are written. This reads private cells, for the owner's own step.
+"""Guess how the texts of one column are written. This reads private cells, and is for the owner only.
 
-Each guess comes with what was found, in numbers of cells and with some of them, for the owner to see.
+Each guess says what was found, with numbers of cells and examples, for the owner to see.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpframework.tables.written_dates import parse_times
 if TYPE_CHECKING:
     import polars as pl
 
-#: Texts that stand for nothing in any column, and those that do among numbers and dates.
+#: Texts that mean a missing value in any column, and texts that mean one among numbers and dates.
 SURE_NULLS = ("NULL", "null", "Null", "\\N", "#N/A", "#NA", "N/A", "n/a", "<NA>", "<null>", "(null)")
 _NULLS = frozenset((*SURE_NULLS, "NA", "na", "None", "none", "NONE", "-", "--", "---", ".", "..", "?",
                     "k.A.", "k. A.", "keine Angabe", "missing", "Missing", "unknown", "Unknown", "unbekannt", "NaT",
@@ -45,7 +45,7 @@ _LOOKS = {
     **dict.fromkeys(("%b", "%B", "%p"), "a"),
 }  # fmt: skip
 _AMBIGUOUS = {"%d/%m": "%m/%d"}
-_ANSWERS = frozenset(("None", "none", "NONE", "unknown", "Unknown", "unbekannt"))  # which are labels of many columns
+_ANSWERS = frozenset(("None", "none", "NONE", "unknown", "Unknown", "unbekannt"))  # labels in many columns
 _YES, _NO = frozenset(("yes", "y", "ja", "j", "oui", "si", "s\u00ed", "s\u00ec")), frozenset(("no", "n", "nein", "non"))
 _SYMBOLS = frozenset((
     "%", "\u2030", "\u20ac", "$", "\u00a3", "\u00a5", "EUR", "USD", "GBP", "CHF", "JPY", "SEK", "NOK", "DKK", "PLN",
@@ -58,25 +58,25 @@ _DAY_IN_DIGITS = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 _WHOLE, _GROUPED = r"^[+-]?[0-9]+$", r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$"
 _DIGITS, _LETTERS = re.compile("[0-9]+"), re.compile("[A-Za-z]+")
 _SHOWN = 5
-_FEW = 10  # texts that stand for nothing in one column, at most
-_SAMPLE = 500
+_FEW = 10  # the most texts that mean a missing value in one column; also how many texts a first look takes
+_SAMPLE = 500  # how many texts are tried before all of them
 
 
 @final
 @attrs.frozen
 class Guess:
-    """How a column is written, by the look of it.
+    """A guess of how a column is written.
 
     Attributes
     ----------
     options
-        What it says of the cells.
+        The options by which the cells are read.
     is_number
         Whether the cells are numbers or dates, and not labels.
     found
-        What was found that is not as programs write it, for the owner only; empty if nothing was.
+        What was found that is not in the notation of programs, for the owner only. Empty if there is nothing.
     proposal
-        What is made of it.
+        How the draft reads such cells.
     """
 
     options: ColumnOptions = attrs.field(factory=ColumnOptions)
@@ -91,7 +91,7 @@ def guess_column(cells: DistinctCells) -> Guess:
     Parameters
     ----------
     cells
-        Those that are neither null nor blank, without space around them.
+        The distinct texts of the column.
     """
     number, strange = cells.cells, cells.strange
     if not number:
@@ -103,7 +103,7 @@ def guess_column(cells: DistinctCells) -> Guess:
         found = f"{_of(zeros.cells, number)} are digits that begin with a zero, such as {zeros.texts[0]}"
         return Guess(ColumnOptions(null=nulls.by_frequency()), False, found, "read as labels, not as numbers")
     if not strange.any():
-        # The first text is looked at alone, for most columns of numbers are no dates.
+        # The first text is tried alone, since most columns of numbers are no dates.
         if re.search(_DAY_IN_DIGITS, cells.texts[0]) and cells.matching(_DAY_IN_DIGITS).all():
             found = f"all {number:,} cells are dates in digits, such as {cells.texts[0]}"
             return Guess(ColumnOptions(date="%Y%m%d"), True, found, "read as years")
@@ -146,18 +146,18 @@ def _list(texts: Sequence[str]) -> str:
 
 
 def _with_nulls(options: ColumnOptions, rest: DistinctCells, cells: int, what: str) -> Guess:
-    """Return the guess of a column with some cells that are no numbers or dates."""
+    """Return the guess for a column in which some cells are no numbers or dates."""
     found = f"{_of(rest.cells, cells)} are not {what}: {_some(rest)}"
     return Guess(options, True, found, "read as missing")
 
 
 def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
-    """Return the guess of numbers with a decimal comma or signs between thousands, None if they are none."""
+    """Return the guess for numbers with a decimal comma or thousands separators, None if they are no such numbers."""
     texts = cells.texts
     if not len(texts):
         return None
     sample = texts.head(_SAMPLE)
-    fitting = [style for style in _STYLES if _fits(style, sample) and _fits(style, texts)]  # a sample is quick
+    fitting = [style for style in _STYLES if _fits(style, sample) and _fits(style, texts)]  # a sample is tried first
     if not fitting:
         return None
     decimal, thousands = fitting[0]
@@ -177,7 +177,7 @@ def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
 
 
 def _with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
-    """Return the guess of numbers beside a usual symbol, such as 3,5 kg or $ 10, None if they are none."""
+    """Return the guess for numbers with a usual symbol, such as 3,5 kg or $ 10, None if they are no such numbers."""
     sample = [_BESIDE.fullmatch(text) for text in cells.head(_FEW).texts.to_list()]
     symbols = {beside.strip() for match in sample if match for beside in match.groups() if beside.strip()}
     if not symbols or not all(sample) or not symbols <= _SYMBOLS:
@@ -204,7 +204,7 @@ def _fits(style: tuple[str, str | None], texts: pl.Series) -> bool:
 
 
 def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
-    """Return the guess of dates or times, None if most texts are none."""
+    """Return the guess for dates or times, None if more than 5 % of the cells are neither."""
     sample = cells.head(_SAMPLE)
     most = 0.95 * sample.cells
     shapes: dict[str, int] = collections.defaultdict(int)
@@ -239,7 +239,7 @@ def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | N
 
 @functools.cache
 def _look(form: str) -> re.Pattern[str]:
-    """Return a pattern of the shapes of all texts that a format fits, and of some others. It is quick."""
+    """Return a pattern that matches the shapes of all texts in a format, and of some other texts, as a quick test."""
     if form == ISO:
         return re.compile("0-")
     parts = re.split(r"(%.)", form.replace(" ", ""))
@@ -247,25 +247,25 @@ def _look(form: str) -> re.Pattern[str]:
 
 
 def _parse(form: str, cells: DistinctCells) -> NDArray[np.bool_]:
-    """Return which texts a format fits, shape (texts,)."""
+    """Return which texts are dates or times in a format, shape (texts,)."""
     return next(parse_times(cells.texts, (form,))).is_not_null().to_numpy()
 
 
 def common_nulls(options: Sequence[ColumnOptions]) -> tuple[str, ...]:
-    """Return the texts that stand for nothing in some column, and may in all."""
+    """Return the texts that mean a missing value in some column, and may mean it in all columns."""
     found = dict.fromkeys(text for own in options for text in own.null)
     return tuple(text for text in found if text in SURE_NULLS)
 
 
 def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series]) -> tuple[str | None, str | None]:
-    """Return the decimal sign and the sign between thousands that all columns of numbers share, else None.
+    """Return the decimal sign and the thousands separator that all columns of numbers can share, else None twice.
 
     Parameters
     ----------
     options
         The options of all columns of numbers.
     numbers
-        The texts of those that programs write so.
+        The texts of those columns whose numbers are in the notation of programs.
     """
     import polars as pl
 
@@ -275,7 +275,7 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
         return None, None
     decimal, thousands = next(iter(decimals)), next(iter(groups), None)
     shared = ColumnOptions(decimal=decimal, thousands=thousands)
-    for parts in ([texts.head(_FEW) for texts in numbers], numbers):  # a few of each mostly show it
+    for parts in ([texts.head(_FEW) for texts in numbers], numbers):  # a few texts of each column mostly decide it
         texts = pl.concat(parts) if parts else pl.Series(dtype=pl.String)
         if styled_numbers(shared, texts)[1].any():
             return None, None
@@ -285,7 +285,7 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
 
 
 def yes_and_no(labels: Sequence[str]) -> dict[str, list[str]]:
-    """Return the other spellings of yes and of no under one of each, if labels say nothing else and spell one twice.
+    """Return, by one spelling of yes or no, its other spellings, if all labels mean yes or no.
 
     Examples
     --------
@@ -311,12 +311,12 @@ def yes_and_no(labels: Sequence[str]) -> dict[str, list[str]]:
 
 
 def perhaps_missing(cells: DistinctCells) -> DistinctCells:
-    """Return the labels that stand for nothing in many tables, such as a dash, and may be labels in this one."""
+    """Return the labels that mean a missing value in many tables, such as a dash, but may be labels in this one."""
     return cells.only(cells.among(_NULLS.difference(SURE_NULLS, _ANSWERS)))
 
 
 def case_twins(labels: Sequence[str]) -> dict[str, list[str]]:
-    """Return the labels that differ from others in their case only, under the first of them."""
+    """Return, by a label, the later labels that differ from it in case only."""
     alike: dict[str, list[str]] = {}
     for label in labels:
         alike.setdefault(label.casefold(), []).append(label)
@@ -326,10 +326,10 @@ def case_twins(labels: Sequence[str]) -> dict[str, list[str]]:
 def with_groups(
     guesses: Mapping[str, tuple[Guess, DistinctCells | None]],
 ) -> dict[str, tuple[Guess, DistinctCells | None]]:
-    """Return the guesses of columns after points of groups of three digits were told from decimal points.
+    """Return the guesses for columns, after telling points between thousands from decimal points.
 
-    Numbers such as 12.345 are thousands if each point is followed by three digits, and other columns have decimal
-    commas.
+    Numbers such as 12.345 have points between thousands if every point is followed by three digits, and other columns
+    have decimal commas.
     """
     found = dict(guesses)
     if not any(guess.options.decimal == "," for guess, _ in guesses.values()):
@@ -339,7 +339,7 @@ def with_groups(
             continue
         numbers = cells.without(guess.options.null)
         if not all(re.search(f"{_WHOLE}|{_GROUPED}", text) for text in numbers.texts.head(_FEW)):
-            continue  # most columns of fractions show it here
+            continue  # most columns of fractions are recognised by a few texts
         marked = numbers.matching(_GROUPED)
         if marked.any() and (marked | numbers.matching(_WHOLE)).all():
             grouped = numbers.only(marked)

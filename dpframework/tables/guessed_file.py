@@ -1,4 +1,4 @@
-"""Guess how a CSV file is written. This reads its rows, and is for the owner's own step (see `infer_schema`)."""
+"""Guess how a CSV file is written. This reads private rows, and is for the owner only (see `infer_schema`)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.csv_file import lines_of
 from dpframework.tables.table_paths import files_of, is_url
 
-_HEAD = 1 << 20  # bytes that are read together
-_LINES = 1 << 17  # bytes by which the separator is guessed
-_MOST = 1 << 26  # bytes by which the encoding is
+_HEAD = 1 << 20  # how many bytes are read at once
+_LINES = 1 << 17  # the most bytes from which the separator is guessed
+_MOST = 1 << 26  # the number of bytes after which the encoding is taken as UTF-8
 _SEPARATORS = (",", ";", "\t", "|")
-_ROWS = 30  # among which the names are looked for
+_ROWS = 30  # how many rows are searched for the column names
 
 
 def guess_file(data: Any) -> ReadOptions | None:
-    """Return the separator, the encoding and the lines above the names that a CSV file suggests; None for others.
+    """Return the separator, the encoding and the number of lines above the names of a CSV file, None for other data.
 
-    The encoding is UTF-8 unless a byte contradicts that, and windows-1252 then. The separator is one by which all
-    lines at the beginning have the same number of fields, at least two; of several the one with most fields. Lines
-    with far fewer filled fields than the others stand above the one that names the columns.
+    The encoding is UTF-16 if the file begins with its byte order mark. Otherwise it is UTF-8 if all bytes that are read
+    agree with that, else windows-1252. The separator is one by which all lines at the beginning have the same number of
+    fields, at least two. Of several such separators, the one with the most fields is chosen. Lines at the beginning
+    with far fewer filled fields than the others count as lines above the column names.
     """
     if not isinstance(data, str | os.PathLike) or is_url(os.fspath(data)):
         return None
@@ -45,7 +46,7 @@ def guess_file(data: Any) -> ReadOptions | None:
             stream: Any = gzip.GzipFile(fileobj=file) if files[0].name.lower().endswith(".gz") else file
             head = stream.read(_HEAD)
             encoding = _encoding(head, stream)
-    except (OSError, EOFError, zlib.error):  # who reads it next says what is wrong
+    except (OSError, EOFError, zlib.error):  # the next reader of the file says what is wrong
         return None
     text = codecs.getincrementaldecoder(encoding)("replace").decode(head[:_LINES]).encode("utf-8", "replace")
     separator = _separator(text.lstrip(b"\r\n"))
@@ -53,12 +54,12 @@ def guess_file(data: Any) -> ReadOptions | None:
 
 
 def guess_skip(data: Any, read: ReadOptions) -> ReadOptions:
-    """Return options with the number of rows above the names of an Excel sheet, if its first row names not all columns.
+    """Return options with the number of rows above the column names of an Excel sheet. Other data keeps its options.
 
     Raises
     ------
     NotOpened, InputError
-        As `ExcelFile.open`.
+        Where `ExcelFile.open` raises them.
     """
     if read.skip or not isinstance(data, str | os.PathLike) or not os.fspath(data).lower().endswith(".xlsx"):
         return read
@@ -70,7 +71,7 @@ def guess_skip(data: Any, read: ReadOptions) -> ReadOptions:
 
 
 def _lines_above(text: str, separator: str) -> int:
-    """Return how many lines stand above the one that names the columns of a CSV file, without empty ones."""
+    """Return how many lines, not counting empty ones, stand above the line with the column names of a CSV file."""
     with contextlib.suppress(csv.Error):
         rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""), delimiter=separator)
         first = list(itertools.islice(filter(None, rows), _ROWS))
@@ -80,7 +81,7 @@ def _lines_above(text: str, separator: str) -> int:
 
 
 def _rows_above(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many rows at the beginning have far fewer cells than the others: titles, dates of exports, notes."""
+    """Return how many rows at the beginning have far fewer filled cells than the others, such as titles or notes."""
     filled = [sum(bool(cell.strip()) for cell in row) for row in rows]
     most = max(filled, default=0)
     return next(k for k, own in enumerate(filled) if 2 * own > most) if most > 2 else 0
@@ -101,7 +102,7 @@ def _encoding(head: bytes, stream: Any) -> str:
 
 
 def _separator(text: bytes) -> str:
-    """Return the separator of lines, the last of which may be cut off."""
+    """Return the most likely separator of some lines, the last of which may be cut off."""
     whole = text[: text.rfind(b"\n") + 1] or text
     best, fields_of_best = ",", 0
     for separator in _SEPARATORS:
@@ -111,7 +112,7 @@ def _separator(text: bytes) -> str:
                 best, fields_of_best = separator, number
     if fields_of_best:
         return best
-    # Lines of another kind may stand above the one that names the columns.
+    # Titles or notes may stand above the line with the column names.
     for separator in _SEPARATORS:
         _, fields, blank = lines_of(whole, separator)
         most = int(np.bincount(fields[~blank]).argmax()) if not blank.all() else 0
@@ -120,6 +121,6 @@ def _separator(text: bytes) -> str:
             best, fields_of_best = separator, most
     if fields_of_best:
         return best
-    # By none of them do all lines agree: the first line names the columns, so it decides.
+    # The lines agree by no separator. The first line names the columns, so it decides.
     first = {separator: int(lines_of(whole, separator)[1][0]) for separator in _SEPARATORS}
     return max(_SEPARATORS, key=lambda one: first[one])

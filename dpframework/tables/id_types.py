@@ -1,6 +1,6 @@
-"""The types of columns that can hold ids, where polars has no such type and the cells come one by one.
+"""The column types that can hold ids, for columns that do not become a polars series and are read cell by cell.
 
-A column's type is public and the same for each of its rows, so it may stop a run where no cell may.
+A column's type is public and the same for all of its rows. So a wrong type may stop a run, although no cell may.
 """
 
 from __future__ import annotations
@@ -32,25 +32,27 @@ _OF_ARROW = [
 
 
 def require_type_of_ids(values: Any, where: str) -> None:
-    """Refuse a series or array whose type is none of ids. One of Python objects has no type, nor has a list.
+    """Refuse a series or array whose type cannot hold ids.
+
+    A list and a polars series of Python objects have no such type, so they pass.
 
     Parameters
     ----------
     values
         A series of polars, pandas or pyarrow (also through narwhals), a numpy array, or a list.
     where
-        How the error's sentence begins.
+        The beginning of an error's sentence, which names the column.
 
     Raises
     ------
     InputError
-        If it is; the sentence names the type.
+        If the type cannot hold ids. The sentence names the type.
     """
     import narwhals as nw
     import polars as pl
 
     native = nw.to_native(values, pass_through=True)
-    if isinstance(native, list | tuple | pl.Series):  # of polars: only its objects come one by one
+    if isinstance(native, list | tuple | pl.Series):  # a polars series gets here only if it holds objects
         return
     kind = _innermost(native.dtype if hasattr(native, "dtype") else native.type)
     if not _holds_ids(kind):
@@ -58,7 +60,7 @@ def require_type_of_ids(values: Any, where: str) -> None:
 
 
 def _innermost(kind: Any) -> Any:
-    """Return the type of the values that a type of pandas or Arrow writes shorter, such as categories."""
+    """Return the type of the values behind a pandas or Arrow type that encodes them, such as categories."""
     while True:
         match type(kind).__name__:  # classes of pandas, then of Arrow
             case "CategoricalDtype":
@@ -75,7 +77,7 @@ def _innermost(kind: Any) -> Any:
 
 def _holds_ids(kind: Any) -> bool:
     if type(kind).__module__.partition(".")[0] != "pyarrow":
-        cell = getattr(kind, "type", None)  # numpy calls a span of time an integer
+        cell = getattr(kind, "type", None)  # numpy's timedelta64 is a subclass of its integers
         return isinstance(cell, type) and issubclass(cell, _OF_CELLS) and not issubclass(cell, np.timedelta64)
     from pyarrow import types
 

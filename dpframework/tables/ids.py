@@ -1,14 +1,14 @@
-"""Ids of rows and of people. An id follows from its cell alone, in any container.
+"""Ids of rows and of people. An id depends on its cell alone, in any container.
 
-Ids say whom a claim protects. So two different ids must never become one, and a person must have the same id in every
-container. Each cell therefore becomes a text by one rule:
+Ids say whom a claim protects. So two different ids must never become equal, and a person must have the same id in every
+container. Each cell therefore becomes a text by these rules:
 
 - A number becomes its exact decimal digits, whatever its type: 7, 7.0, "7" and Decimal("7.00") are one id. A float that
   is not whole becomes the shortest decimal number that reads back as the same float.
-- A text that is written as a number becomes that number. Any other text stays, without the space around it.
+- A text that is written as a number becomes that number. Any other text is kept, but stripped.
 - True and false become the texts "true" and "false".
-- Bytes become their hexadecimal digits after a mark, so that they are equal to no text. 16 bytes are a UUID.
-- A UUID becomes its usual text.
+- Bytes become a mark and their hexadecimal digits, so that they equal no text. But 16 bytes are read as a UUID.
+- A UUID becomes its usual text, in lower case with hyphens.
 - Null, NaN, a blank text and an empty sequence of bytes are missing.
 
 Nothing else can be an id. A column of another type, such as dates, is refused in every container. In a column of Python
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
     from dpframework.tables.sources import Source
 
-SPACE = (  # around a text: all that `str.strip` takes away
+SPACE = (  # all characters that `str.strip` removes
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-MARK = "\0"  # begins the ids of bytes, and of texts that UTF-8 cannot write
+MARK = "\0"  # the first character of ids of bytes, and of texts that cannot be encoded in UTF-8
 UUID_BYTES = 16
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
@@ -57,11 +57,11 @@ class Ids:
     Attributes
     ----------
     series
-        The id of each row as a text, null where there is none. Rows with equal ids belong to one person.
+        The id of each row as a text, null where there is none. Rows with equal ids belong to the same person.
     unfit
-        Which cells hold a value that cannot be an id, so that their rows have none; shape (rows,).
+        Whether each cell holds a value that cannot be an id, so that its row has no id, shape (rows,).
     wanted
-        The rows that need an id; None for all.
+        Whether each row needs an id, shape (rows,). None if all do.
     """
 
     series: pl.Series
@@ -88,7 +88,7 @@ class Ids:
         Raises
         ------
         DoesNotFit
-            If there are some.
+            If there is such a row.
         """
         if self.any_unfit:
             raise DoesNotFit(unfit_ids(what))
@@ -108,7 +108,7 @@ class Ids:
 
 
 def exact_ids(series: pl.Series) -> Ids:
-    """Return the ids of rows whose texts are ids already."""
+    """Return the ids of rows, given as texts that are ids already."""
     return Ids(series, np.zeros(len(series), dtype=np.bool_))
 
 
@@ -128,14 +128,14 @@ def ids_of(values: Any, where: str) -> Ids:
     Parameters
     ----------
     values
-        One column, as `encode_column` takes it, or its `Ids`.
+        One column, in any form that `encode_column` takes, or its `Ids`.
     where
-        How the error's sentence begins.
+        The beginning of an error's sentence, which names the column.
 
     Raises
     ------
     InputError
-        If it is no column, or of a type that holds no ids. The sentence names the type and shows no cell.
+        If `values` is no column, or its type cannot hold ids. The sentence names the type and shows no cell.
     """
     import polars as pl
 
@@ -160,7 +160,7 @@ def ids_in(source: Source, name: str) -> Ids:
     Raises
     ------
     InputError
-        As `ids_of`, or if the source cannot be read.
+        Where `ids_of` raises it, or if the source cannot be read.
     """
     import polars as pl
 
@@ -170,7 +170,10 @@ def ids_in(source: Source, name: str) -> Ids:
 
 
 def _as_series(cells: Sequence[Any]) -> pl.Series | None:
-    """Return Python objects as a series if all are of one type that it holds exactly; else None. It is much faster."""
+    """Return Python objects as a series if all have the same type and it holds them exactly, else None.
+
+    A series is much faster than single objects.
+    """
     import polars as pl
 
     kinds = set(map(type, cells)) - {type(None)}
@@ -178,13 +181,13 @@ def _as_series(cells: Sequence[Any]) -> pl.Series | None:
     if len(kinds) == 1 and (kind := kinds.pop()) in exact:
         try:
             return pl.Series(cells, dtype=exact[kind])
-        except (Exception, pl.exceptions.PanicException):  # a number beyond its bits, a text that UTF-8 cannot write
+        except (Exception, pl.exceptions.PanicException):  # a number of too many bits, or a text that is not UTF-8
             pass
     return None
 
 
 def _of_series(series: pl.Series, where: str) -> pl.Series:
-    """Return the ids of cells of one type, equal to `_of_object` of each."""
+    """Return the ids of cells of one type. Each is the same as `_of_object` returns for the cell."""
     import polars as pl
 
     dtype = series.dtype
@@ -207,8 +210,8 @@ def _of_floats(series: pl.Series) -> pl.Series:
     import polars as pl
 
     numbers = series.fill_null(math.nan).to_numpy()
-    # Most floats are small whole numbers and are written all at once. In `whole` each other number becomes one that it
-    # does not equal.
+    # Most floats are small whole numbers, and these are written all at once. In `whole`, each other number is replaced
+    # by a number that differs from it.
     small = np.abs(numbers) < EXACT
     whole = np.where(small, numbers, 0.5)
     whole[small] = np.trunc(whole[small])
@@ -220,9 +223,9 @@ def _of_floats(series: pl.Series) -> pl.Series:
 
 
 def whole_numbers(ids: pl.Series) -> pl.Series | None:
-    """Return texts as numbers of 64 bits, which are sorted and joined in a third of the time.
+    """Return ids as 64-bit numbers if possible, since sorting and joining these takes a third of the time.
 
-    None is returned unless each text is null, or a whole number as ids write it.
+    The result is None unless each text is null, or a whole number of at most 18 digits as ids write it.
     """
     import polars as pl
 
@@ -234,7 +237,7 @@ def _of_texts(series: pl.Series) -> pl.Series:
         return series
     series = series.str.strip_chars(SPACE)
     series = series.set(series == "", None)
-    # A number in plain digits is its own id, so most texts are done. The others are looked at one by one.
+    # A number in plain digits is its own id, so most texts are done. The others are converted one by one.
     short = series.str.len_bytes() <= PLAIN
     fractions = (short & series.str.contains(_FRACTION)).fill_null(False)
     if bool(fractions.any()):
@@ -253,7 +256,7 @@ def _of_bytes(series: pl.Series) -> pl.Series:
 
 
 def _replace(texts: pl.Series, cells: pl.Series, which: pl.Series, id_of: Callable[[Any], str]) -> pl.Series:
-    """Return texts, some of them replaced by the ids of their cells. Each distinct cell is converted once."""
+    """Return texts, with some of them replaced by the ids of their cells. Each distinct cell is converted once."""
     import polars as pl
 
     some = cells.filter(which).to_list()
@@ -269,7 +272,7 @@ def _of_object(cell: Any) -> Any:
         return None
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
-    if isinstance(cell, np.timedelta64):  # numpy calls a span of time an integer
+    if isinstance(cell, np.timedelta64):  # a subclass of numpy's integers
         return _UNFIT
     if isinstance(cell, int | np.integer):
         return id_of_whole(int(cell))
@@ -286,7 +289,7 @@ def _of_object(cell: Any) -> Any:
 
 
 def _of_text(text: str) -> str:
-    """Return the id of a text, written as its bytes if UTF-8 cannot write it or it begins with the mark."""
+    """Return the id of a text. It shows the text's bytes if the text is not UTF-8 or begins with the mark."""
     stripped = of_id(text)
     try:
         stripped.encode()
@@ -304,7 +307,7 @@ def _of_float(number: Any) -> str:
         nearest = float(number)
     if nearest == number:
         return id_of_float(nearest)
-    if number == np.trunc(number):  # of more bits than a float has
+    if number == np.trunc(number):  # more bits than a float has
         return id_of_whole(int(number))
     top, bottom = number.as_integer_ratio()
     power = bottom.bit_length() - 1  # top / 2^power = top 5^power / 10^power

@@ -1,9 +1,9 @@
-"""Make a schema from private data, which is not private, and the schema says so.
+"""Infer a schema from private data. This is not private, and the schema says so.
 
-Bounds, cut points and values taken from the data can give a row away, whatever noise comes later. Such a
-schema lists in `inferred` what it took, and every plan made from it carries the assumption
-`schema-inferred-from-data`. Use it for experiments, to reproduce published choices, or as a draft to replace
-by public facts.
+Bounds, cut points and values taken from the data can reveal a row, whatever noise is added later. Such a schema lists
+in `inferred` what was taken from the data, and every plan made from it carries the assumption
+`schema-inferred-from-data`. Use it for experiments, to reproduce published choices, or as a draft whose entries you
+replace by public facts.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def infer_schema(
 ) -> Schema:
     """Make a schema from a file or dataframe. This reads private data and is **not** private.
 
-    A column of booleans, of only 0 and 1, or of only true and false is Boolean; one of numbers, also as text,
-    is Numeric between its observed bounds; any other is Categorical with its observed values, sorted. An
-    attribute may be missing if one of its values is. How the file and its cells are written is guessed where they are
-    not as programs write them (see `draft_schema`, which also says why). The schema's `inferred` lists what was taken
-    from the data; the row count is not put in it.
+    A column of booleans, of only 0 and 1, or of only true and false is Boolean; one of numbers, also as text, is
+    Numeric between its observed bounds; any other is Categorical with its observed values, sorted. An attribute may be
+    missing if one of its values is. How the file and its cells are written is guessed where they are not in the
+    notation of programs (see `draft_schema`, which also gives reasons). The schema's `inferred` lists what was taken
+    from the data. The schema does not contain the number of rows.
 
     Parameters
     ----------
@@ -52,23 +52,23 @@ def infer_schema(
     numeric
         How to take cut points: "equal-width", "quantile", "freedman-diaconis", "k-means" or "observed".
     bins
-        Most bins of a numeric attribute, at least 1; "freedman-diaconis" and "observed" find their own number.
+        The most bins of a numeric attribute, at least 1. "freedman-diaconis" and "observed" find their own number.
     max_categories
-        Most values of a categorical attribute, at least 1.
+        The most values of a categorical attribute, at least 1.
     views
-        "left" or "right" for the columns named.
+        "left" or "right" by the name of a column, for the columns that belong to a view.
     categorical, exclude
         Columns to declare categorical although they hold numbers, and columns to leave out.
     open_columns
-        Columns to declare open: nothing is taken from them.
+        Columns to declare open. Nothing is taken from their cells.
     read
         How the file is written, in place of a guess (see `ReadOptions`).
 
     Raises
     ------
     InputError
-        If the data cannot be read, a name is unknown, or columns give no attribute, such as one without values or
-        with more texts than `max_categories`.
+        If the data cannot be read, a name is unknown, or a column cannot become an attribute, such as one without
+        values or with more texts than `max_categories`.
 
     Examples
     --------
@@ -102,10 +102,10 @@ def draft_schema(
 ) -> SchemaDraft:
     """Draft a schema from a file or dataframe, with a note on each messy column. This is **not** private.
 
-    It guesses the separator and the encoding of a CSV file, texts that stand for nothing (NULL, -), decimal commas,
-    signs between thousands, dates and times, and digits that are labels since some begin with a zero. A column that
-    gives no attribute is left out. A note says so of each, with the number of its cells, some of them, and the lines
-    of the schema.
+    This guesses the separator and the encoding of a CSV file, texts that mean a missing value (NULL, -), decimal
+    commas, thousands separators, dates and times, and digits that are labels because some begin with a zero. A column
+    that cannot become an attribute is left out. A note on each such column says what was found, with numbers of cells,
+    examples, and the lines of the schema.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def draft_schema(
     Raises
     ------
     InputError
-        If the data cannot be read, a name is unknown, or no column gives an attribute.
+        If the data cannot be read, a name is unknown, or no column can become an attribute.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def _draft(
     _refuse_unknown(exclude, source.columns, f"{source.name}: column to exclude")
     names = [name for name in source.columns if name not in exclude]
     if not names:
-        raise InputError(f"{source.name}: has no column left to make an attribute of")
+        raise InputError(f"{source.name}: has no column left for an attribute; exclude fewer columns")
     _refuse_unknown(views, names, f"{source.name}: column with a view")
     written.require_columns(source.columns)
     return draft_of(source.take(names), {n: _where(source, n) for n in names}, views, choices, written)
@@ -172,17 +172,17 @@ def infer_two_view_schema(
     Parameters
     ----------
     left, right
-        Paths or dataframes; their columns become the left and the right view.
+        Paths or dataframes. Their columns become the left and the right view.
     id
-        A column of both that joins them, left out of the schema; only the joined rows are looked at. Without
-        it, rows are matched by position.
+        A column of both that joins them and is left out of the schema. Only the joined rows are read. Without it, rows
+        are matched by position.
     numeric, bins, max_categories, categorical, exclude, open_columns
-        As for `infer_schema`; names may be of either side.
+        As for `infer_schema`. Names may belong to either side.
 
     Raises
     ------
     InputError
-        As `infer_schema` and `read_two_views`; also if both sides have a column of the same name.
+        Where `infer_schema` and `read_two_views` raise it, or if both sides have a column of the same name.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def infer_two_view_schema(
     left_names, right_names = ([n for n in s.columns if n not in (*exclude, id)] for s in sources)
     for source, names in zip(sources, (left_names, right_names), strict=True):
         if not names:
-            raise InputError(f"{source.name}: has no column left to make an attribute of")
+            raise InputError(f"{source.name}: has no column left for an attribute; exclude fewer columns")
     for name in left_names:
         if name in right_names:
             raise InputError(f"column '{name}' is on both sides; name it in exclude, or rename one")
@@ -218,15 +218,15 @@ def infer_two_view_schema(
 
 
 def _agree_on_options(left: Any, right: Any) -> ReadOptions:
-    """Return how two files are written."""
+    """Return the guessed options by which both of two files are read."""
     written, other = guess_file(left), guess_file(right)
     if written is not None and other is not None and written != other:
-        raise InputError("the two files have different separators or encodings; write one as the other is written")
+        raise InputError("the two files differ in separator, encoding or skipped lines; write both in the same way")
     return written or other or ReadOptions()
 
 
 def _refuse_undeclared(choices: Choices, known: Collection[str], where: str = "") -> None:
-    """Refuse columns to declare that are not there."""
+    """Refuse choices that name unknown columns."""
     _refuse_unknown(choices.categorical, known, f"{where}column to declare categorical")
     _refuse_unknown(choices.open_columns, known, f"{where}column to declare open")
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: What is said of a column without any value.
+#: What a note says about a column without any value.
 NO_VALUES = "has no values at all"
 
 
@@ -44,7 +44,21 @@ class CutMode(Choice, what="numeric cut mode"):
 
 @attrs.frozen
 class Choices:
-    """How columns are turned into attributes."""
+    """How columns are turned into attributes.
+
+    Attributes
+    ----------
+    numeric
+        How cut points are taken from columns of numbers.
+    bins
+        The most bins of a numeric attribute.
+    max_categories
+        The most values of a categorical attribute.
+    categorical
+        Names of columns that are declared categorical although they may hold numbers.
+    open_columns
+        Names of columns that are declared open.
+    """
 
     numeric: CutMode
     bins: int
@@ -88,25 +102,27 @@ def attribute_of(
     number: bool = False,
     label: bool = False,
 ) -> Attribute:
-    """Return the attribute that a column suggests. An open one says nothing of its column.
+    """Return the attribute that a column suggests. For a column declared open, nothing depends on its cells.
 
     Parameters
     ----------
     name
-        Its name.
+        The column's name.
     column
-        The private cells, as they are meant; of texts the distinct ones are enough, where cut points follow from them.
+        The private cells, already read by the column's options. Distinct texts are enough where cut points depend on
+        distinct values only.
     where
-        How an error's sentence begins.
+        The beginning of an error's sentence, which names the column.
     choices
         How columns are turned into attributes.
     number, label
-        Whether the cells are known to be numbers, even if all are 0 or 1; or labels, even if they are digits.
+        Whether the cells are known to be numbers, even if all are 0 or 1, and whether they are known to be labels, even
+        if they are digits.
 
     Raises
     ------
     InputError
-        If the column gives none.
+        If the column cannot become an attribute.
     """
     import polars as pl
 
@@ -134,7 +150,7 @@ def attribute_of(
 
 
 def _cells_of(column: Column | DistinctCells, where: str) -> tuple[pl.Series, bool, bool]:
-    """Return the cells that are not missing, whether one was, and whether their container calls them categories."""
+    """Return the cells that are not missing, whether any is missing, and whether the column holds categories."""
     if isinstance(column, DistinctCells):
         rows, series, missing, categories = len(column.texts) or column.missing, column.texts, column.missing, False
     elif column.foreign is not None and bool(column.foreign.any()):
@@ -148,7 +164,7 @@ def _cells_of(column: Column | DistinctCells, where: str) -> tuple[pl.Series, bo
 
 
 def present(series: pl.Series) -> tuple[pl.Series, bool]:
-    """Return the cells that are not missing, and whether one was."""
+    """Return the cells that are not missing, and whether a cell is missing."""
     if series.dtype.is_float():
         series = series.fill_nan(None)
     if is_textual(series):
@@ -161,22 +177,22 @@ def present(series: pl.Series) -> tuple[pl.Series, bool]:
 
 
 def _are_truths(series: pl.Series) -> bool:
-    """Tell whether all values are 0 or 1. A text like "00" is a number, but no way to write false."""
+    """Tell whether all values are 0 or 1. A text such as "00" equals 0 as a number, but does not mean false."""
     if is_textual(series):
         return {of_text(text) for text in series.unique().to_list()} <= {0.0, 1.0}
     return bool(series.cast(float).is_in([0.0, 1.0]).all())
 
 
 def _categorical(name: str, series: pl.Series, where: str, missing: bool, choices: Choices) -> Categorical:
-    """Return an attribute of the values that occur, each in its canonical form."""
+    """Return a categorical attribute with the values that occur, each in its canonical form."""
     written: dict[Form | None, str] = {}
     for value in sorted(map(str, series.unique().to_list())):
         form = of_text(value)
         truth = value.strip().lower()
         written.setdefault(form, truth if truth in TRUTHS or form is None else label_of(form))
-        if len(written) > choices.max_categories + 1:  # with the missing one
+        if len(written) > choices.max_categories + 1:  # one more for the missing value
             break
-    missing = missing or None in written  # Python knows a few more blanks than polars
+    missing = missing or None in written  # Python takes more characters for blanks than polars does
     labels = [label for form, label in written.items() if form is not None]
     if not labels:
         raise InputError(f"{where} {NO_VALUES}; leave it out with exclude")
@@ -193,7 +209,7 @@ def _numeric(name: str, numbers: NDArray[np.float64], where: str, missing: bool,
     if not (math.isfinite(lower) and math.isfinite(upper)):
         raise InputError(f"{where} holds infinite numbers; leave it out with exclude, or correct it")
     if lower == upper:
-        # Half a unit to each side, or more where floats are coarser than that.
+        # Leave half a unit on each side, or more for numbers so large that floats are coarse.
         margin = max(0.5, abs(lower) * 1e-9)
         return Numeric(name, lower - margin, upper + margin, bins=1, missing=missing)
     match choices.numeric:

@@ -1,7 +1,7 @@
-"""Counts of rows in the cells of cross tables, which is all that an engine must count for most queries.
+"""Counts of rows in the cells of cross tables. For most queries an engine needs to count nothing else.
 
-A cross table is a public expression: columns of attributes, of cases and of steps. So an engine that cannot evaluate
-functions of rows, a database for instance, can count it by what it says.
+A cross table is a public expression. Its columns are attributes, cases, steps and places in units. So it can be counted
+even by an engine that cannot evaluate functions of rows, such as a database.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from dpframework.tables.tallies import joint_codes, tally
 @final
 @attrs.frozen
 class WholeSteps:
-    """The numbers of a numeric attribute as whole steps, each rounded by itself, so that sums of them are exact.
+    """The values of a numeric attribute as whole steps. Each is rounded by itself, so that their sums are exact.
 
-    A value counts as `(value - origin) / step` once it is clamped to the bounds, rounded to the nearest whole number. A
-    row without a value has none.
+    A value is clamped to the bounds and then counts as `(value - origin) / step`, rounded to the nearest whole number.
+    A row without a value has no steps.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class WholeSteps:
     lower, upper
         The public bounds that values are clamped to.
     origin, step
-        Where step 0 is, and how long a step is.
+        The value at step 0, and the length of a step.
     half_up
-        Whether a value half way between two steps counts as the upper one; else as the even one.
+        Whether a value half way between two steps counts as the upper one. Otherwise it counts as the even one.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class WholeSteps:
     half_up: bool = False
 
     def of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the steps of some values, none of them missing."""
+        """Return the steps of some values, none of which may be missing."""
         exact = (np.clip(values, self.lower, self.upper) - self.origin) / self.step
         return np.asarray(np.floor(exact + 0.5) if self.half_up else np.rint(exact)).astype(np.int64)
 
@@ -82,13 +82,13 @@ def _cuts(given: Iterable[int]) -> tuple[int, ...]:
 @final
 @attrs.frozen
 class UnitPlaces:
-    """The place of each row within its unit, from 0, in ranges.
+    """The place of each row within its unit, counted from 0 and grouped into ranges.
 
     Attributes
     ----------
     cuts
-        Increasing whole numbers above 0: the first range holds the places below the first cut, each other one those
-        from a cut on.
+        Increasing whole numbers above 0. The first range holds the places below the first cut. Each other range begins
+        at a cut.
 
     Examples
     --------
@@ -99,12 +99,13 @@ class UnitPlaces:
     cuts: tuple[int, ...] = attrs.field(converter=_cuts)
 
     def of(self, places: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
-        """Return the range of each of some places."""
+        """Return the number of the range that each place lies in."""
         return np.searchsorted(np.array(self.cuts, dtype=np.int64), places.astype(np.int64), side="right")
 
 
-#: What a cross table has an axis for. An attribute has a cell for each code, cases for each description and the rest,
-#: steps for each step from the lower bound to the upper one, and one for a missing value, and places for each range.
+#: An axis of a cross table. An attribute has a cell for each code. Cases have a cell for each description and one for
+#: the rest. Steps have a cell for each step between the bounds and one for a missing value. Places have a cell for each
+#: range.
 Column: TypeAlias = "Attribute | Cases | WholeSteps | UnitPlaces"
 
 
@@ -118,9 +119,9 @@ def cells_of_column(column: Column) -> int:
 
 
 def as_cases(column: Column, schema: Schema) -> Column:
-    """Return a column as a table of a schema has it, with an attribute of bins of its own as cases of its values.
+    """Return a column in terms of a schema. A numeric attribute whose bins differ from the schema's becomes cases.
 
-    An attribute that is returned is the schema's, so that codes are its cells.
+    If the result is an attribute, its cells are the codes of the schema's attribute.
 
     Raises
     ------
@@ -140,24 +141,24 @@ def as_cases(column: Column, schema: Schema) -> Column:
         require_own_codes(own, column)
         return column
     below: list[Description] = [Below(column.name, cut) for cut in column.interior_cuts]
-    # The top bin is named too, so that no cell but the last is of missing values.
+    # The top bin gets a case too, so that missing values have the last cell to themselves.
     if column.missing_code is not None:
         below.append(describe_known(column.name, column.lower))
     return Cases(below)
 
 
 def describe_known(name: str, number: float) -> Description:
-    """Return a description that holds wherever a numeric attribute has a value: below a number, or not below it."""
+    """Return a description that holds wherever a numeric attribute has a value, below a number or not below it."""
     return Or([Below(name, number), Not(Below(name, number))])
 
 
 def require_own_codes(own: Attribute, counted: Attribute) -> None:
-    """Refuse to count the codes of a table's attribute by one that has fewer.
+    """Refuse to count a table's attribute if it has more codes than the query's attribute.
 
     Raises
     ------
     InputError
-        Names the attribute, and says what the query counts.
+        If it has. The sentence names the attribute and both numbers of codes.
     """
     if own.size > counted.size:
         raise InputError(
@@ -167,7 +168,7 @@ def require_own_codes(own: Attribute, counted: Attribute) -> None:
 
 
 def codes_in_bins(block: Block, attribute: Attribute) -> NDArray[Any]:
-    """Return an attribute's codes for a block's rows, from the raw values if the attribute has bins of its own."""
+    """Return an attribute's codes for a block's rows, from the raw values if its bins differ from the schema's."""
     own = block.schema[attribute.name]
     if not isinstance(attribute, Numeric) or own == attribute:
         require_own_codes(own, attribute)
@@ -203,16 +204,16 @@ def _columns(given: Iterable[Column]) -> tuple[Column, ...]:
 @final
 @attrs.frozen
 class Crosstab:
-    """The numbers of rows in the cells of a cross table, or the sums of a number of theirs.
+    """A cross table of the numbers of rows in its cells, or of the sums of a numeric attribute in its cells.
 
-    Without a column it has one cell, for all rows.
+    A table without columns has a single cell, for all rows.
 
     Attributes
     ----------
     columns
-        Its axes.
+        The axes.
     summed
-        What is added up of each row instead of 1: nothing for a row without a value.
+        The steps that each row adds instead of 1. A row without a value adds nothing.
 
     Examples
     --------
@@ -236,7 +237,7 @@ class Crosstab:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The names of the attributes that it reads."""
+        """The names of the attributes that the table reads."""
         read: list[str] = [] if self.summed is None else [self.summed.attribute]
         for column in self.columns:
             if not isinstance(column, UnitPlaces):
@@ -251,7 +252,8 @@ class Crosstab:
             return self._sums(block, self.summed, shape)
         if not shape:
             return np.array(block.rows, dtype=np.int64)
-        # Tiles have more rows than the table has cells, so that adding up tables costs less than counting.
+        # Tiles have at least four times as many rows as the table has cells, so that adding up tables costs less than
+        # counting.
         tiles = block.tiles(max(TILE, 4 * cells))
         return tally((self._cells(tile, shape) for tile in tiles), cells).reshape(shape)
 
@@ -270,17 +272,17 @@ class Crosstab:
 @final
 @attrs.frozen(eq=False)
 class JointCounts:
-    """The cross tables whose counts a query's answer is a function of, and how its own counts follow from them.
+    """The cross tables from whose counts a query's counts follow, and the function that computes these.
 
     Attributes
     ----------
     tables
-        The tables.
+        The cross tables.
     assemble
-        Returns what the query's `count` would, from the tables' counts, each of its table's shape. It must be linear:
-        the counts of two blocks, added up, are those of the sums of their tables.
+        A function from the counts of all tables, each in its table's shape, to the result of the query's `count`. It
+        must be linear, so that it may be applied to sums of blocks' counts.
     shown
-        The attributes that may be read, if they are told.
+        The attributes that the query declares. Empty if it may read any.
     """
 
     tables: tuple[Crosstab, ...] = attrs.field(converter=_tables)
@@ -292,28 +294,28 @@ class JointCounts:
         return self.assemble([table.count(block) for table in self.tables])
 
     def require_shown(self, made_of: MadeOf) -> None:
-        """Refuse tables of an attribute that the query does not declare.
+        """Refuse tables that read an attribute that the query does not declare.
 
         Parameters
         ----------
         made_of
-            The attributes that each derived one depends on.
+            By the name of a derived attribute, the attributes that it depends on.
 
         Raises
         ------
         InputError
-            Names the attribute.
+            If a table does. The sentence names the attribute.
         """
         for name in dict.fromkeys(name for table in self.tables for name in table.attributes):
             if self.shown and name not in self.shown and not made_of.get(name, {name}) <= self.shown:
                 raise InputError(
                     f"the query reads attribute '{name}', which it does not declare; name in `attributes` all that it "
-                    "may read, or none, if that may be any"
+                    "may read, or name none if it may read any"
                 )
 
 
 def joint_counts_of(function: Callable[[Block], NDArray[Any]]) -> JointCounts | None:
-    """Return the tables that the counts of a function of blocks follow from, or None if it does not say."""
+    """Return the cross tables from which a function's counts follow, or None if the function does not state them."""
     says = getattr(function, "joint_counts", None)
     found = None if says is None else says()
     return found if isinstance(found, JointCounts) else None

@@ -1,6 +1,6 @@
 """Numba kernels that count rows of a block, in one pass over its codes or as bits.
 
-Import them inside functions: numba takes 0.6 s to load.
+Import them inside functions, since numba takes 0.6 s to load.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ def add_class_counts(
 ) -> None:
     """Add each row to counts[its code, its class].
 
-    Rows are dealt out to four tables: where many rows in turn fall in one cell, an addition then need not wait for the
-    one before it (twice as fast on skewed attributes).
+    Rows are dealt out to four tables in turn. If many consecutive rows fall into the same cell, an addition then need
+    not wait for the one before it. This is twice as fast on skewed attributes.
 
     Parameters
     ----------
     column
         The codes of one attribute.
     index, whole
-        Which rows of it are counted: those of an index, or all, and the index is not read.
+        Which rows of the column are counted. If `whole`, all are and the index is not read. Otherwise the rows at the
+        index.
     classes
-        The class of each of these rows, in their order, below the number of columns of `counts`.
+        The class of each counted row, in the order of the rows, below the number of columns of `counts`.
     tables
-        Four tables of the size of `counts`, all 0; or of none, where they are larger than that is worth.
+        Four tables of the size of `counts`, all 0. Give them the size 0 to count without them, where they would be too
+        large.
     counts
-        What is added to, shape (codes, classes).
+        The counts to add to, shape (codes, classes).
     """
     rows, n_classes = len(classes), counts.shape[1]
     size = tables.shape[1]
@@ -51,7 +53,7 @@ def add_class_counts(
     stride, four = np.uint32(n_classes), rows - rows % 4
     if whole:
         for i in range(0, four, 4):
-            # all is read before anything is written: the compiler cannot know that these are different arrays
+            # All is read before anything is written, since the compiler cannot know that the arrays differ.
             a, b = np.uint32(column[i]), np.uint32(column[i + 1])
             c, d = np.uint32(column[i + 2]), np.uint32(column[i + 3])
             a, b = a * stride + classes[i], b * stride + classes[i + 1]
@@ -84,26 +86,27 @@ def halve_rows(
     second: NDArray[np.bool_],
     positions: NDArray[np.int32],
 ) -> int:
-    """Write the positions of rows to both ends of an array: in order from its start, and from its end backwards.
+    """Write the positions of two kinds of rows into an array: one from its start, the other from its end backwards.
 
-    Each is written at both ends, and one of them is written over by the next: without a branch that is a third of the
-    time, since no processor foresees the codes.
+    Each position is written at both ends, and the next position overwrites one of the two. This needs no branch, which
+    a processor could not predict, and so takes a third of the time.
 
     Parameters
     ----------
     column
         The codes of one attribute.
     index, whole
-        Which rows of it are taken: those of an index, or all, and the index is not read.
+        Which rows of the column are taken. If `whole`, all are and the index is not read. Otherwise the rows at the
+        index.
     second
-        Whether each code's rows go to the end, shape (codes,).
+        Whether the rows of each code go to the end, shape (codes,).
     positions
-        What is written, of the length of the rows that are taken.
+        The array to write to, as long as the number of rows that are taken.
 
     Returns
     -------
     int
-        How many were written from the start.
+        The number of positions that were written from the start.
     """
     rows, first = len(positions), 0
     for i in range(rows):
@@ -116,7 +119,7 @@ def halve_rows(
 
 @intrinsic
 def popcount(context: Any, word: Any) -> Any:
-    """Return the number of ones in a 64-bit word, by the processor's own instruction."""
+    """Return the number of ones in a 64-bit word, by the processor's instruction for it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])

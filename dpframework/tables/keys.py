@@ -1,7 +1,7 @@
-"""The keys of open attributes on the private side: whose each row is, by a number, and the texts of the numbers.
+"""The keys of open attributes on the private side: the number of each row's key, and the text of each number.
 
-Numbers are given as texts come, so they say something of the rows: they never leave this side. What does is a text with
-its count, once a mechanism has chosen to show it, in the order of the texts.
+Numbers are given in the order in which texts are met. This order says something about the rows, so numbers never leave
+this side. Only a text with its count does, once a mechanism has chosen to show it, and in the order of the texts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _lock(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 @final
 class KeyBook:
-    """The keys of a table with their numbers, given as texts come."""
+    """The keys of a table, numbered from 1 in the order in which they are met."""
 
     __slots__ = ("_numbers", "_texts")
 
@@ -43,15 +43,15 @@ class KeyBook:
         return self._texts
 
     def number(self, key: str | None) -> int:
-        """Return the number of a key, a new one if it was not met before, and `NO_KEY` for none."""
+        """Return the number of a key, a new one for a new key, and `NO_KEY` for None."""
         return NO_KEY if key is None else self._numbers.setdefault(key, len(self._numbers) + 1)
 
     def find(self, key: str | None) -> int:
-        """Return the number of a key, `NO_KEY` for none and for one that was not met."""
+        """Return the number of a key, or `NO_KEY` for None and for a key that is not in the book."""
         return NO_KEY if key is None else self._numbers.get(key, NO_KEY)
 
     def codes(self, column: KeyColumn) -> NDArray[np.uint32]:
-        """Return the codes of a column in the numbers of this book."""
+        """Return a column's codes in the numbers of this book. Keys that the book lacks are added to it."""
         numbers = np.array([NO_KEY, *map(self.number, column.book.texts)], dtype=KEY_CODES)
         return np.asarray(numbers[column.codes])
 
@@ -64,7 +64,7 @@ class KeyBook:
         return "KeyBook(rows are private)"
 
     def __reduce__(self) -> tuple[type[KeyBook], tuple[Any, ...]]:
-        """Pickle as the keys."""
+        """Pickle the keys alone."""
         return KeyBook, (self.texts,)
 
 
@@ -76,12 +76,12 @@ class KeyColumn:
     Attributes
     ----------
     codes
-        A number for each row, shape (rows,), read-only: that of its key, or `NO_KEY`.
+        The number of each row's key, or `NO_KEY`, shape (rows,), read-only.
     book
-        The keys by their numbers. Some of them may be no row's.
+        The keys by their numbers. Some keys may belong to no row.
     firsts
-        Which rows are the first of their unit with their key, shape (rows,), where the unit of each is known: these are
-        counted. None counts all.
+        Whether each row is the first of its unit with its key, shape (rows,). Only such rows are counted. None where
+        units are not known, so that all rows are counted.
     """
 
     codes: NDArray[np.uint32] = attrs.field(converter=_lock)
@@ -93,7 +93,7 @@ class KeyColumn:
         return len(self.codes)
 
     def __getitem__(self, rows: slice) -> KeyColumn:
-        """Return the keys of some rows in turn."""
+        """Return the keys of a slice of the rows."""
         return KeyColumn(self.codes[rows], self.book, None if self.firsts is None else self.firsts[rows])
 
     def take(self, index: NDArray[np.integer]) -> KeyColumn:
@@ -101,9 +101,14 @@ class KeyColumn:
         return KeyColumn(self.codes.take(index), self.book, None if self.firsts is None else self.firsts.take(index))
 
     def of_units(self, units: NDArray[np.integer] | None) -> KeyColumn:
-        """Return the keys of rows of some units, by their numbers, so that each unit counts once for each of its keys.
+        """Return the keys with each row's unit taken into account, so that each unit counts once for each of its keys.
 
-        Which rows count depends on the rows of each unit alone, and there is one for each of its keys.
+        Which row of a unit counts for a key depends on that unit's rows alone.
+
+        Parameters
+        ----------
+        units
+            The number of each row's unit, shape (rows,). None to count all rows.
         """
         if units is None:
             return attrs.evolve(self, firsts=None)
@@ -118,19 +123,19 @@ class KeyColumn:
         return [named[code] for code in self.codes.tolist()]
 
     def counted(self) -> dict[str, int]:
-        """Return how many rows have each key, or how many units, for those that some row has."""
+        """Return, for each key that some row has, how many rows have it, or how many units where these are known."""
         counted = self.codes if self.firsts is None else self.codes[self.firsts]
         counts, texts = np.bincount(counted, minlength=1), self.book.texts
         present = np.flatnonzero(counts[1:])
         return {texts[place]: int(counts[place + 1]) for place in present.tolist()}
 
     def cells(self, keys: Sequence[str | None]) -> NDArray[np.unsignedinteger]:
-        """Return for each row the first place of its key among some, and their number where it is none of them.
+        """Return for each row the first position of its key in `keys`, or `len(keys)` if it is not there.
 
-        None is no row's key. It takes one pass over the rows, however many keys there are.
+        A None in `keys` matches no row. This takes one pass over the rows, however many keys there are.
         """
         cell_of = np.full(len(self.book) + 1, len(keys), dtype=np.min_scalar_type(len(keys)))
-        for k in range(len(keys) - 1, -1, -1):  # the first of two equal keys has the last word
+        for k in range(len(keys) - 1, -1, -1):  # backwards, so that the first of two equal keys is written last
             cell_of[self.book.find(keys[k])] = k
         cell_of[NO_KEY] = len(keys)
         return np.asarray(cell_of[self.codes])
@@ -140,19 +145,19 @@ class KeyColumn:
         return "KeyColumn(rows are private)"
 
     def __reduce__(self) -> tuple[type[KeyColumn], tuple[Any, ...]]:
-        """Pickle as the parts, so that an unpickled column is read-only again."""
+        """Pickle the arguments of the class, so that an unpickled column is read-only again."""
         return KeyColumn, (np.asarray(self.codes), self.book, self.firsts)
 
 
 def keys_of_texts(attribute: Open, given: Sequence[str | None]) -> KeyColumn:
-    """Return the keys of texts, each as a cell would hold it, None where there is none."""
+    """Return the keys of some cells, given as texts, None for a missing cell."""
     book = KeyBook()
     codes = [book.number(None if text is None else attribute.key_of(text)) for text in given]
     return KeyColumn(np.array(codes, dtype=KEY_CODES), book)
 
 
 def merge(counted: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Return the sums of counts by key."""
+    """Return the sum of the counts of each key."""
     total: dict[str, int] = {}
     for one in counted:
         for key, count in one.items():

@@ -1,8 +1,8 @@
 """Rows to predict, on the grid of a model's schema, with unknown cells marked.
 
-A table has a code for every cell, so a cell that the schema does not hold becomes its attribute's first value there
-(see `encoding`): a run must read every table. A prediction that rested on that would change with the order in which
-labels are listed. So whoever predicts reads rows by `NewRows`, and says what an unknown cell means for the model.
+A run must read every table. So in a table every cell has a code, and a cell outside the schema becomes its attribute's
+first value (see `encoding`). A prediction from such a value would change with the order in which labels are listed. So
+code that predicts reads rows by `NewRows`, and decides what an unknown cell means for its model.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from dpframework.tables.sources import columns_as_source, open_source
 from dpframework.tables.table import Table
 from dpframework.tables.written_cells import as_written
 
-SHOWN = 4  # attributes in a warning
+SHOWN = 4  # the most attributes that a warning names
 Encoded: TypeAlias = tuple[NDArray[np.unsignedinteger], NDArray[np.float64] | None, NDArray[np.bool_] | None]
 
 
 class UnknownCellWarning(UserWarning):
-    """Rows to predict have cells that are not in the schema, which a prediction leaves out."""
+    """Rows to predict have cells outside the schema, which a prediction leaves out."""
 
 
 @final
@@ -45,10 +45,10 @@ class NewRows:
     Attributes
     ----------
     block
-        Their codes and values. That of an unknown cell means nothing.
+        The rows' codes and values. Those of an unknown cell mean nothing.
     unknown
-        For each attribute that has some, which rows have an unknown cell: a value that is not in the schema, or none,
-        where the schema has no cell for missing values. Shape (rows,).
+        By the name of an attribute with unknown cells, which rows have one, shape (rows,). A cell is unknown if the
+        schema allows no missing values, and the cell is missing or has a value outside the schema.
     """
 
     block: Block
@@ -59,32 +59,33 @@ class NewRows:
         return self.block.length
 
     def __repr__(self) -> str:
-        """Show their number."""
+        """Show the number of rows."""
         return f"NewRows({len(self)} rows)"
 
     @classmethod
     def read(
         cls, rows: Any, schema: Schema, *, out_of_domain: OutOfDomain | str = OutOfDomain.ERROR, source: str = "frame"
     ) -> Self:
-        """Read rows by a model's schema, and warn of the number of unknown cells.
+        """Read rows by a model's schema, and warn of unknown cells.
 
         Parameters
         ----------
         rows
-            A table of any schema with the model's attributes, a dataframe with their columns, columns by name, or rows
-            that were read before.
+            A `Table` whose schema has the model's attributes, a dataframe with their columns, columns by name, or
+            `NewRows`.
         schema
             The attributes that the model reads.
         out_of_domain
-            What to do with a value that the schema does not hold: "error" refuses it; "clamp" moves a number to the
-            nearest bound; "missing" does not. All others are missing, or unknown where the schema has no cell for that.
+            What to do with a value outside the schema. "error" refuses it. "clamp" moves a number beyond a bound to
+            that bound, and "missing" does not. All other values outside the schema become missing, or unknown where the
+            schema allows no missing values.
         source
-            What errors call columns.
+            What errors call the rows.
 
         Raises
         ------
         InputError
-            If an attribute is missing, is not the model's, or has values that "error" refuses.
+            If an attribute is absent, differs from the model's, or has values that "error" refuses.
 
         Examples
         --------
@@ -132,7 +133,7 @@ def _encode(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> list
             if name not in cells:
                 codes, values, unknown = read[name]
                 known = read_cells(schema[name], EncodedColumn(codes, values))
-                # To an expression an unknown cell is a missing one. Of a number that is NaN already.
+                # Expressions read an unknown cell as missing. An unknown number is NaN already.
                 cells[name] = known if unknown is None or values is not None else np.where(unknown, -1, known)
         read[column.name] = _settle(schema[column.name], derived_cells(schema, column, cells), column.outside)
     return [read[attribute.name] for attribute in schema]
@@ -156,8 +157,8 @@ def _warn(unknown: Mapping[str, NDArray[np.bool_]]) -> None:
     total = sum(counts.values())
     cells = "1 cell is" if total == 1 else f"{total:,} cells are"
     warnings.warn(
-        f"{cells} missing, or not in the schema, which has no cell for that ({shown}{more}): the prediction leaves "
-        "them out. Correct the rows, or set missing = true for these attributes and fit again",
+        f"{cells} missing or outside the schema, which allows no missing values there ({shown}{more}), so that the "
+        "prediction leaves them out. Correct the rows, or set missing = true for these attributes and fit again",
         UnknownCellWarning,
         stacklevel=4,
     )

@@ -1,4 +1,4 @@
-"""Parquet files, one or many, here or wherever polars reads from, in blocks of rows."""
+"""Parquet files on this machine or wherever polars reads from, read in blocks of rows."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from dpframework.tables.table_paths import is_url
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK_CELLS = 1 << 22
-BLOCK_BYTES = 1 << 26  # of a block's texts
-MOST_DIGITS = 38  # of a decimal number that polars holds
-FEWEST_ROWS, MOST_ROWS = 1 << 14, 1 << 18  # of a block: a row group is opened anew for each block that it has rows of
+BLOCK_CELLS = 1 << 22  # about how many cells a block has
+BLOCK_BYTES = 1 << 26  # about how many bytes the texts of a block may take
+MOST_DIGITS = 38  # the most digits of a decimal number that polars holds
+# Bounds on the rows of a block. Few rows are slow, since a row group is opened anew for each block with rows of it.
+FEWEST_ROWS, MOST_ROWS = 1 << 14, 1 << 18
 
 T = TypeVar("T")
 _REMEDY = "nothing was read; try again, or correct the owner's configuration"
-_REASONS = {  # by the class of polars' error, the first that fits
+_REASONS = {  # by the class of polars' error; the first class that matches is used
     FileNotFoundError: "there is no such file",
     PermissionError: "access is denied",
     ConnectionRefusedError: "the host refused the connection",
     ConnectionError: "the connection was lost",
     TimeoutError: "the host did not answer in time",
 }
-# Of other errors of the system: 416 says that the file ends before its own footer says so, which is damage.
+# Texts of other errors that mean a failed network. Not status 416: there the file is shorter than its footer says, so
+# it is damaged.
 _UNANSWERED = re.compile(r"error sending request|non-2xx status code: (?!416)")
 
 
@@ -45,21 +47,21 @@ class ParquetFile:
     place
         A path or a URL.
     name
-        What errors call it.
+        What errors call the file.
     columns
-        Its columns.
+        The names of its columns.
     options
-        What opening a URL takes (see polars' `storage_options`).
+        Options for opening a URL (see polars' `storage_options`).
     part
-        Which of how many equal parts of its rows are read: number k of n, counted from 0.
+        The part of the rows that is read, as (k, n): number k of n equal parts, counted from 0.
     long
-        The columns whose type is of longer decimal numbers than can be read.
+        The columns whose decimal numbers have more digits than can be read.
     """
 
     place: str
     name: str
     columns: tuple[str, ...]
-    options: Mapping[str, str] | None = attrs.field(default=None, repr=False)  # keys of a store may be among them
+    options: Mapping[str, str] | None = attrs.field(default=None, repr=False)  # may hold the keys of a store
     part: tuple[int, int] = (0, 1)
     long: frozenset[str] = frozenset()
 
@@ -72,9 +74,9 @@ class ParquetFile:
         Raises
         ------
         NotOpened
-            If it is at a URL that cannot be reached: nothing of its rows was seen.
+            If the file is at a URL that cannot be reached. No rows have been seen then.
         InputError
-            If it is no Parquet file.
+            If the file is no Parquet file, or has too many columns.
         """
         unread = cls(place, name, (), options, part)
         types = unread._read(lambda: dict(unread._scan().collect_schema()), NotOpened, _REMEDY)
@@ -89,7 +91,7 @@ class ParquetFile:
         Raises
         ------
         InputError
-            If the file is damaged, or its host stops to answer; one sentence that shows no cell.
+            If the file is damaged, or its host stops answering. The sentence shows no cell.
         """
         import polars as pl
 
@@ -116,7 +118,7 @@ class ParquetFile:
                 yield [part[name] for name in names]
 
     def _require_real(self, cells: int) -> None:
-        """Refuse a small file that says it has very many cells."""
+        """Refuse a small file that claims to have very many cells."""
         with contextlib.suppress(OSError):  # a URL has no size here
             if cells > max(FREE_CELLS, MOST_CELLS_PER_BYTE * os.stat(self.place).st_size):
                 raise InputError(
@@ -124,12 +126,12 @@ class ParquetFile:
                 )
 
     def _read(self, action: Callable[[], T], kind: type[InputError], remedy: str) -> T:
-        """Run a reader of the file, and tell a failed network from a damaged file.
+        """Run an action that reads the file, and tell a failed network from a damaged file.
 
         Raises
         ------
         InputError
-            With one sentence that shows no cell; of the class `kind` if the network failed.
+            If the action fails, with one sentence that shows no cell. Its class is `kind` if the network failed.
         """
         failed: list[str] = []
 
@@ -137,7 +139,7 @@ class ParquetFile:
             try:
                 return action()
             except OSError as error:
-                # An error that is none of these may come from the content of the file.
+                # An error of another class may come from the content of the file.
                 failed.extend(reason for kind, reason in _REASONS.items() if isinstance(error, kind))
                 if _UNANSWERED.search(str(error)):
                     failed.append("the host cannot be reached, or does not answer")
@@ -154,7 +156,7 @@ class ParquetFile:
 
     @property
     def _broken(self) -> str:
-        return f"{self.name}: cannot be read as Parquet; the file is damaged or of another kind"
+        return f"{self.name}: cannot be read as Parquet, since it is damaged or of another kind; save the table anew"
 
     def _scan(self) -> pl.LazyFrame:
         import polars as pl
@@ -164,7 +166,10 @@ class ParquetFile:
 
 
 def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a block in parts whose texts take little memory, where the file may hold a long one once."""
+    """Yield the rows of a block in parts whose texts take little memory.
+
+    A file may store a long text once, although many rows hold it.
+    """
     import polars as pl
     import polars.selectors as of
 

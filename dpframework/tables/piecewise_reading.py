@@ -1,4 +1,4 @@
-"""How a table in files is read in pieces, and reading it so in one process, to see that nothing depends on pieces."""
+"""How a table in files is read in pieces. One process can do so too, to test that nothing depends on the pieces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpframework.tables.table_builder import RowFindings, require_found
 
 
 def shuffle_of(files: TableFiles, pieces: Sequence[Piece]) -> Shuffle[Any] | None:
-    """Return how pieces of a table become its rows, or None if they are them: no row follows from rows of others.
+    """Return how pieces of a table become its rows, or None if no row depends on rows of other pieces.
 
     Raises
     ------
@@ -53,14 +53,14 @@ def read_in_pieces(
     files
         The table.
     number, buckets
-        How many pieces, at least, and how many buckets where rows of several pieces belong together.
+        The least number of pieces, and the number of buckets if the table is shuffled.
     shuffle
-        How pieces become rows; None if they are them.
+        A function that returns how pieces become rows, None if no row depends on rows of other pieces.
 
     Raises
     ------
     InputError
-        As `read_table` does.
+        Where `read_table` raises it.
     """
     pieces = files.pieces(number)
     how = shuffle(files, pieces)

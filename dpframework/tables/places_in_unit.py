@@ -1,4 +1,4 @@
-"""The place of each row within its unit, from 0. It is found when a query first reads it, and most never do."""
+"""The place of each row within its unit, from 0. It is computed when a query first reads it; most do not."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 @final
 class RowPlaces:
-    """The places of some rows, which follow from each row's own unit alone.
+    """The places of some rows within their units. Each depends on the rows of its own unit alone.
 
     Parameters
     ----------
     find
-        Returns the places, shape (rows,). It is called once, when they are first read.
+        A function that returns the places, shape (rows,). It is called once, when they are first read.
     """
 
     def __init__(self, find: Callable[[], NDArray[np.unsignedinteger]]) -> None:
         self._find: Callable[[], NDArray[np.unsignedinteger]] | None = find
         self._found: NDArray[np.unsignedinteger] | None = None
-        self._lock = threading.Lock()  # blocks of rows may be counted by several threads
+        self._lock = threading.Lock()  # several threads may count blocks at the same time
 
     @classmethod
     def of(cls, places: Any) -> Self:
@@ -36,20 +36,20 @@ class RowPlaces:
         """The places, read-only, shape (rows,)."""
         with self._lock:
             if self._found is None:
-                assert self._find is not None  # until they are found
-                self._found, self._find = self._find().view(), None  # frees what they were found from
+                assert self._find is not None  # kept until the places are found
+                self._found, self._find = self._find().view(), None  # frees the arrays that the function holds
                 self._found.flags.writeable = False
             return self._found
 
     def __getitem__(self, own: slice) -> RowPlaces:
-        """Return the places of consecutive rows, which are not found before they are read either."""
+        """Return the places of a slice of the rows. They too are computed only when they are read."""
         return RowPlaces(lambda: self.array[own])
 
     def __reduce__(self) -> tuple[Callable[[Any], RowPlaces], tuple[NDArray[np.unsignedinteger]]]:
-        """Pickle as the places."""
+        """Pickle the places themselves, since the function may hold ids."""
         return RowPlaces.of, (self.array,)
 
 
 def as_row_places(given: Any) -> RowPlaces | None:
-    """Return places, or None, as an attribute of a table: an array is of places that are known."""
+    """Return places in the form that a table keeps. An array holds places that are known already. None stays None."""
     return given if given is None or isinstance(given, RowPlaces) else RowPlaces.of(given)

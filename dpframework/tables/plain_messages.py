@@ -1,8 +1,8 @@
-"""Messages from a cluster that was not started here, with only a few classes unpickled that this client needs.
+"""Messages from a foreign cluster, from which only the few classes that this client needs are unpickled.
 
-Dask unpickles messages in several places, which all go through one function of its own. While this client speaks to a
-cluster, that function builds no other class and calls no other function. Other clients of the process are left alone:
-what is read for this one is told by a context variable, which Dask's tasks and threads inherit.
+Dask unpickles messages in several places, all by one of its functions. While this client talks to a cluster, that
+function builds no other class and calls no other function. Other clients of the process are not affected. A context
+variable, which Dask's tasks and threads inherit, says which messages are read for this client.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, final
 
 _ALLOWED = {
     ("distributed.actor", "Actor"): "a handle of the object that holds the rows on a worker",
-    ("dpframework.tables.cluster_worker", "ClusterWorker"): "its class",
-    ("builtins", "bytes"): "the class of its answers",
+    ("dpframework.tables.cluster_worker", "ClusterWorker"): "the class of that object",
+    ("builtins", "bytes"): "the class of that object's answers",
 }
 NotPlain = pickle.UnpicklingError
 _plain_only = contextvars.ContextVar("plain_only", default=False)
@@ -27,7 +27,7 @@ _plain_only = contextvars.ContextVar("plain_only", default=False)
 @final
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        """Return one of the few classes."""
+        """Return a class if it is one of the allowed ones."""
         if (module, name) not in _ALLOWED:
             raise NotPlain("a message holds a class that a cluster has no reason to send")
         return super().find_class(module, name)
@@ -35,7 +35,7 @@ class _Unpickler(pickle.Unpickler):
 
 @contextlib.contextmanager
 def plain_messages() -> Iterator[None]:
-    """Let Dask unpickle nothing but a few classes in messages for calls of the block."""
+    """Let Dask unpickle only a few classes from messages that are read for calls in this context."""
     _watch_messages()
     token = _plain_only.set(True)
     try:
@@ -46,7 +46,7 @@ def plain_messages() -> Iterator[None]:
 
 @functools.cache
 def _watch_messages() -> None:
-    """Put the check before Dask's own function, once in a process."""
+    """Put the check in place of Dask's own function, once in a process."""
     from distributed import client as of_clients
     from distributed.protocol import pickle as of_dask
 
@@ -62,7 +62,7 @@ def _watch_messages() -> None:
 
 @functools.cache
 def client_class() -> Any:
-    """Return a Dask client that handles no events, since it would unpickle and print a cluster's warnings."""
+    """Return a class of Dask clients that handle no events. Dask's own unpickles and prints a cluster's warnings."""
     from distributed import Client
 
     class PlainClient(Client):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL that may only read, and tells nothing of its rows."""
+"""A connection to PostgreSQL that may only read, and whose errors reveal nothing of the rows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from dpframework.tables.sql_cells import CellKind, ColumnType
 from dpframework.tables.sql_connection import CANCELLED, TIMED_OUT, SqlConnection, as_masked
 
 _SETTINGS = (
-    "set default_transaction_read_only = off",  # which temporary tables need; rights are checked
+    "set default_transaction_read_only = off",  # temporary tables need this; the role's rights are checked instead
     "set timezone = 'UTC'",
     "set datestyle = 'ISO'",
-    "set extra_float_digits = 1",  # a number in floating point is written so that it reads back as it
+    "set extra_float_digits = 1",  # a float is written so that it reads back as the same float
     "set bytea_output = 'hex'",
     'set search_path = "$user", public',
     "set client_min_messages = error",
@@ -33,14 +33,14 @@ _KINDS = {
     "timestamp": CellKind.TIME,
     "timestamptz": CellKind.ZONED,
 }
-#: Roles whose members can do more than read tables.
+#: PostgreSQL's own roles whose members can do more than read tables.
 _ROLES = ("pg_write_all_data", "pg_write_server_files", "pg_execute_server_program", "pg_read_server_files")
 _OURS = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'"
-_ROLE = "pg_has_role(session_user, r.oid, 'member')"  # its own, and those that it may take on
-#: What a role may do beyond reading: a query that tells whether, and what is said of it.
+_ROLE = "pg_has_role(session_user, r.oid, 'member')"  # the connection's own role, and those that it may assume
+#: Rights beyond reading. By the words of an error, the query that tells whether the role has the right.
 _RIGHTS = {
     "is a superuser": f"select bool_or(r.rolsuper) from pg_roles r where {_ROLE}",
-    "may make roles or databases, or pass by row security": (
+    "may create roles or databases, or bypass row security": (
         f"select bool_or(r.rolcreaterole or r.rolcreatedb or r.rolreplication or r.rolbypassrls) from pg_roles r "
         f"where {_ROLE}"
     ),
@@ -48,10 +48,10 @@ _RIGHTS = {
         f"select bool_or(pg_has_role(r.oid, w.oid, 'MEMBER')) from pg_roles r, pg_roles w where {_ROLE} and "
         f"w.rolname in ({', '.join(map(repr, _ROLES))})"
     ),
-    "may make schemas in the database": (
+    "may create schemas in the database": (
         f"select bool_or(has_database_privilege(r.oid, current_database(), 'CREATE')) from pg_roles r where {_ROLE}"
     ),
-    "may make tables in a schema": (
+    "may create tables in a schema": (
         f"select bool_or(has_schema_privilege(r.oid, n.oid, 'CREATE')) from pg_roles r, pg_namespace n where {_ROLE} "
         f"and {_OURS}"
     ),
@@ -84,21 +84,22 @@ def postgres_module() -> Any:
 
 @final
 class PostgresConnection(SqlConnection):
-    """A connection whose role may read, make temporary tables, and do nothing else.
+    """A connection whose role may only read and create temporary tables.
 
     Parameters
     ----------
     connection
-        How to connect, as libpq writes it.
+        How to connect, in libpq's notation.
     shown
-        What errors call it, without a password.
+        What errors call the connection, without a password.
     timeout
-        After how many seconds a query is ended.
+        The number of seconds after which a query is ended. None for no limit.
 
     Raises
     ------
     NotOpened
-        If it cannot connect, or the role has other rights.
+        If the connection fails, the role has other rights or may create no temporary tables, or the encoding is not
+        UTF8.
     """
 
     product = "PostgreSQL"
@@ -119,7 +120,9 @@ class PostgresConnection(SqlConnection):
         else:
             kind = ""
         if kind:
-            raise NotOpened(f"{shown}: cannot connect ({kind}); nothing was read")
+            raise NotOpened(
+                f"{shown}: cannot connect ({kind}); nothing was read; see that the server runs, and check `connection`"
+            )
         try:
             self._prepare()
         except BaseException:
@@ -140,12 +143,15 @@ class PostgresConnection(SqlConnection):
         ((temporary,),) = self.rows(_TEMPORARY)
         if not temporary:
             raise NotOpened(
-                f"{self._shown}: the connection's role may make no temporary tables, in which codes are kept; grant it "
+                f"{self._shown}: the connection's role may create no temporary tables, which hold the codes; grant it "
                 "TEMPORARY on the database"
             )
         ((unicode,),) = self.rows(_ENCODING)
         if not unicode:
-            raise NotOpened(f"{self._shown}: the database's encoding is not UTF8, so that texts cannot be read exactly")
+            raise NotOpened(
+                f"{self._shown}: the database's encoding is not UTF8, so that texts cannot be read exactly; use a "
+                "database in UTF8"
+            )
         found = self.rows("select oid, typname, typtype from pg_type")
         self._names_of_types = {oid: str(name) for oid, name, _ in found}
         self._enums = frozenset(oid for oid, _, kind in found if kind in ("e", b"e"))
@@ -162,7 +168,7 @@ class PostgresConnection(SqlConnection):
         return not self._connection.closed
 
     def close(self) -> None:
-        """End the connection, with its temporary tables."""
+        """End the connection, and with it drop its temporary tables."""
         self._connection.close()
 
     @property
@@ -205,12 +211,12 @@ class PostgresConnection(SqlConnection):
         for oid in (one.type_code for one in described):
             name = self._names_of_types.get(oid, "unknown")
             kind = CellKind.TEXT if oid in self._enums else _KINDS.get(name, CellKind.OTHER)
-            # another collation may take two texts for one
+            # Another collation might take two texts as equal.
             types.append(ColumnType(kind, name, '(cast({} as text) collate "C")', short=name == "float4"))
         return types
 
     def _upload(self, name: str, columns: Mapping[str, NDArray[Any]], types: Mapping[str, str]) -> None:
-        """Copy numbers. They are in no log of statements."""
+        """Upload numbers by COPY, so that they appear in no log of statements."""
         import polars as pl
 
         listed = ", ".join(f"{key} {types[key]}" for key in columns)

@@ -1,4 +1,4 @@
-"""Tables of a PostgreSQL database, which are read and counted there."""
+"""Tables of a PostgreSQL database, which reads and counts them itself."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ _CHECKED = ("verify-ca", "verify-full")
 
 @final
 class Postgres(SqlEngine):
-    """PostgreSQL, by connection: codes of the rows are kept in a temporary table there, and counted there.
+    """PostgreSQL, which keeps the rows' codes in a temporary table and counts them there.
 
-    Counts leave it, the distinct texts of the columns that are read, and distinct ids. It needs the extra `postgres`.
+    Only counts, the distinct texts of the columns that are read, and distinct ids leave the database. The engine needs
+    the extra `postgres`.
 
     Parameters
     ----------
     connection
-        How to connect, as libpq writes it, such as "host=db.clinic.org dbname=clinic user=reader sslmode=verify-full
-        sslrootcert=ca.pem". What it leaves out comes from libpq's environment, such as a file of passwords. The role
-        may select from the tables of studies, make temporary tables, and do nothing else.
+        How to connect, in libpq's notation, such as "host=db.clinic.org dbname=clinic user=reader sslmode=verify-full
+        sslrootcert=ca.pem". Other settings, such as a file of passwords, come from libpq's environment. The role must
+        be allowed to select from the tables of studies and to create temporary tables, and nothing else.
     timeout
-        After how many seconds a query is ended, which ends the run; by default never.
+        The number of seconds after which a query is ended, which ends the run. By default there is no limit.
     trust_network
         Whether a connection to another machine need not show a certificate.
 
     Raises
     ------
     InputError
-        If a connection to another machine shows no certificate, and the network is not trusted.
+        When the engine is used: if the connection to another machine need not show a certificate, and the network is
+        not trusted.
     """
 
     name = "postgres"
@@ -47,12 +49,13 @@ class Postgres(SqlEngine):
         self._given, self._trusted = connection, trust_network
 
     def _parameters(self) -> dict[str, str]:
-        """Return how to connect, without a password.
+        """Return the parameters of the connection, without a password.
 
         Raises
         ------
         InputError
-            If it cannot be read, or the connection is to another machine and need not show a certificate.
+            If `connection` cannot be read or names a service, or if a connection to another machine need not show a
+            certificate and the network is not trusted.
         """
         psycopg = postgres_module()
         try:
@@ -61,12 +64,12 @@ class Postgres(SqlEngine):
             given = None
         if given is None:
             raise InputError(
-                "engine 'postgres': connection must be as libpq writes it, such as \"host=... dbname=...\""
+                "engine 'postgres': connection must be in libpq's notation, such as \"host=... dbname=...\""
             )
         default = {one.keyword.decode(): one.val for one in psycopg.pq.Conninfo.get_defaults() if one.val is not None}
         given = {key: value.decode() for key, value in default.items()} | given
         if given.get("service"):
-            raise InputError("engine 'postgres': a service hides who is asked; write host and dbname instead")
+            raise InputError("engine 'postgres': a service hides which database is used; write host and dbname instead")
         hosts = str(given.get("hostaddr") or given.get("host") or "").split(",")
         local = all(host.startswith("/") or host in ("", "localhost", "127.0.0.1", "::1") for host in hosts)
         if not (local or self._trusted or given.get("sslmode") in _CHECKED):
@@ -78,7 +81,7 @@ class Postgres(SqlEngine):
 
     @property
     def address(self) -> str:
-        """The database's host and name, and who asks. Plans show it, and approvals bind it."""
+        """The database's host, name and user. Plans show this, and approvals bind it."""
         given = self._parameters()
         at = f"{given.get('hostaddr') or given.get('host') or 'this machine'}:{given.get('port', '5432')}"
         user = f" as {given['user']}" if "user" in given else ""

@@ -1,6 +1,6 @@
-"""The progress of reading a table in files and bytes, never in rows.
+"""The progress of reading a table, in files and bytes, never in rows.
 
-Blocks have a public number of rows, so the share of a file's rows that one block is would tell how many there are.
+Blocks have a public number of rows. So if progress were a share of rows, it would reveal how many rows a file has.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ import attrs
 @final
 @attrs.define
 class _Watch:
-    """The observers, and the last progress each was told of."""
+    """An observer and the last progress that it was told of.
+
+    Attributes
+    ----------
+    told
+        The function that is called with the number of files read so far, and of all files.
+    done, files
+        These two numbers, when a file was last finished.
+    """
 
     told: Callable[[float, int], None]
     done: int = 0
@@ -28,9 +36,9 @@ _watch: ContextVar[_Watch | None] = ContextVar("dpframework_watch", default=None
 
 @contextlib.contextmanager
 def watch_progress(told: Callable[[float, int], None]) -> Iterator[None]:
-    """Call a function with the number of files that were read, and of all, whenever more was read, in this context.
+    """In this context, call a function with the numbers of files read so far and of all files, whenever more is read.
 
-    Of a file that is being read, the share of its bytes counts: 2.25 is a quarter of the third file.
+    A file that is being read counts by the share of its bytes, so 2.25 means that a quarter of the third file is read.
     """
     token = _watch.set(_Watch(told))
     try:
@@ -40,7 +48,7 @@ def watch_progress(told: Callable[[float, int], None]) -> Iterator[None]:
 
 
 def tell(done: int, files: int) -> None:
-    """Say how many files were read, of how many, if somebody watches."""
+    """Tell the observer, if there is one, how many files have been read and how many there are."""
     watch = _watch.get()
     if watch is not None:
         watch.done, watch.files = done, files
@@ -48,7 +56,7 @@ def tell(done: int, files: int) -> None:
 
 
 def tell_share(share: float) -> None:
-    """Say which share of the bytes of the file that is being read was read, from 0 to 1, if somebody watches."""
+    """Tell the observer, if there is one, the share of bytes read of the current file, from 0 to 1."""
     watch = _watch.get()
     if watch is not None:
         watch.told(watch.done + min(share, 1.0), watch.files)

@@ -38,7 +38,7 @@ def encode_bounded(
     values: Collection[str] | None = None,
     mapped: bool = False,
 ) -> Table:
-    """Encode the rows of one source block by block, of each privacy unit those that are kept."""
+    """Encode the rows that are kept of each privacy unit, block by block."""
     names_to_read(schema, unit)
     unit.require_span()
     if schema.per_unit is not None:
@@ -59,14 +59,14 @@ def encode_bounded(
 
 
 def add_blocks(builder: TableBuilder, source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDomain) -> None:
-    """Encode all rows of a source, or those in the period that is read, block by block.
+    """Encode all rows of a source, or only those in the unit's period, block by block.
 
     Raises
     ------
     InputError
         If the source lacks a column.
     DoesNotFit
-        If the policy refuses rows without a date, and there are some.
+        If the policy refuses rows without a date, and there is one.
     """
     span = unit.require_span()
     for block in source.blocks(names_to_read(schema, unit)):
@@ -86,18 +86,18 @@ def add_rows(builder: TableBuilder, source: Source, schema: Schema, rows: pl.Ser
     Parameters
     ----------
     builder
-        What encodes them.
+        The builder that encodes the rows.
     source, schema
-        Where they are, and the columns that are read.
+        The source of the rows, and the schema whose columns are read.
     rows
-        Their positions, in order.
+        The positions of the rows, ascending.
     number
-        How many rows the source has.
+        How many rows the source is known to have.
 
     Raises
     ------
     InputError
-        If it has another number, so that it was changed.
+        If the source now has another number of rows, so that it has changed.
     """
     positions, first = rows.to_numpy(), 0
     for block in source.blocks(schema.column_names):
@@ -112,14 +112,14 @@ def add_rows(builder: TableBuilder, source: Source, schema: Schema, rows: pl.Ser
 
 
 def with_ids(source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDomain) -> tuple[Source, Ids]:
-    """Return a source that can be read again, and the ids of its rows, of those in the period that is read.
+    """Return a source that can be read again, and the ids of its rows. Rows outside the unit's period get no id.
 
     Raises
     ------
     InputError
-        If the source lacks a column, or the type of the ids is none of ids.
+        If the source lacks a column, or the type of the id column cannot hold ids.
     DoesNotFit
-        If the policy refuses rows without a date, and there are some.
+        If the policy refuses rows without a date, and there is one.
     """
     names, span = names_to_read(schema, unit), unit.require_span()
     source.require(source_columns(schema))
@@ -143,7 +143,7 @@ def _table_of_units(
     values: Collection[str] | None,
     mapped: bool,
 ) -> Table:
-    """Return the table with one row for each unit, in the order of their first rows, made of all rows of each."""
+    """Return the table with one row for each unit, made from all rows of the unit, in the order of first rows."""
     from dpframework.tables.unit_columns import ColumnEncoder, UnitColumns
 
     source, ids = with_ids(as_written(source, schema.in_files, unit), schema, unit, policy)
@@ -166,19 +166,19 @@ def _table_of_units(
 
 
 def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
-    """Return the columns to read, the attributes that are not derived and those that name units and hold dates.
+    """Return the columns to read: those behind the attributes, and those of the unit's ids and dates.
 
     Raises
     ------
     InputError
-        If one of these two is an attribute.
+        If the column of ids or of dates is an attribute.
     """
     unit.require_fits(schema)
     return (*source_columns(schema), *(name for name in (unit.id, unit.date) if name is not None))
 
 
 def source_columns(schema: Schema) -> tuple[str, ...]:
-    """Return the columns of files that a schema's attributes are, or are made of."""
+    """Return the columns of files that are attributes of the schema, or from which attributes are derived."""
     if schema.per_unit is None:
         return schema.column_names
     return schema.per_unit.select(schema.columns).schema.column_names
@@ -200,7 +200,8 @@ def table_from_columns(
     Parameters
     ----------
     columns
-        One column an attribute, by name, and the unit's ids; each as `encode_column` takes it, shape (rows,).
+        One column for each attribute, by name, and the columns of the unit's ids and dates if it has any. Each is in a
+        form that `encode_column` takes, shape (rows,).
     schema, out_of_domain, unit, key
         As for `read_table`.
     source
@@ -209,8 +210,8 @@ def table_from_columns(
     Raises
     ------
     InputError
-        If a column is missing or does not fit its attribute, or the columns differ in length; one sentence that
-        shows nothing of its rows.
+        If a column is missing or does not fit its attribute, or the columns differ in length. The sentence shows
+        nothing of the rows.
 
     Examples
     --------
@@ -244,40 +245,42 @@ def read_table(
 ) -> Table:
     r"""Read the schema's columns of files as a private table.
 
-    Rows are encoded as they come: memory is the codes, the raw values that are kept, and one block of rows.
+    Rows are encoded block by block. Memory holds the codes, the raw values that are kept, and one block of rows.
 
     Parameters
     ----------
     path
-        A file that ends in .csv, .csv.gz (the first line names the columns; UTF-8 and commas, unless `schema.read`
-        says otherwise), .parquet, .xlsx (see `sheet` in `schema.read`), or .sqlite, .sqlite3 and .db (see `table` and
-        `query` there); a folder, whose Parquet files are read in the order of their names; a pattern such as
-        `"visits/2026-*.parquet"`; a URL of a Parquet file for polars, such as "s3://bucket/visits.parquet", or of a
-        database for SQLAlchemy, such as "postgresql+psycopg://host/name"; or a list. All rows are one table's.
+        A file, a folder, a pattern, a URL, or a list of these. All rows together form one table. A file's name ends in
+        .csv or .csv.gz (the first line names the columns; UTF-8 and commas, unless `schema.read` says otherwise), in
+        .parquet, in .xlsx (see `sheet` in `schema.read`), or in .sqlite, .sqlite3 or .db (see `table` and `query`
+        there). Of a folder, the Parquet files are read in the order of their names. A pattern is such as
+        `"visits/2026-*.parquet"`. A URL is that of a Parquet file for polars, such as "s3://bucket/visits.parquet", or
+        of a database for SQLAlchemy, such as "postgresql+psycopg://host/name".
     schema
-        The public facts; columns that it does not name are not read.
+        The public facts. Columns that it does not name are not read.
     out_of_domain
-        What to do with a value that the schema does not hold: "error", "clamp" or "missing".
+        What to do with a value outside the schema: "error", "clamp" or "missing".
     unit
-        Whom the table is to protect: where it names a column of ids, each unit keeps at most `unit.rows` of its rows,
-        and a row without an id is left out ("error" refuses it). By default each row is a unit. A unit in a period
-        is read for one (`unit.during("2026-03")`): rows with a date in another one, or without a date, are left out.
+        The privacy unit to protect, by default each row. If it names a column of ids, each unit keeps at most
+        `unit.rows` of its rows, and a row without an id is left out ("error" refuses it). A unit with periods is read
+        for one of them (`unit.during("2026-03")`). Rows with a date in another period, or without a date, are left out.
     key
-        What the rows are chosen by, at most 64 bytes; by default drawn anew. Give one only to repeat an experiment.
+        The secret key of the hash by which a unit's rows are chosen, at most 64 bytes. By default it is drawn anew.
+        Give one only to repeat an experiment.
     values
-        The numeric attributes whose raw values are kept beside their codes, 8 bytes a row each: those that sums,
-        quantiles and thresholds are asked of. By default all.
+        The numeric attributes whose raw values are kept beside their codes, by default all. They are needed for sums,
+        quantiles and thresholds, and take 8 bytes per row and attribute.
     options
-        What opening a URL takes, such as a region or a key: polars' `storage_options`; or a user and a password: the
-        arguments of the `connect` of a database's driver.
+        Options for opening a URL. For a Parquet file they are polars' `storage_options`, such as a region or a key. For
+        a database they are arguments of the driver's `connect`, such as a user and a password.
     mapped
-        Whether codes and values are kept in a file without a name, in the folder for temporary files, instead of
-        memory: for tables that memory does not hold. It is gone when the process ends.
+        Whether codes and values are kept in a nameless file in the folder for temporary files, for tables too large for
+        memory. The file is gone when the process ends.
 
     Raises
     ------
     InputError
-        If the file cannot be read or does not fit the schema; one sentence that shows nothing of its rows.
+        If the file cannot be read or does not fit the schema. The sentence shows nothing of its rows.
 
     Examples
     --------
@@ -315,7 +318,7 @@ def table_from_frame(
     Raises
     ------
     InputError
-        If the frame does not fit the schema; one sentence that shows nothing of its rows.
+        If the frame does not fit the schema. The sentence shows nothing of its rows.
 
     Examples
     --------

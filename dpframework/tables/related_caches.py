@@ -1,4 +1,4 @@
-"""Caches of counts of rows that belong together: of a whole and of its parts."""
+"""The caches of counts that a split table and its parts keep."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import attrs
 
 @attrs.frozen(eq=False)
 class RelatedCaches:
-    """The caches of the rows that some rows are a part of, and of all their parts.
+    """The caches around one part of a split table: that of the whole, and those of all its parts.
 
-    All parts share one list, so that memory grows with their number.
+    All parts share one list, so that memory grows with their number and not with its square.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class RelatedCaches:
     parts
         The caches of all parts.
     position
-        Which of the parts these rows are.
+        The index of this part's own cache in `parts`.
     """
 
     whole: dict[Hashable, Any]
@@ -29,5 +29,5 @@ class RelatedCaches:
     position: int
 
     def of_others(self) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]]:
-        """Return the caches of the whole and of the other parts, as `Engine.kept_around` does."""
+        """Return the cache of the whole and the caches of the other parts, as for `Engine.kept_around`."""
         return self.whole, [*self.parts[: self.position], *self.parts[self.position + 1 :]]

@@ -1,4 +1,4 @@
-"""A draft of a schema from private columns, with notes on each. It is for the eyes of the data's owner."""
+"""A draft of a schema from private columns, with notes on them, for the eyes of the data's owner only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dpframework.tables.written_cells import read_cells
 if TYPE_CHECKING:
     import polars as pl
 
-#: Cut points that follow from the values that occur, and not from how many cells hold each.
+#: Modes whose cut points depend on which values occur, and not on how many cells hold each value.
 _OF_DISTINCT = (CutMode.EQUAL_WIDTH, CutMode.OBSERVED)
 _NUMBER, _LABEL = Numeric("number", 0, 1, bins=1), Boolean("label")
 
@@ -39,20 +39,20 @@ _NUMBER, _LABEL = Numeric("number", 0, 1, bins=1), Boolean("label")
 @final
 @attrs.frozen
 class ColumnNote:
-    """A note on a column: its odd cells, and how the draft treats them. It shows private cells and their numbers.
+    """A note on the odd cells of a column and on how the draft treats them. It shows private cells and counts of them.
 
     Attributes
     ----------
     column
-        Its name.
+        The column's name.
     found
-        What is there.
+        What was found in its cells.
     proposal
-        What the draft does, or what you can do.
+        What the draft does about it, or what you can do.
     lines
-        The lines of a schema file that say so.
+        The lines of a schema file that do so.
     left_out
-        Whether the draft has no attribute of the column; then `lines` would give it one.
+        Whether the draft leaves out the column. If so, `lines` would make it an attribute.
     """
 
     column: str
@@ -62,7 +62,7 @@ class ColumnNote:
     left_out: bool = False
 
     def __str__(self) -> str:
-        """Write it as one line."""
+        """Write the note as one line."""
         lines = f"{':' if self.proposal.endswith('write') else ';'} {' '.join(self.lines)}" if self.lines else ""
         return f"{self.column}: {self.found}; {self.proposal}{lines}"
 
@@ -70,22 +70,22 @@ class ColumnNote:
 @final
 @attrs.frozen
 class SchemaDraft:
-    """A schema that was drafted from private data, which is **not** private, with notes for the data's owner.
+    """A schema drafted from private data, with notes for the data's owner. Drafting is **not** private.
 
     Attributes
     ----------
     schema
         The schema, marked as inferred.
     notes
-        What was found in the columns that are not as programs write them, in the order of the columns. The notes show
-        private cells: keep them to yourself.
+        What was found in columns whose cells are not in the notation of programs, in the order of the columns. The
+        notes show private cells, so keep them to yourself.
     """
 
     schema: Schema
     notes: tuple[ColumnNote, ...] = attrs.field(repr=False)
 
     def __str__(self) -> str:
-        """Write one note a line."""
+        """Write one line for each note."""
         return "\n".join(map(str, self.notes))
 
     def dumps(self) -> str:
@@ -111,15 +111,15 @@ def draft_of(
     Parameters
     ----------
     columns
-        The whole columns, as their table holds them.
+        The whole columns by name, as their table holds them.
     wheres
-        How an error's sentence about each begins.
+        By the name of a column, the beginning of an error's sentence about it.
     views
-        "left" or "right" for some of them.
+        "left" or "right" by the name of a column, for the columns of two views.
     choices
-        How they are turned into attributes.
+        How columns are turned into attributes.
     read
-        How the file is written, where that is known. What it says of a column is not guessed.
+        How the file is written, as far as that is known. Options that it states for a column are not guessed.
     """
     attributes: list[Attribute] = []
     notes, refused = list[ColumnNote](), list[InputError]()
@@ -158,7 +158,7 @@ def draft_of(
 
 
 def require_all(refused: list[InputError]) -> None:
-    """Refuse columns that give no attribute, all in one error."""
+    """Refuse columns that cannot become attributes, all in one error."""
     if refused:
         raise InputError(_together(refused))
 
@@ -179,7 +179,7 @@ def _infer(attributes: list[Attribute], choices: Choices) -> list[str]:
 
 
 def _texts(values: Any) -> pl.Series | None:
-    """Return a column of texts, None of any other."""
+    """Return a column if it is a polars series of texts, else None."""
     import narwhals as nw
     import polars as pl
 
@@ -190,7 +190,7 @@ def _texts(values: Any) -> pl.Series | None:
 def _guess_of(
     name: str, found: DistinctCells | None, values: Any, where: str, choices: Choices, read: ReadOptions
 ) -> tuple[Guess, DistinctCells | None]:
-    """Return how a column is written, by its given options or by the look of its cells; and its texts, if any."""
+    """Return how a column is written, by its given options or by its cells, and its texts if they were used for it."""
     import polars as pl
 
     known = read.of_column(name)
@@ -217,7 +217,7 @@ def _guess_of(
 
 
 def _column_of(guess: Guess, cells: DistinctCells | None, values: Any, where: str) -> Column | DistinctCells:
-    """Return the cells of a column as they are meant. A text among numbers is missing."""
+    """Return the cells of a column, read by the guessed options. A text among numbers counts as missing."""
     if guess.options == ColumnOptions():
         return as_column(values, where) if cells is None else cells
     if cells is not None:
@@ -227,7 +227,7 @@ def _column_of(guess: Guess, cells: DistinctCells | None, values: Any, where: st
 
 
 def _common(drafted: Mapping[str, tuple[Guess, DistinctCells | None]], read: ReadOptions) -> ReadOptions:
-    """Return the options of all columns, with shared ones stated once."""
+    """Return the options of the file, where options that columns share are stated once."""
     numbers = [(g.options, cells) for g, cells in drafted.values() if g.is_number and not g.options.is_date]
     plain = [
         cells.without(options.null).texts for options, cells in numbers if cells is not None and options.decimal is None
@@ -267,12 +267,12 @@ def _notes(name: str, guess: Guess, cells: DistinctCells | None, attribute: Attr
 
 
 def _read_lines(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the lines of a file that say how a column is written."""
+    """Return the lines of a schema file that say how a column is written."""
     return (f"[read.columns.{toml_key(name)}]", *toml_lines(options).splitlines())
 
 
 def _left_out(name: str, values: Any, error: str, where: str) -> ColumnNote:
-    """Return the note of a column that gives no attribute."""
+    """Return the note on a column that cannot become an attribute."""
     reason = error.removeprefix(f"{where} ").split("; ")[0]
     column = as_column(values, where)
     cells = len(column) - column.series.null_count()

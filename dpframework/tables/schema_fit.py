@@ -1,7 +1,7 @@
-"""Compare a table with a schema, which answers an owner's question apart from any run and is not private.
+"""Compare a table with a schema for its owner, apart from any run. The result is not private.
 
-A run reads whatever the rows are, and says nothing of what it made of them. So the owner fits the schema to the data
-beforehand, and is told here how many cells do not fit, and which.
+A run reads any rows, and does not say how it treated cells that do not fit the schema. So the owner adapts the schema
+to the data beforehand, and learns here how many cells do not fit, and which.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
 from dpframework.tables.written_cells import as_written, read_cells
 
-SHOWN = 5
+SHOWN = 5  # the most examples of a misfit
 
 
 @final
 @attrs.frozen
 class Misfit:
-    """A misfit of a table with its schema. It shows private values and is for the owner only.
+    """A way in which a table does not fit its schema. It shows private values and is for the owner only.
 
     Attributes
     ----------
     where
         The attribute, or the table.
     what
-        What is there instead.
+        What was found in place of a fitting value.
     rows
-        In how many rows.
+        The number of rows with this misfit, 0 for a misfit of a whole column or table.
     examples
         Some of the values.
     bounded
-        Whether the rows fit, and the bound on the rows of a unit leaves them out: such a table fits the schema.
+        Whether the rows fit, but the bound on a unit's rows leaves them out. Such a table fits the schema.
     """
 
     where: str
@@ -55,7 +55,7 @@ class Misfit:
     bounded: bool = False
 
     def __str__(self) -> str:
-        """Write one line."""
+        """Write the misfit as one line."""
         rows = f" in {self.rows:,} {'row' if self.rows == 1 else 'rows'}" if self.rows else ""
         examples = f", such as {', '.join(map(repr, self.examples))}" if self.examples else ""
         return f"{self.where}: {self.what}{rows}{examples}"
@@ -76,26 +76,26 @@ def check_fit(
     id: str | None = None,  # noqa: A002
     unit: PrivacyUnit = ROW,
 ) -> tuple[Misfit, ...]:
-    """Return the misfits of a table with a schema. This reads private data and is **not** private.
+    """Return the ways in which a table does not fit a schema. This reads private data and is **not** private.
 
     Parameters
     ----------
     data
-        The path of a CSV or Parquet file, or a dataframe of polars, pandas or pyarrow; with `right` the left view.
+        The path of a CSV or Parquet file, or a dataframe of polars, pandas or pyarrow. With `right`, the left view.
     schema
-        What a run would read it by.
+        The schema by which a run would read the data.
     right
         The right view.
     id
         The column that joins the two views.
     unit
-        The privacy unit that a run would read it for: a row without its id is left out, and so are rows beyond those
-        that a unit may have.
+        The privacy unit of such a run. Rows without the unit's id are left out, and so are rows beyond the number that
+        a unit may have.
 
     Raises
     ------
     InputError
-        If the data cannot be read, or the unit is not what joins the two views.
+        If the data cannot be read, or the unit's column is not the one that joins the two views.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def _examine(source: Source, attributes: Sequence[Attribute], schema: Schema, fo
 
 
 def _misfits(attribute: Attribute, read: Column, column: Column) -> Iterator[Misfit]:
-    """Yield the misfits of a column as it is read, with examples of its cells as they are written."""
+    """Yield the misfits of a column as it is read. Their examples show its cells as they are written."""
     cells = cells_of(attribute, read)
     outside = cells.codes == OUTSIDE
     if bool(outside.any()):
@@ -163,7 +163,7 @@ def _misfits(attribute: Attribute, read: Column, column: Column) -> Iterator[Mis
 
 
 def _examples(column: Column, which: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Return some of the values, each once, or nothing for values of another type."""
+    """Return some of the values, each once. Values of another type are mentioned but not shown."""
     import polars as pl
 
     values = column.series.filter(pl.Series(which)).drop_nulls().unique(maintain_order=True)
@@ -173,11 +173,11 @@ def _examples(column: Column, which: NDArray[np.bool_]) -> tuple[str, ...]:
 
 
 def _rows_of_units(source: Source, unit: PrivacyUnit, found: list[Misfit], *, bounded: bool) -> int:
-    """Return how many rows the table has, and add those that are nobody's, and those that are left out if bounded."""
-    assert unit.id is not None  # it was asked
+    """Return how many rows are kept. Add misfits of rows without an id and, if `bounded`, of rows left out."""
+    assert unit.id is not None  # the caller has checked this
     if unit.id not in source.columns:
         hint = nearest(unit.id, source.columns)
-        found.append(Misfit(unit.id, f"no such column in {source.name}, to tell whose a row is; {hint}", 0))
+        found.append(Misfit(unit.id, f"no such column in {source.name}, which must name each row's unit; {hint}", 0))
         return 0
     ids = ids_in(source, unit.id)
     found += _without_id(ids, unit.id, "so that the row is left out")
@@ -194,7 +194,7 @@ def _rows_of_units(source: Source, unit: PrivacyUnit, found: list[Misfit], *, bo
 
 
 def _without_id(ids: Ids, where: str, so: str) -> Iterator[Misfit]:
-    """Yield the misfit of rows without an id, with `so` for their fate."""
+    """Yield the misfits of rows without an id. `so` says what happens to these rows."""
     unfit = int(ids.unfit.sum())
     if unfit:
         yield Misfit(where, f"a value of a type that cannot be an id, {so}", unfit)
@@ -205,7 +205,7 @@ def _without_id(ids: Ids, where: str, so: str) -> Iterator[Misfit]:
 def _count_joined_rows(
     sources: tuple[Source, Source], key_name: str | None, counts: Sequence[int], found: list[Misfit]
 ) -> int:
-    """Return the number of rows that two views have together, and add misfits of their ids."""
+    """Return the number of rows of two views after they are joined, and add misfits of their ids."""
     if key_name is None:
         if counts[0] != counts[1]:
             what = f"{counts[0]} and {counts[1]} rows, and no id that joins them"

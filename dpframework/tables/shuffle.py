@@ -1,18 +1,19 @@
 """Reading a table in pieces although the rows of one person lie in several of them.
 
-What becomes of a row may follow from all rows with its id. So each piece of the table sends what it has of each id to
-a bucket, which a hash of the exact id chooses, and the bucket answers each piece. All that is known of one id is in one
-bucket then, wherever its rows lie:
+What becomes of a row may depend on all rows with its id. So each piece of the table sends what it knows of each id to a
+bucket, and a hash of the exact id chooses the bucket. Then one bucket knows all rows of an id, wherever they lie, and
+it answers each piece. There are three steps:
 
-1. `spread`: a piece is read, and becomes a message to each bucket;
-2. `gather`: a bucket takes the messages of all pieces, in the order of the table, and becomes an answer to each piece;
-3. `settle`: a piece, with the answers of all buckets, becomes rows of the table.
+1. `spread` reads a piece, and returns a message to each bucket. 2. `gather` takes a bucket's messages from all pieces,
+in the order of the table, and returns an answer to each piece. 3. `settle` takes the answers of all buckets to a piece,
+and returns the piece's rows of the table.
 
-Rows are as `read_table` has them, whatever the number of pieces and buckets. Messages and answers hold ids and cells:
-they pass between the processes that read, and go nowhere else.
+The rows are the same as those of `read_table`, whatever the number of pieces and buckets. Messages and answers hold ids
+and cells. They pass between the processes that read, and go nowhere else.
 
-The hash is keyed, by the key of the table, though any would do: nobody who writes ids can have them all in one bucket.
-It is cryptographic, so that it is the same on all machines, as the faster ones of dataframes are not.
+The hash uses the key of the table, so that nobody who writes ids can send them all to the same bucket. Rows would be
+right with any key. The hash is cryptographic because it must be the same on all machines, and the faster hashes of
+dataframes are not.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ S = TypeVar("S")
 
 
 class IdFinding(enum.Enum):
-    """Something about ids that a strict policy must know."""
+    """A fact about ids by which a strict policy may refuse the table."""
 
     UNFIT = "unfit"
     """A cell holds a value that cannot be an id."""
@@ -56,7 +57,7 @@ class IdFinding(enum.Enum):
     TWICE = "twice"
     """Two rows of a view have the same id."""
     MATCHED = "matched"
-    """Two views have an id in common, which occurs once in each."""
+    """Two views have a common id that occurs once in each."""
 
 
 @attrs.frozen(repr=False)
@@ -66,9 +67,9 @@ class ShuffleFindings:
     Attributes
     ----------
     ids
-        Findings about ids, each with the number of its view: 0, or 1 for the right one.
+        Findings about ids, each with the number of its view: 0 for the left or only one, 1 for the right one.
     unfit
-        For attributes, by name, the ways in which cells do not fit the schema.
+        Pairs of an attribute's name and a way in which some of its cells lie outside the schema.
     """
 
     ids: frozenset[tuple[IdFinding, int]] = frozenset()
@@ -85,16 +86,16 @@ class ShuffleFindings:
 
 @attrs.frozen(eq=False, repr=False)
 class SpreadPiece(Generic[S]):
-    """A piece that was read.
+    """The result of reading a piece.
 
     Attributes
     ----------
     messages
-        One to each bucket.
+        One message to each bucket.
     state
-        What `settle` needs to know again.
+        The facts that `settle` will need about the piece.
     found
-        The findings.
+        The findings in the piece.
     """
 
     messages: list[bytes]
@@ -113,13 +114,13 @@ class Shuffle(abc.ABC, Generic[S]):
     Attributes
     ----------
     how
-        How the table is read.
+        The options by which the table is read.
     name
-        What errors call it; the left and the right view's names where there are two.
+        What errors call the table, or the left and the right view.
     pieces
-        How many pieces there are.
+        The number of pieces.
     key
-        What rows are chosen by.
+        The secret key of the hashes that choose rows and buckets.
     """
 
     how: TableFiles
@@ -134,21 +135,21 @@ class Shuffle(abc.ABC, Generic[S]):
         Raises
         ------
         InputError
-            If it cannot be read; one sentence that shows nothing of its rows.
+            If the piece cannot be read. The sentence shows nothing of its rows.
         """
 
     @abc.abstractmethod
     def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
-        """Return a bucket's answer to each piece, given the message of each, and its findings."""
+        """Return a bucket's answer to each piece, and its findings, given the messages of all pieces."""
 
     @abc.abstractmethod
     def settle(self, piece: Piece, state: S, answers: Sequence[bytes]) -> tuple[Table, RowFindings]:
-        """Return a piece's rows of the table, given the answer of each bucket, and the findings about them.
+        """Return a piece's rows of the table and the findings about them, given the answers of all buckets.
 
         Raises
         ------
         InputError
-            If the piece was changed since it was spread.
+            If the piece has changed since it was spread.
         """
 
     def _settle(self, builder: TableBuilder) -> tuple[Table, RowFindings]:
@@ -157,12 +158,12 @@ class Shuffle(abc.ABC, Generic[S]):
         return builder.part(self.how.unit, self.key), found
 
     def require(self, found: ShuffleFindings) -> None:
-        """Refuse a table by the findings of all its pieces and buckets, as `read_table` does.
+        """Refuse a table by the findings of all its pieces and buckets, where `read_table` refuses it.
 
         Raises
         ------
         DoesNotFit
-            If the policy is strict, and something was found.
+            If the policy is strict, and the findings contradict it.
         """
         if self.strict:
             self._require(found)
@@ -177,12 +178,12 @@ class Shuffle(abc.ABC, Generic[S]):
 
     @property
     def id(self) -> str:
-        """The column of ids."""
+        """The name of the column of ids."""
         return self.how.unit.id or ""
 
     @property
     def strict(self) -> bool:
-        """Whether the policy refuses what does not fit."""
+        """Whether the policy refuses a table with cells that do not fit."""
         return self.how.out_of_domain is OutOfDomain.ERROR
 
     def __repr__(self) -> str:
@@ -197,12 +198,12 @@ def findings_of(ids: Ids, side: int = 0) -> frozenset[tuple[IdFinding, int]]:
 
 
 def require_all_fit(schema: Schema, found: ShuffleFindings, name: str) -> None:
-    """Refuse cells that the schema does not hold, in one sentence whatever their order.
+    """Refuse cells outside the schema. The sentence does not depend on the order of the rows.
 
     Raises
     ------
     DoesNotFit
-        If there are some.
+        If there is such a cell.
     """
     for attribute in schema.columns:
         ways = {way for of, way in found.unfit if of == attribute.name}
@@ -211,18 +212,18 @@ def require_all_fit(schema: Schema, found: ShuffleFindings, name: str) -> None:
 
 
 def numbers_by_hash(ids: pl.Series, key: bytes, number: int, use: bytes) -> NDArray[np.intp]:
-    """Return a number below `number` for each id, which follows from the id alone; another one for another use.
+    """Return a number below `number` for each id. It depends on the id, the key and the use alone.
 
     Parameters
     ----------
     ids
         Exact ids (see `ids`), none of them null.
     key
-        Of the table.
+        The key of the table.
     number
-        How many numbers there are.
+        How many numbers there are to choose from.
     use
-        At most 16 bytes that name what the numbers are for.
+        What the numbers are for, in at most 16 bytes. Numbers for different uses are independent.
 
     Examples
     --------
@@ -232,14 +233,14 @@ def numbers_by_hash(ids: pl.Series, key: bytes, number: int, use: bytes) -> NDAr
     """
     keyed, hashed = hashlib.blake2b(digest_size=8, key=key, person=use), []
     for one in ids:
-        own = keyed.copy()  # a third less time than with the key anew
+        own = keyed.copy()  # a third faster than hashing the key again
         own.update(one.encode())
         hashed.append(own.digest())
     return (np.frombuffer(b"".join(hashed), dtype="<u8") % np.uint64(number)).astype(np.intp)
 
 
 def pack(parts: Sequence[bytes]) -> bytes:
-    """Return several messages as one, which begins with their number and lengths, in eight bytes each.
+    """Return several messages as one. It begins with their number and their lengths, each in eight bytes.
 
     Examples
     --------
@@ -250,7 +251,7 @@ def pack(parts: Sequence[bytes]) -> bytes:
 
 
 def unpack(message: bytes) -> list[bytes]:
-    """Return the messages of which `pack` made one."""
+    """Return the messages that `pack` joined."""
     (number,) = struct.unpack_from("<Q", message)
     lengths = struct.unpack_from(f"<{number}Q", message, 8)
     ends = itertools.accumulate(lengths, initial=8 + 8 * number)

@@ -1,11 +1,12 @@
-"""A table with one row for each unit, made of rows that lie in several pieces.
+"""A table with one row for each unit, made from rows that lie in several pieces.
 
-A piece sends each bucket the columns that are read of the bucket's units, in the order of its rows. A bucket takes
-pieces in the order of the table, so that the rows of a unit are in their order: sums round as they do everywhere, and
-first and last are the same. Its answer to a piece is the rows of some units.
+A piece sends each bucket the columns that are read, for the rows of the bucket's units, in the order of rows. A bucket
+takes pieces in the order of the table, and so sees the rows of a unit in order. So sums are rounded as when one process
+reads, and first and last values are the same. The bucket's answer to a piece is the rows of some units.
 
-Which piece has the row of a unit is all the same to counts, so units are spread evenly by another hash. Where samples
-are drawn, rows must be in the order of `read_table`: then it is the piece of the unit's first row.
+Counts do not depend on which piece holds the row of a unit. So another hash spreads units evenly over pieces. Where
+samples are drawn, rows must be in the order of `read_table`, and the piece with a unit's first row holds the unit's
+row.
 """
 
 from __future__ import annotations
@@ -43,17 +44,17 @@ if TYPE_CHECKING:
     from dpframework.tables.table import Table
     from dpframework.tables.table_builder import RowFindings
 
-_PLACE = ("piece", "row")  # of the first row of a unit
+_PLACE = ("piece", "row")  # columns with the place of a unit's first row
 
 
 @final
 @attrs.frozen(repr=False)
 class RowsOfUnits(Shuffle[None]):
-    """Columns that are made of the rows of each unit."""
+    """A shuffle that makes one row of each unit's rows."""
 
     @property
     def _rows(self) -> UnitRows:
-        """The aggregates that make the columns to read."""
+        """The aggregates that the schema's columns need."""
         rows = self.how.schema.per_unit
         assert rows is not None
         return rows.select(self.how.schema.columns)
@@ -69,7 +70,7 @@ class RowsOfUnits(Shuffle[None]):
         present = np.flatnonzero(whose >= 0)
         firsts = present[np.unique(whose[present], return_index=True)[1]]
         to = numbers_by_hash(names, self.key, buckets, b"bucket")
-        within = np.empty(number, dtype=np.uint32)  # the place of each unit among those of its bucket
+        within = np.empty(number, dtype=np.uint32)  # the position of each unit among the units of its bucket
         for k in range(buckets):
             within[to == k] = np.arange(int((to == k).sum()))
         encoder, start = ColumnEncoder(read, source.name, how.out_of_domain), 0
@@ -125,7 +126,7 @@ class RowsOfUnits(Shuffle[None]):
 
 
 def _frame(attributes: Sequence[Attribute], columns: Mapping[str, EncodedColumn]) -> pl.DataFrame:
-    """Return encoded columns as a frame. None is of an open attribute, which no derived column reads."""
+    """Return encoded columns as a frame. No open attribute is among them, since no derived column reads one."""
     import polars as pl
 
     arrays: dict[str, NDArray[Any]] = {}

@@ -1,7 +1,7 @@
-"""The keys of units whose rows lie in several pieces, where a unit counts once for each of its keys (see `keys`).
+"""Keys of units whose rows lie in several pieces. A unit counts once for each of its keys (see `keys`).
 
-Which of a unit's rows with a key is the first follows from all rows of the unit, so a piece sends its bucket the keys
-of rows, beside the ids of which it has them.
+Which of a unit's rows is the first with a key depends on all rows of the unit. So a piece sends each bucket the keys of
+its rows together with their ids.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 
 def find_keys_counted_once(schema: Schema, unit: PrivacyUnit) -> list[Open]:
-    """Return the attributes for each of whose keys a unit with several rows counts once."""
+    """Return the open attributes if a unit may have several rows, since it then counts once for each key."""
     return [one for one in schema if isinstance(one, Open)] if unit.groups_rows else []
 
 
 def keys_in(source: Source, attributes: Sequence[Open], number: int) -> list[KeyColumn]:
-    """Return the keys of all rows of a source, a column for each attribute.
+    """Return the keys of all rows of a source, one column for each attribute.
 
     Raises
     ------
     InputError
-        If the source cannot be read, or has another number of rows than it had.
+        If the source cannot be read, or its number of rows has changed.
     """
     names = [attribute.name for attribute in attributes]
     books, parts = [KeyBook() for _ in names], [[np.zeros(0, dtype=np.uint32)] for _ in names]
@@ -52,7 +52,7 @@ def keys_in(source: Source, attributes: Sequence[Open], number: int) -> list[Key
 
 
 def keys_as_frames(column: KeyColumn) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the number of each row's key, and the keys that some row has by their numbers."""
+    """Return a frame with the number of each row's key, and a frame with the keys of these rows by number."""
     import polars as pl
 
     numbers, codes = np.unique(np.append(column.codes, NO_KEY), return_inverse=True)
@@ -69,12 +69,12 @@ def keys_of_frames(codes: pl.DataFrame, texts: pl.DataFrame) -> KeyColumn:
 def firsts_of_units(
     parts: Sequence[tuple[NDArray[np.int64], KeyColumn]], kept: NDArray[np.bool_], totals: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return which rows are the first of their unit with their key, of those that are kept.
+    """Return which of the kept rows are the first of their unit with their key, shape (rows,).
 
     Parameters
     ----------
     parts
-        The keys of rows, each with the places of these rows among all rows, one unit after another.
+        For each piece, the positions of its rows among all rows sorted by unit, and the keys of its rows.
     kept
         Which rows are kept, shape (rows,).
     totals

@@ -1,10 +1,11 @@
-"""A table whose units have several rows, read in pieces: each piece tells how many rows of each id it has.
+"""A table whose units have several rows, read in pieces. Each piece sends how many rows it has of each id.
 
-A row is kept by a hash of its unit's id and of its place among the unit's own rows (see `contributions`). A bucket adds
-up, in the order of the table, how many rows of a unit the pieces before have: so it knows each row's place, and which
-places are kept. Its answer to a piece is one bit for each row with an id. Rows stay where they were read.
+Whether a row is kept depends on a hash of its unit's id and of its place among the unit's own rows (see
+`contributions`). A bucket adds up, in the order of the table, how many rows of a unit the earlier pieces have. So it
+knows the place of each row, and which places are kept. Its answer to a piece is one bit for each row with an id. Rows
+stay where they were read.
 
-Ids travel, each once for each piece that has it, with a count: so a person with very many rows weighs no more than
+A piece sends each of its ids once, with a count. So a person with very many rows causes no longer messages than
 another.
 """
 
@@ -46,19 +47,19 @@ if TYPE_CHECKING:
     from dpframework.tables.table import Table
     from dpframework.tables.table_builder import RowFindings
 
-MOST_CHOSEN = 1 << 22  # rows that are chosen among at once: of units with more together, one after another
+MOST_CHOSEN = 1 << 22  # about how many rows are chosen among at once; units with more rows are treated in groups
 
 
 @attrs.frozen(eq=False, repr=False)
 class IdRows:
-    """Whose the rows of a piece are.
+    """The rows of a piece, sorted by their ids.
 
     Attributes
     ----------
     number
-        How many rows there are.
+        The number of rows.
     rows
-        The positions of the rows with an id, one id after another in the order of their first rows.
+        The positions of the rows with an id, one id after another, in the order of the ids' first rows.
     counts
         How many rows each id has, shape (ids,).
     buckets
@@ -71,7 +72,7 @@ class IdRows:
     buckets: NDArray[np.intp]
 
     def of_bucket(self, bucket: int) -> NDArray[np.int64]:
-        """Return the places, in `rows`, of the rows whose ids are in a bucket."""
+        """Return the positions in `rows` of the rows whose ids are in a bucket."""
         here = np.flatnonzero(self.buckets == bucket)
         return ranges((np.cumsum(self.counts) - self.counts)[here], self.counts[here])
 
@@ -83,7 +84,7 @@ class IdRows:
 @final
 @attrs.frozen(repr=False)
 class BoundedRows(Shuffle[IdRows]):
-    """The rows that units keep, at most k of each, and which of them are the first with a key (see `shuffled_keys`)."""
+    """A shuffle that keeps at most k rows of each unit, and marks the first row with each key (see `shuffled_keys`)."""
 
     def spread(self, piece: Piece, buckets: int) -> SpreadPiece[IdRows]:
         """See `Shuffle`."""
@@ -113,7 +114,7 @@ class BoundedRows(Shuffle[IdRows]):
         whole = pl.concat([listed for listed, *_ in frames])
         whose, number = number_units(exact_ids(whole["id"]))
         counts = whole["rows"].to_numpy().astype(np.int64)
-        totals = np.bincount(whose, counts, number).astype(np.int64)  # exact: a table has fewer than 2^53 rows
+        totals = np.bincount(whose, counts, number).astype(np.int64)  # exact, since a table has fewer than 2^53 rows
         starts = np.cumsum(totals) - totals
         kept, places = self._choose_rows(whole["id"].unique(maintain_order=True), totals), []
         for here in np.split(np.arange(len(whose)), np.cumsum([listed.height for listed, *_ in frames])[:-1]):
@@ -127,7 +128,7 @@ class BoundedRows(Shuffle[IdRows]):
         return answers, ShuffleFindings()
 
     def _choose_rows(self, ids: pl.Series, totals: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which rows of units are kept, one unit after another."""
+        """Return which rows are kept, where rows are sorted by unit."""
         starts, most = np.cumsum(totals) - totals, self.how.unit.rows
         kept = np.ones(int(totals.sum()), dtype=np.bool_)
         large = np.flatnonzero(totals > most)
@@ -158,6 +159,6 @@ class BoundedRows(Shuffle[IdRows]):
 
 
 def _together(units: NDArray[np.intp], sizes: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
-    """Yield units in turn, several together while these have few rows."""
+    """Yield units in groups whose rows together are about `MOST_CHOSEN`, or a single unit that has more."""
     groups = np.cumsum(sizes) // MOST_CHOSEN
     yield from np.split(units, np.flatnonzero(np.diff(groups)) + 1) if len(units) else ()

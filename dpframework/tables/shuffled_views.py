@@ -1,9 +1,9 @@
-"""Two views in files of their own, joined by an id, read in pieces.
+"""Two views in separate files, joined by an id and read in pieces.
 
-Each piece tells how many rows have each of its ids. A piece of the right view sends the cells of one row of each, too.
-A bucket finds the ids that occur once on each side, and answers each piece of the left view with the cells of the
-right one beside the positions of its own rows. So the joined rows are those of the left view, in its order, and the
-pieces of the right view have none.
+Each piece sends how many rows have each of its ids. A piece of the right view also sends the cells of one row of each
+id. A bucket finds the ids that occur once in each view. It answers each piece of the left view with cells of the right
+view, each with the position of the row of the left view that it belongs to. So the joined rows are in the order of the
+left view, and pieces of the right view get no rows.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ _OWN = ("id", "rows", "row")
 @final
 @attrs.frozen(repr=False)
 class JoinedRows(Shuffle[int]):
-    """The rows of two views.
+    """A shuffle that joins the rows of two views.
 
     Attributes
     ----------
     left
-        How many pieces are of the left view, which come first.
+        The number of pieces of the left view, which come first.
     """
 
     left: int
 
     @property
     def id(self) -> str:
-        """The column that joins the views."""
+        """The name of the column that joins the views."""
         return self.how.id or ""
 
     def _names(self, side: int) -> list[str]:
@@ -98,7 +98,7 @@ class JoinedRows(Shuffle[int]):
         times = [np.bincount(whose[side], counts[side], number) for side in (~on_right, on_right)]
         matched = (times[_LEFT] == 1) & (times[_RIGHT] == 1)
         of_left = np.full(number, -1)
-        # An id that occurs once has this place only. Others are not joined.
+        # An id that occurs once in the left view has this position. All other ids are not joined.
         of_left[whose[~on_right]] = np.flatnonzero(~on_right)
         starts = np.cumsum(sizes) - sizes
         answers: list[list[pl.DataFrame]] = [[] for _ in frames]
@@ -154,7 +154,7 @@ def _cells(source: Source, names: Sequence[str], rows: pl.Series, number: int) -
     Raises
     ------
     InputError
-        If the source has another number of rows than it had.
+        If the source's number of rows has changed.
     """
     import polars as pl
 

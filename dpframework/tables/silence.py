@@ -1,7 +1,8 @@
 """Silence while code sees private rows: warnings, logs and the output of libraries are dropped.
 
-numpy may warn of a "divide by zero" on one of two neighbouring tables only, and such a warning tells them apart. A
-library that fails on a cell often prints that cell: polars writes its panics straight to file descriptor 2.
+numpy may warn of a "divide by zero" on only one of two neighbouring tables, and such a warning tells them apart. A
+library that fails on a cell often prints that cell. For example, polars writes its panics straight to file descriptor
+2.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ STREAMS = ("stdout", "stderr", "__stdout__", "__stderr__")
 
 
 class _Shared:
-    """A context of the whole process. The first block to begin enters it, and the last block to end leaves it."""
+    """A context shared by the whole process. The first block to begin enters it, and the last to end leaves it."""
 
     def __init__(self, enter: Callable[[], contextlib.AbstractContextManager[None]]) -> None:
         self._enter, self._lock = enter, threading.Lock()
@@ -45,7 +46,7 @@ class _Shared:
 
 @contextlib.contextmanager
 def silenced(*, streams: bool = False, words: bool = False) -> Iterator[None]:
-    """Show no warning while the block runs, in any thread, and turn none into an error.
+    """Drop all warnings while the block runs, in every thread. No warning becomes an error either.
 
     Warning filters and streams belong to the whole process, so blocks in several threads share them.
 
@@ -53,9 +54,10 @@ def silenced(*, streams: bool = False, words: bool = False) -> Iterator[None]:
     ----------
     streams
         Whether to drop logs and all output to standard output and standard error, even by C code. Reading needs this,
-        since libraries do it. A progress bar that must be seen needs a file descriptor of its own.
+        since libraries may print cells. A progress bar that must be seen needs its own file descriptor.
     words
-        Whether to drop logs and output by Python code only. This costs a few microseconds, little enough for releases.
+        Whether to drop logs and only the output of Python code. This takes a few microseconds, little enough for
+        releases.
     """
     with _warnings, _streams if streams else _words if words else contextlib.nullcontext(), np.errstate(all="ignore"):
         yield
@@ -70,12 +72,12 @@ class _Nowhere(io.TextIOBase):
 
 
 class _Names:
-    """The names of Python's standard streams, which blocks bind to other streams. Blocks may end in any order."""
+    """The names of Python's standard streams in `sys`. Blocks bind them to other streams, and may end in any order."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shown: dict[str, Any] = {}  # the streams as they were before the first block
-        self._hidden: list[dict[str, Any]] = []  # of the blocks that run
+        self._hidden: list[dict[str, Any]] = []  # the streams of the blocks that still run
 
     def hide(self, hidden: dict[str, Any]) -> None:
         """Bind some names to other streams."""
@@ -86,7 +88,7 @@ class _Names:
             vars(sys).update(hidden)
 
     def show(self, hidden: dict[str, Any]) -> None:
-        """Bind the names to the streams of before, or of the blocks that still run."""
+        """Bind the names to the original streams, or to those of blocks that still run."""
         with self._lock:
             self._hidden.remove(hidden)
             for standing in (self._shown, *self._hidden):
@@ -129,13 +131,13 @@ def _without_warnings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_streams() -> Iterator[None]:
-    """Send both standard streams to nowhere, and disable logging."""
+    """Send both standard streams to the null device, and disable logging."""
     written = _names.streams()
     with contextlib.ExitStack() as after:
         nowhere = after.enter_context(open(os.devnull, "w", encoding="utf-8", errors="replace"))
-        _flush(written)  # earlier output is shown
+        _flush(written)  # so that earlier output is shown
         for descriptor in (OUT, ERR):
-            with contextlib.suppress(OSError):  # closed: nobody sees it
+            with contextlib.suppress(OSError):  # the descriptor is closed, so nobody sees its output
                 kept = os.dup(descriptor)
                 after.callback(os.close, kept)
                 after.callback(os.dup2, kept, descriptor)
@@ -152,7 +154,7 @@ def _without_streams() -> Iterator[None]:
 def _flush(files: set[object]) -> None:
     """Write out the buffers of Python's files and of the C library."""
     for file in files:
-        with contextlib.suppress(OSError, ValueError):  # closed, or nobody reads it
+        with contextlib.suppress(OSError, ValueError):  # the file is closed, or nobody reads it
             file.flush()  # type: ignore[attr-defined]
     if _fflush is not None:
         _fflush(None)

@@ -1,8 +1,8 @@
-"""SipHash-2-4 of one number, under many keys at once.
+"""SipHash-2-4 of many numbers at once, each under its own key.
 
-Source: Aumasson and Bernstein 2012. A keyed hash of 64 bits, whose values nobody can tell from random ones without the
-key. Here a message is one word of eight bytes, so that each value takes two blocks of two rounds, the second of which
-holds the length, and four rounds at the end.
+Source: Aumasson and Bernstein 2012. This is a keyed hash of 64 bits. Without the key, nobody can tell its values from
+random ones. Here a message is one word of eight bytes. So each value takes two blocks of two rounds, where the second
+block holds the length, and four rounds at the end.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def siphash(first: Words, second: Words, message: Words) -> Words:
     Parameters
     ----------
     first, second
-        The halves of the keys, in order and with the least byte first, shape (number,).
+        The first and the second half of each key, with the lowest byte first, shape (number,).
     message
-        Shape (number,).
+        The messages, shape (number,).
 
     Examples
     --------

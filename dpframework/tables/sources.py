@@ -1,4 +1,4 @@
-"""Sources of rows, files, folders and dataframes, opened and then read in blocks of rows."""
+"""Sources of rows, such as files, folders and dataframes. They are opened first and then read in blocks of rows."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Source:
-    """Rows before they are encoded, with a name, columns, and a way to read some of them.
+    """Rows before they are encoded, with a name, the names of columns, and a function that reads columns.
 
     Attributes
     ----------
     name
-        What errors call it.
+        What errors call the source.
     columns
         The names of its columns.
     read
-        Yields the columns at some positions, block of rows by block of rows.
+        A function that yields the columns at some positions, one block of rows after another.
     once
-        Whether its rows may be others, or in another order, when it is read again: what a lazy frame is run for.
+        Whether a second reading may give other rows, or another order, as for a lazy frame, which is run each time.
     """
 
     name: str
-    columns: tuple[str, ...] = attrs.field(repr=False)  # of a file without a header: the cells of a row
+    columns: tuple[str, ...] = attrs.field(repr=False)  # not shown, since they are cells if the file has no header
     read: Callable[[Sequence[int]], Iterator[Sequence[Any]]] = attrs.field(repr=False)
     once: bool = False
 
     def blocks(self, names: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Return a function that yields the columns of these names in order, for each block of rows, at least one.
+        """Return an iterator over blocks of rows, at least one. Each block holds the columns of these names, in order.
 
         Raises
         ------
         InputError
-            If a column lacks or occurs twice; and later, if the table cannot be read.
+            If a column is absent or occurs twice. Later, during iteration, if the table cannot be read.
         """
         self.require(names)
         positions = [self.columns.index(name) for name in names]
@@ -64,7 +64,7 @@ class Source:
         Raises
         ------
         InputError
-            As `blocks`.
+            Where `blocks` raises it.
         """
         first, *others = self.blocks(names)
         if not others:
@@ -73,25 +73,25 @@ class Source:
         return {name: whole_column([block[name] for block in blocks], f"{self.name}: '{name}'") for name in names}
 
     def fix(self, names: Collection[str]) -> Source:
-        """Return a source of these columns that can be read again and has the same rows then, in the same order."""
+        """Return a source of these columns that gives the same rows in the same order whenever it is read."""
         if not self.once:
             return self
         taken = list(self.take(names).values())
         return Source(self.name, tuple(names), lambda positions: iter([[taken[k] for k in positions]]))
 
     def require(self, names: Collection[str], remedy: str = "correct the names in the schema or in the table") -> None:
-        """Refuse a table that lacks a column, or has one twice. `remedy` ends the sentence about those that lack.
+        """Refuse a table in which a column is absent or occurs twice. `remedy` ends the sentence about absent columns.
 
         Raises
         ------
         InputError
-            If it does.
+            If a column is absent or occurs twice.
         """
-        # The table's own names are not shown: of a file without a header, they are the cells of a row.
+        # The table's own names are not shown, since they are cells if the file has no header.
         lacking = [name for name in names if name not in self.columns]
         if names and len(lacking) == len(names):
             raise InputError(
-                f"{self.name}: has none of the columns asked for, such as '{lacking[0]}'; "
+                f"{self.name}: has none of the requested columns, such as '{lacking[0]}'; "
                 "its first line must name the columns, with the separator of [read] in the schema (a comma by default)"
             )
         if lacking:
@@ -105,15 +105,15 @@ class Source:
 
 
 def rows_changed(name: str) -> InputError:
-    """Return the error of rows that have changed when they are read again. `name` is their name in errors."""
+    """Return the error for a table that has changed when it is read again. `name` is what errors call the table."""
     return InputError(f"{name}: changed while it was read; read it again")
 
 
 @contextlib.contextmanager
 def seen() -> Iterator[None]:
-    """Make a `NotOpened` of the block a plain InputError, since rows were looked at before it.
+    """Turn a `NotOpened` from the block into a plain InputError, since rows were read before the block.
 
-    Whether the block is reached follows from those rows, so that a ledger must record how it ends.
+    Whether the block is reached may depend on those rows. So a ledger must record how it ends.
     """
     try:
         yield
@@ -122,19 +122,19 @@ def seen() -> Iterator[None]:
 
 
 def whole_column(parts: Sequence[Any], where: str) -> Any:
-    """Return one column of all its blocks, as texts if files hold it in several types.
+    """Return a whole column, given its blocks. It becomes texts if the blocks have different types.
 
     Parameters
     ----------
     parts
-        The blocks, each as `as_column` takes it.
+        The blocks, each in a form that `as_column` takes.
     where
-        How an error's sentence begins.
+        The beginning of an error's sentence, which names the column.
 
     Raises
     ------
     InputError
-        If one is no column.
+        If a block is no column.
     """
     import polars as pl
 
@@ -162,22 +162,22 @@ def open_source(
     Parameters
     ----------
     data
-        An eager or lazy dataframe; or a path of a file, a folder (its Parquet files), a pattern such as
-        `"v-*.parquet"`, a URL of a Parquet file that polars can open, or of a database, or a list of these.
+        An eager or lazy dataframe, or one path or a list of paths. A path names a file, a folder (its Parquet files are
+        read), a pattern such as `"v-*.parquet"`, or the URL of a database or of a Parquet file that polars can open.
     options
-        What opening URLs takes (see polars' `storage_options`; for a database, arguments of its driver's `connect`).
+        Options for opening URLs: polars' `storage_options`, or for a database the arguments of its driver's `connect`.
     part
-        Which of how many equal parts of the rows of each Parquet file are read.
+        The part of the rows of each Parquet file that is read, as (k, n): number k of n equal parts, counted from 0.
     read
-        The separator and the encoding of CSV files, by default commas and UTF-8; the sheet of an Excel workbook; and
+        The separator and the encoding of CSV files, by default commas and UTF-8, the sheet of an Excel workbook, and
         the table or the query of a database.
 
     Raises
     ------
     NotOpened
-        If there is no such file, it is there twice, its kind is not accepted, or the system refuses it.
+        If there is no such file, a file is named twice, its kind is not accepted, or the system refuses it.
     InputError
-        If it cannot be read; or one file of several cannot be opened after another was.
+        If a file cannot be read, or cannot be opened after another one was.
     """
     if isinstance(data, str | os.PathLike):
         return _of_files([data], options, part, read)
@@ -187,15 +187,15 @@ def open_source(
 
 
 def columns_as_source(columns: Mapping[str, Any], names: Sequence[str], source: str) -> Source:
-    """Return columns by name as a `Source` of some of these names.
+    """Return a `Source` of some of the given columns.
 
     Raises
     ------
     InputError
-        If they differ in length.
+        If these columns differ in length.
     """
     if len({len(columns[name]) for name in names}) > 1:
-        raise InputError(f"{source}: the columns differ in length; give one value a row in each")
+        raise InputError(f"{source}: the columns differ in length; give each one value per row")
     return Source(source, tuple(names), lambda positions: iter([[columns[names[k]] for k in positions]]))
 
 
@@ -235,14 +235,14 @@ def _of_files(
     """Return the rows of files, one file after another. Each must have the requested columns."""
     files = files_at(places)
     if not files:
-        raise NotOpened("the list of files is empty; give one at least")
+        raise NotOpened("the list of files is empty; give at least one")
     first = _of_file(files[0], options, part, read_options)
-    with seen():  # a workbook is read whole when it is opened
+    with seen():  # since opening a workbook reads all of its rows
         sources = [first, *(_of_file(file, options, part, read_options) for file in files[1:])]
 
     def read(positions: Sequence[int]) -> Iterator[Sequence[Any]]:
         names = [first.columns[k] for k in positions]
-        # All files are asked for the columns before any is read.
+        # All files are checked for the columns before any of them is read.
         each = [source.blocks(names) for source in sources]
         return _in_turn(each, names)
 
@@ -250,7 +250,7 @@ def _of_files(
 
 
 def _in_turn(files: Sequence[Iterator[dict[str, Any]]], names: Sequence[str]) -> Iterator[Sequence[Any]]:
-    """Yield the blocks of one file after another, and say when one was read."""
+    """Yield the blocks of one file after another, and report progress after each file."""
     tell(0, len(files))
     for done, blocks in enumerate(files, start=1):
         for block in blocks:
@@ -285,7 +285,7 @@ def _of_file(file: str, options: Mapping[str, str] | None, part: tuple[int, int]
     if name.lower().endswith(".parquet"):
         opened = ParquetFile.open(str(path), name, part=part)
     elif name.lower().endswith(".xlsx"):
-        # Imported here because most tables need neither this nor the next one.
+        # Imported here because most tables are no workbooks.
         from dpframework.tables.excel_file import ExcelFile
 
         opened = ExcelFile.open(path, read)
@@ -298,4 +298,4 @@ def _of_database(place: str, name: str, read: ReadOptions, options: Mapping[str,
     from dpframework.tables.sql_rows import SqlRows
 
     rows = SqlRows.open(place, name, read, options)
-    return Source(name, rows.columns, rows.blocks, once=True)  # no order of rows is promised
+    return Source(name, rows.columns, rows.blocks, once=True)  # a database promises no order of rows

@@ -1,4 +1,4 @@
-"""The bin of a number in SQL: by a division where the cuts are even, else by comparisons with them."""
+"""The bin of a number in SQL, found by a division if the cuts are even, else by comparisons with the cuts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dpframework.tables.sql_connection import text
 
 
 def double(number: float) -> str:
-    """Return a number as SQL writes one of 8 bytes."""
+    """Return a number as an SQL expression in double precision."""
     return f"cast({text(repr(number))} as double precision)"
 
 
 def bin_of(number: str, lower: float, upper: float, cuts: Sequence[float]) -> str:
-    """Return the number of cuts at or below a number, as an expression.
+    """Return the SQL expression for the number of cuts at or below a number.
 
     Parameters
     ----------
     number
-        An expression in double precision, neither null nor NaN.
+        The SQL expression of the number, in double precision, neither null nor NaN.
     lower, upper, cuts
-        The range, and what divides it, increasing. What lies beyond the range is in the first bin or the last.
+        The ends of the range, and the increasing cuts within it. Numbers beyond the range lie in the first or last bin.
 
     Examples
     --------
@@ -51,10 +51,10 @@ class EvenSteps:
     lower, width, last
         The lower end, the width of a bin, and the last cut.
     origin
-        What is taken off a number before it is divided: the lower end, or so little below that no bin is too low.
+        The number to subtract before dividing: the lower end, or slightly less, so that no bin is found too low.
     is_exact
-        Whether the division alone finds the bin of each number. Else it may find the next one, and a comparison with
-        the cut below that one corrects it.
+        Whether the division alone finds the bin of each number. If not, it may find the next bin, and a comparison with
+        the cut below that bin corrects it.
     """
 
     lower: float
@@ -65,10 +65,10 @@ class EvenSteps:
 
     @classmethod
     def of(cls, lower: float, upper: float, cuts: Sequence[float]) -> EvenSteps | None:
-        """Return the steps by which each number has the right bin; None if there are none, or few cuts.
+        """Return steps that give every number the right bin, None if there are none, or fewer than three cuts.
 
-        Subtraction, division by a positive number and `floor` never decrease, rounding included. So a bin that is
-        right, or the next one, at the lower end, at each cut and at the number before each cut, is so everywhere.
+        Subtraction, division by a positive number and `floor` never decrease, even with rounding. So if the lower end,
+        each cut and the float before each cut get the right bin (or the right one or the next), then all numbers do.
         """
         width = (upper - lower) / (len(cuts) + 1)
         even = all(lower + width * (k + 1) == cut for k, cut in enumerate(cuts))
@@ -87,7 +87,7 @@ class EvenSteps:
         return math.floor((min(max(number, self.lower), self.last) - self.origin) / self.width)
 
     def bin_of(self, number: str) -> str:
-        """Return the bin of a number, as an expression."""
+        """Return the SQL expression for the bin of a number, given the expression of the number."""
         inside = f"least(greatest({number}, {double(self.lower)}), {double(self.last)})"
         place = f"floor(({inside} - {double(self.origin)}) / {double(self.width)})"
         if self.is_exact:

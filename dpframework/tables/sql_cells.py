@@ -1,4 +1,4 @@
-"""The cells of a database's columns as the reader is given them by any other table."""
+"""The cells of a database's columns, in the form in which readers get the cells of other tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 
-#: Dates that Python can hold. Others, and infinite ones, are no dates to the reader.
+#: The first and the last date that Python can hold. Other dates, and infinite ones, are foreign to readers.
 _FIRST, _LAST = "0001-01-01", "9999-12-31"
 _END = "9999-12-31 23:59:59.999999"
 
@@ -34,18 +34,18 @@ class CellKind(enum.Enum):
 @final
 @attrs.frozen
 class ColumnType:
-    """The type of a column.
+    """The type of a database's column.
 
     Attributes
     ----------
     kind
-        What its cells are.
+        The kind of the column's cells.
     name
-        What the database calls it.
+        What the database calls the type.
     encoded
-        How a text is compared byte by byte: an expression with `{}` for the cell.
+        An SQL expression by which texts are compared byte by byte, with `{}` for the cell.
     short
-        Whether numbers in floating point have 4 bytes, and whole ones no sign.
+        For floating-point numbers, whether they have 4 bytes. For whole numbers, whether they have no sign.
     """
 
     kind: CellKind
@@ -54,7 +54,7 @@ class ColumnType:
     short: bool = False
 
     def plain(self, *, dates: bool) -> ColumnType:
-        """Return the type by which an attribute's cells are read; cells that no schema holds are other things."""
+        """Return the type by which an attribute's cells are read: `CellKind.OTHER` if no schema can hold such cells."""
         held = {CellKind.WHOLE, CellKind.REAL, CellKind.TRUTH, CellKind.TEXT}
         times = {CellKind.DATE, CellKind.TIME, CellKind.ZONED}
         if self.kind in held or (dates and self.kind in times):
@@ -62,13 +62,13 @@ class ColumnType:
         return attrs.evolve(self, kind=CellKind.OTHER)
 
     def cell(self, column: str) -> str:
-        """Return the expression that tells distinct cells apart, null where there is none."""
+        """Return the SQL expression that differs between distinct cells, null for a missing cell."""
         if self.kind is CellKind.OTHER:
             return f"(case when {column} is null then null else true end)"
         return self.encoded.format(column) if self.kind in (CellKind.TEXT, CellKind.UUID) else column
 
     def asked(self, cell: str) -> str:
-        """Return the columns that are asked for of a distinct cell."""
+        """Return the SQL expression to select for a distinct cell. It is null for a date outside Python's range."""
         match self.kind:
             case CellKind.DATE:
                 return f"case when {cell} between '{_FIRST}' and '{_LAST}' then {cell} end"
@@ -79,7 +79,7 @@ class ColumnType:
         return cell
 
     def values(self, cells: Sequence[Any]) -> Any:
-        """Return distinct cells as a column for the reader. One that was asked for in vain is foreign."""
+        """Return distinct cells from a query as a column for readers. A date outside Python's range is foreign."""
         import polars as pl
 
         match self.kind:
@@ -99,26 +99,26 @@ class ColumnType:
         return [_FOREIGN] * len(cells)
 
     def missing(self) -> Any:
-        """Return a column of one missing cell."""
+        """Return a column that holds one missing cell."""
         import polars as pl
 
         empty = self.values([])
         return [None] if isinstance(empty, list) else pl.Series([None], dtype=empty.dtype)
 
     def require_served(self, where: str) -> None:
-        """Refuse times that a database knows to more places than Python.
+        """Refuse a column of times or intervals that cannot be read as dates, such as a timestamp in nanoseconds.
 
         Raises
         ------
         InputError
-            If it does.
+            If the type is such a one.
         """
         name = self.name.upper()
         if self.kind is CellKind.OTHER and name.startswith(("TIME", "INTERVAL")):
-            raise InputError(f"{where} has the type {name}, of which no dates are read; cast it to a timestamp")
+            raise InputError(f"{where} has the type {name}, which cannot be read as dates; cast it to a timestamp")
 
 
-_FOREIGN = object()  # no reader knows it
+_FOREIGN = object()  # of a class that readers treat as foreign
 
 
 def _in_utc(cell: Any) -> Any:

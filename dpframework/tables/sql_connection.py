@@ -1,4 +1,4 @@
-"""Connections to databases that tell nothing of their rows, neither in errors nor in statements."""
+"""Connections to databases, which reveal nothing of the rows in errors or in statements."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from dpframework.facts.errors import InputError, QueryStopped
 from dpframework.tables.sql_cells import ColumnType
 
 T = TypeVar("T")
-MOST_STATEMENTS = 1000  # that are noted
+MOST_STATEMENTS = 1000  # how many of the last statements are remembered
 
 
 class SqlConnection(abc.ABC):
     """A connection to a database.
 
-    Its statements hold names of tables and columns, whole numbers and thresholds. They hold no cell and no label, since
-    databases may log them. What is sent besides is numbers: codes of distinct cells, and places of rows.
+    Its statements contain names of tables and columns, whole numbers and thresholds. They contain no cell and no label,
+    since databases may log statements. All other data that is sent is numbers: codes of distinct cells, and places of
+    rows.
     """
 
     #: What errors call the database.
     product: ClassVar[str]
     #: The statement that begins a transaction in which every query sees the same rows.
     begins: ClassVar[str]
-    #: The types of whole numbers of 1, 2, 4 and 8 bytes without a sign.
+    #: The types that hold the unsigned whole numbers of 1, 2, 4 and 8 bytes. The last one holds 63 bits.
     whole: ClassVar[Mapping[int, str]]
 
-    #: When a number is NaN, as an expression with `{}` for the number.
+    #: The SQL test whether a number is NaN, with `{}` for the number.
     nan: ClassVar[str]
 
     def __init__(self) -> None:
@@ -45,11 +46,11 @@ class SqlConnection(abc.ABC):
     @property
     @abc.abstractmethod
     def version(self) -> str:
-        """The database's name and version, as it tells them."""
+        """The database's name and version, as it reports them."""
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """The last statements, in order, at most 1,000."""
+        """The last statements in order, at most `MOST_STATEMENTS`."""
         return tuple(self._statements)
 
     def new_name(self, what: str) -> str:
@@ -62,57 +63,57 @@ class SqlConnection(abc.ABC):
         Raises
         ------
         QueryStopped
-            If it took too long, or somebody cancelled it.
+            If the statement took too long, or somebody cancelled it.
         InputError
-            If it fails; the sentence shows the kind of failure, and no cell.
+            If the statement fails. The sentence shows the kind of failure, and no cell.
         """
         self._tell(statement, lambda: self._run(statement))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query. Raise as `run` does."""
+        """Return the rows of a query. This raises the errors of `run`."""
         return self._tell(query, lambda: self._rows(query))
 
     def columns(self, query: str) -> Mapping[str, Any]:
-        """Return the numbers that a query finds, as masked arrays by column. Raise as `run` does."""
+        """Return the numbers in a query's result, as masked arrays by column. This raises the errors of `run`."""
         return self._tell(query, lambda: self._columns(query))
 
     def types(self, query: str) -> list[ColumnType]:
-        """Return the types of a query's columns. Raise as `run` does."""
+        """Return the types of a query's columns. This raises the errors of `run`."""
         return self._tell(f"types of {query}", lambda: self._types(query))
 
     def names(self, query: str) -> list[str]:
-        """Return the names of a query's columns. Raise as `run` does."""
+        """Return the names of a query's columns. This raises the errors of `run`."""
         return self._tell(f"names of {query}", lambda: self._names(query))
 
     def upload(self, name: str, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Make a temporary table of numbers, of which NaN is null. Raise as `run` does."""
+        """Create a temporary table of numbers, where NaN becomes null. This raises the errors of `run`."""
         types = {key: "double precision" if one.dtype.kind == "f" else self.whole[8] for key, one in columns.items()}
         self._tell(f"upload {name} ({', '.join(columns)})", lambda: self._upload(name, columns, types))
 
     def drop(self, name: str) -> None:
-        """Drop a temporary table, if it is there. Raise as `run` does."""
+        """Drop a temporary table if it exists. This raises the errors of `run`."""
         self.run(f"drop table if exists {name}")
 
     def analyze(self, name: str) -> None:
-        """Have the database learn the sizes of a table, by which it plans queries. Raise as `run` does."""
+        """Have the database collect a table's statistics for its query planner. This raises the errors of `run`."""
         self.run(f"analyze {name}")
 
     def lookups(self, table: str, numbers: Sequence[str], rows: int, cell: str) -> dict[str, str] | None:
-        """Return expressions that find the numbers of a cell in a table, null where it has none, without a join.
+        """Return, by column, SQL expressions that look up the numbers of a cell in a table without a join.
 
-        None if the database has no faster way than to join. What is kept for it is forgotten when the table is
-        dropped.
+        They are null for a cell that is not in the table. The result is None if a join is as fast in this database.
+        Variables for the lookup are forgotten when the table is dropped.
 
         Parameters
         ----------
         table
-            A temporary table of some cells, no two of which are equal, and their numbers.
+            A temporary table with distinct cells and their numbers.
         numbers
-            The columns that are looked up.
+            The columns of the numbers that are looked up.
         rows
-            How many rows it has.
+            The number of rows of the table.
         cell
-            The expression of a cell.
+            The SQL expression of the cell.
 
         Raises
         ------
@@ -123,7 +124,7 @@ class SqlConnection(abc.ABC):
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See the same rows in all queries of the block. If it fails, the tables that it made are gone."""
+        """See the same rows in all queries of the block. If the block fails, the tables that it created are gone."""
         with self._lock:
             self.run(self.begins)
             try:
@@ -136,7 +137,7 @@ class SqlConnection(abc.ABC):
 
     @contextlib.contextmanager
     def passing(self, *names: str) -> Iterator[None]:
-        """Drop temporary tables after the block. One that fails is left to whoever undoes the whole."""
+        """Drop temporary tables after the block. If the block fails, the rollback of its transaction drops them."""
         yield
         for name in names:
             self.drop(name)
@@ -148,15 +149,15 @@ class SqlConnection(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """End the connection, with all temporary tables."""
+        """End the connection, and with it drop all temporary tables."""
 
     def _tell(self, statement: str, action: Callable[[], T]) -> T:
-        """Note a statement, run it, and turn an error of the database into a sentence that shows no cell."""
+        """Remember a statement, run it, and turn an error of the database into a sentence that shows no cell."""
         with self._lock:
             self._statements.append(statement)
             try:
                 return action()
-            except self._errors as error:  # its text may quote a cell
+            except self._errors as error:  # the text of the error may quote a cell
                 kind, stopped = self._kind(error), self._why_stopped(error)
         if stopped is not None:
             raise QueryStopped(f"{self.product} ended a query, which {_STOPPED[stopped]}", kind=stopped)
@@ -171,7 +172,7 @@ class SqlConnection(abc.ABC):
 
     @abc.abstractmethod
     def _why_stopped(self, error: Exception) -> str | None:
-        """Return how a query was stopped, `TIMED_OUT` or `CANCELLED`; None if it failed."""
+        """Return how a query was stopped, `TIMED_OUT` or `CANCELLED`, None if it failed for another reason."""
 
     @abc.abstractmethod
     def _run(self, statement: str) -> None: ...
@@ -211,15 +212,15 @@ def as_masked(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL writes one."""
+    """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def text(value: str) -> str:
-    """Return a text as SQL writes one."""
+    """Return a text as an SQL literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def identifier(name: str) -> str:
-    """Return a table's name as SQL writes it, its schema's before it."""
+    """Return a table's name, with its database schema if it has one, as a quoted SQL identifier."""
     return ".".join(quoted(part) for part in name.split("."))

@@ -1,7 +1,8 @@
-"""Derived columns of a table of codes in a database, made by the reader's own function of the distinct cells they read.
+"""Derived columns of a table of codes in a database, made from the distinct cells that they read.
 
-A derived cell follows from the cells of its row alone. So each distinct combination of these cells is derived once,
-here, as in any other table, and joined back. No expression is evaluated in SQL, whose functions may differ.
+A derived cell depends on the cells of its row alone. So each distinct combination of these cells is derived once, in
+this process, by the same function as in any other table, and joined back. No expression is evaluated in SQL, whose
+functions may differ.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
 
 
 def with_derived_columns(connection: SqlConnection, table: str, schema: Schema) -> str:
-    """Return the name of a temporary table with a schema's derived columns, too; it takes the place of the given one.
+    """Return the name of a temporary table that also has a schema's derived columns. It replaces the given table.
 
     Parameters
     ----------
     connection
         The database.
     table
-        A temporary table with the codes `c0`, `c1`, ... of the columns that a file holds, and the values `v0`, ... of
-        those among them that are numbers and that derived columns read; the number is the attribute's in the schema.
+        A temporary table with the codes `c0`, `c1`, ... of the columns that are not derived, and the values `v0`, ...
+        of numeric ones that derived columns read. The number in a name is the attribute's position in the schema.
     schema
         The public facts.
 
@@ -60,7 +61,7 @@ def with_numbers(
     made: Callable[[Mapping[str, Any]], Mapping[str, NDArray[Any]]],
     kinds: Mapping[str, str],
 ) -> str:
-    """Return the name of a temporary table with more columns, which follow from others; it replaces the given one.
+    """Return the name of a temporary table with more columns, made from existing ones. It replaces the given table.
 
     Parameters
     ----------
@@ -69,12 +70,12 @@ def with_numbers(
     table
         A temporary table.
     places
-        The columns that the new ones follow from, at least one. Names of real numbers begin with a v, and a missing one
-        is null; names of whole numbers begin with a c, and none is null.
+        The columns from which the new ones are made, at least one. Columns of real numbers have names with v, and a
+        missing number is null. Columns of whole numbers have names with c, and no number is null.
     made
-        Returns the new columns, given the distinct combinations of these.
+        A function that returns the new columns, given the distinct combinations of the cells of `places`.
     kinds
-        The types of new columns of whole numbers.
+        The SQL types of new columns of whole numbers, by name.
 
     Raises
     ------
@@ -98,12 +99,12 @@ def with_numbers(
 
 
 def read_places(schema: Schema, names: Sequence[str]) -> list[str]:
-    """Return the columns of a coded table that hold the cells which expressions read of some attributes."""
+    """Return the columns of a coded table that hold some attributes' cells for expressions."""
     return [f"{'v' if isinstance(schema[name], Numeric) else 'c'}{schema.index(name)}" for name in names]
 
 
 def read_of(schema: Schema, names: Sequence[str], found: Mapping[str, Any]) -> dict[str, Cells]:
-    """Return the cells of some attributes as expressions read them, given the columns of `read_places`."""
+    """Return some attributes' cells as expressions read them, by name, given the columns of `read_places`."""
     places = dict(zip(names, read_places(schema, names), strict=True))
     read = {}
     for name, place in places.items():
@@ -117,13 +118,13 @@ def read_of(schema: Schema, names: Sequence[str], found: Mapping[str, Any]) -> d
 
 
 def numbers_of(k: int, column: EncodedColumn) -> dict[str, NDArray[Any]]:
-    """Return the columns of a coded table of the attribute of that number."""
+    """Return the columns of a coded table for the attribute at position `k` of the schema."""
     codes: dict[str, NDArray[Any]] = {f"c{k}": column.codes.astype(np.int64)}
     return codes if column.values is None else {**codes, f"v{k}": column.values}
 
 
 def _cell(table: str, place: str) -> str:
-    """Return a cell that equals itself if it is null, which no value does: none is NaN."""
+    """Return a cell with null replaced by NaN, so that it equals itself. No value is NaN."""
     if not place.startswith("v"):
         return f"{table}.{place}"
     return f"coalesce({table}.{place}, cast('NaN' as double precision))"

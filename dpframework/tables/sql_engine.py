@@ -33,7 +33,7 @@ from dpframework.tables.sql_units import table_of_units
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
 
-MOST_CELLS = 1 << 26  # of a cross table: 512 MiB
+MOST_CELLS = 1 << 26  # the most cells of a cross table, which take 512 MiB
 
 
 @final
@@ -44,13 +44,14 @@ class CodedTable:
     Attributes
     ----------
     name
-        What the database calls it.
+        The table's name in the database.
     columns
-        Where the codes and values are.
+        The SQL expressions of the codes and values.
     beside
-        Its other columns: the place of a row, and its unit's number, where samples may be drawn.
+        The table's other columns: the place of a row and its unit's number where samples may be drawn, and the row's
+        place within its unit.
     samples
-        The tables of samples of it.
+        The names of the tables of its samples.
     """
 
     name: str
@@ -64,9 +65,9 @@ class CodedTable:
 
 
 class SqlEngine(GroupingEngine):
-    """Keeps the codes of a table in a temporary table of a database, and counts there."""
+    """Keeps the codes of a table in a temporary table of a database, which counts them."""
 
-    sends_messages = True  # it makes one query of several, so that a level of a tree is one
+    sends_messages = True  # several requests become one query, so that a level of a tree takes one
     bounds_units = True
     places_rows = True
     reads_tables: ClassVar[bool] = True
@@ -76,8 +77,8 @@ class SqlEngine(GroupingEngine):
             raise InputError(f"timeout must be more than 0 seconds, not {timeout}")
         self._timeout = timeout
         self._opened: SqlConnection | None = None
-        self._unused: list[str] = []  # tables of samples that nobody holds any more
-        self._asked: list[int] = []  # the numbers of cross tables of each query since the table was opened
+        self._unused: list[str] = []  # tables of samples whose handles are gone
+        self._asked: list[int] = []  # how many cross tables each query counted since the table was opened
 
     @abc.abstractmethod
     def _connect(self) -> SqlConnection: ...
@@ -86,11 +87,11 @@ class SqlEngine(GroupingEngine):
     def _pieces(
         self, source: TableFiles | DatabaseTable, columns: Mapping[str, str], chooser: RowChooser, placed: bool
     ) -> list[SqlPiece]:
-        """Return queries of the rows. `columns` says by which names each of some columns is asked for."""
+        """Return queries that give the rows. `columns` maps names of columns in the result to names in the source."""
 
     @abc.abstractmethod
     def _place(self, table: str, columns: Collection[str]) -> str | None:
-        """Return the expression of a row's place in a table of these columns, which no two rows share.
+        """Return the SQL expression of a row's place in a table with these columns, different for all rows.
 
         None for a view, whose rows have no places.
         """
@@ -107,9 +108,10 @@ class SqlEngine(GroupingEngine):
         return () if self._opened is None else self._opened.statements
 
     def asked(self) -> str | None:
-        """Return which database counted, and how many tables were asked of it, in a sentence.
+        """Return a sentence on which database counted, and how many queries and cross tables it counted.
 
-        How many statements opened the table is not told: a connection may read few distinct cells in another way.
+        The number of statements that opened the table is not told. It depends on the rows, since a connection may look
+        up few distinct cells in another way.
         """
         if self._opened is None:
             return None
@@ -132,10 +134,10 @@ class SqlEngine(GroupingEngine):
         Raises
         ------
         NotOpened
-            If there is no such table, or the connection has more rights than to read.
+            If there is no such table, or the connection has more rights than needed.
         InputError
-            If the database cannot read it, or its rows do not fit the schema, in the words of `read_table`; or if the
-            schema is one that it does not serve.
+            If the database cannot read the table, if its rows do not fit the schema, with the errors of `read_table`,
+            or if the engine does not support the schema.
         """
         self._require_served(files.schema)
         schema, values, unit = files.schema, needed_values(files.schema, files.values), files.unit
@@ -167,7 +169,9 @@ class SqlEngine(GroupingEngine):
         self._asked = []
         listed = list(column_names(schema, values))
         codes, kept = {one: code for one, code, _ in listed}, {one: value for one, _, value in listed if value}
-        place = NTH if nth else "" if unit.asserted or unit.groups_rows else "0"  # of a unit's only row
+        place = (
+            NTH if nth else "" if unit.asserted or unit.groups_rows else "0"
+        )  # "0" is the place of a unit's only row
         return SelectedRows(CodedTable(name, SqlColumns(schema, codes, kept, unit_place=place), beside), schema)
 
     def _encode(
@@ -179,7 +183,7 @@ class SqlEngine(GroupingEngine):
         values: frozenset[str],
         beside: Sequence[str],
     ) -> tuple[frozenset[Unfit], ...]:
-        """Make the table of codes of the rows that are read, and return in which ways some cells do not fit."""
+        """Create the table of codes, and return for each attribute the ways in which some cells do not fit."""
         connection, found = self._connection, RowFindings(0, (frozenset(),) * len(read))
         placed = files.ordered or files.unit.id is not None
         for k, source in enumerate(self._sources(files, read, chooser, placed=placed)):
@@ -193,7 +197,7 @@ class SqlEngine(GroupingEngine):
     def _sources(
         self, files: TableFiles | DatabaseTable, schema: Schema, chooser: RowChooser, *, placed: bool
     ) -> list[SqlSource]:
-        """Return the rows that the table keeps, or is made of."""
+        """Return the queries of the rows that the table keeps, or from which rows of units are made."""
         unit, span = files.unit, files.unit.require_span()
         attributes = {f"a{schema.index(name)}": name for name in schema.column_names}
         if isinstance(files, DatabaseTable) and files.id is not None:
@@ -219,13 +223,13 @@ class SqlEngine(GroupingEngine):
     def _piece_of_table(
         self, source: DatabaseTable, columns: Mapping[str, str], chooser: RowChooser, placed: bool
     ) -> SqlPiece:
-        """Return the query of a table's columns. A view, and a query, is asked once, for a copy of its rows."""
+        """Return the query of a table's columns. Rows of a view or a query are copied, so that it runs only once."""
         unordered = (
-            f"{source.shown}: its rows are in no order, by which samples and the rows of a unit are chosen; name the "
+            f"{source.shown}: its rows have no order, which samples and the choice of a unit's rows need; name the "
             "column that orders them with order="
         )
         if source.query and placed and source.order is None:
-            # The columns of a query may follow from rows, so this comes before it is asked.
+            # Raised before the query runs, since even its columns may depend on rows.
             raise NotOpened(unordered)
         origin = f"({source.table[0]}) as q" if source.query else identifier(source.table[0])
         try:
@@ -234,13 +238,16 @@ class SqlEngine(GroupingEngine):
         except QueryStopped:
             raise
         except InputError:
-            if source.query:  # rows may be why: a database may evaluate a query to tell its columns
-                raise InputError(f"{source.shown}: the database refuses it, or does not let it be read") from None
+            if source.query:  # not `NotOpened`: a database may evaluate a query on rows to tell its columns
+                raise InputError(
+                    f"{source.shown}: the database refuses it, or this connection may not read its tables; correct it"
+                ) from None
             raise NotOpened(
-                f"{source.shown}: the database has no such table or view, or this connection may not read it"
+                f"{source.shown}: the database has no such table or view, or this connection may not read it; correct "
+                "the name, or grant the connection's role the right to select from it"
             ) from None
         names = [*columns.values(), *([] if source.order is None else [source.order])]
-        # Each is required alone, since a database's table has no first line that might be missing.
+        # Each column is required alone, so that the error does not suggest a missing first line.
         for name in names:
             Source(source.shown, (*there, ""), lambda positions: iter(())).require([name, ""])
         if placed and source.order is None and stored is None:
@@ -260,11 +267,13 @@ class SqlEngine(GroupingEngine):
         return SqlPiece(query, source.shown)
 
     def _in_order(self, query: str, columns: Mapping[str, str], where: str) -> str:
-        """Return the query of the same rows with their places in the order of a column."""
+        """Return a query of the same rows, with their places in the order of a column."""
         asked = f"select count(*), count(distinct {ORDER}) from ({query}) as o"
         ((rows, different),) = self._connection.rows(asked)
         if rows != different:
-            raise DoesNotFit(f"{where} does not order the rows: some are equal there, or missing")
+            raise DoesNotFit(
+                f"{where} does not order the rows, since values are equal or missing; name a column of distinct values"
+            )
         return f"select {', '.join(columns)}, row_number() over (order by {ORDER}) as {PLACE} from ({query}) as o"
 
     def _require_served(self, schema: Schema) -> None:
@@ -276,7 +285,7 @@ class SqlEngine(GroupingEngine):
                 )
 
     def _number(self, name: str, attributes: Sequence[str]) -> int:
-        """Return the number of rows, all of whose cells have a code."""
+        """Return the number of rows, and refuse a table with a cell that has no code."""
         known = " and ".join(f"c{k} is not null" for k in range(len(attributes)))
         ((rows, coded),) = self._connection.rows(f"select count(*), count(*) filter (where {known}) from {name}")
         if rows != coded:
@@ -289,7 +298,7 @@ class SqlEngine(GroupingEngine):
         return found
 
     def tables_of(self, asked: Sequence[tuple[SelectedRows, Sequence[Crosstab]]]) -> list[list[NDArray[np.int64]]]:
-        """Count several parts of a table in one query, if no row is in two of them.
+        """Count cross tables of several parts of a table, in one query for parts that share no rows.
 
         Raises
         ------
@@ -314,7 +323,7 @@ class SqlEngine(GroupingEngine):
         return [found[k] for k in range(len(asked))]
 
     def sample(self, rows: SelectedRows, drawn: Callable[[int], NDArray[np.bool_]]) -> SelectedRows:
-        """Draw here, and keep a table of the rows that are drawn there, by their places.
+        """Draw a sample of the rows' places in this process, and keep the drawn rows in a table of the database.
 
         Raises
         ------
@@ -324,7 +333,7 @@ class SqlEngine(GroupingEngine):
         return self._sample(rows, PLACE, "count(*)", f"row_number() over (order by {PLACE})", drawn)
 
     def sample_units(self, rows: SelectedRows, drawn: Callable[[int], NDArray[np.bool_]]) -> SelectedRows:
-        """See `Engine`. Raise as `sample` does, or if the table was opened without ids."""
+        """See `Engine`. This raises the errors of `sample`, also if the table was opened without ids."""
         return self._sample(rows, UNIT, f"count(distinct {UNIT})", f"dense_rank() over (order by {UNIT})", drawn)
 
     def _sample(
@@ -333,7 +342,8 @@ class SqlEngine(GroupingEngine):
         table: CodedTable = rows.table
         if needed not in table.beside:
             raise InputError(
-                f"engine '{self.name}' opened this table for no samples; open it with ordered=True, and its unit's ids"
+                f"engine '{self.name}' opened this table without what samples need; open it with ordered=True, and "
+                "with the unit's ids"
             )
         connection = self._connection
         while self._unused:
@@ -356,14 +366,14 @@ class SqlEngine(GroupingEngine):
         return attrs.evolve(rows, table=sampled, lineage=derived)
 
     def drop(self, rows: Rows) -> None:
-        """Drop the temporary table, and its samples' tables. They are gone if the connection is."""
+        """Drop the temporary table and the tables of its samples. Without a connection they are gone already."""
         if self._opened is not None and self._opened.alive:
             for name in (rows.table.name, *sorted(rows.table.samples)):
                 self._opened.drop(name)
             rows.table.samples.clear()
 
     def close(self) -> None:
-        """End the connection, with all temporary tables."""
+        """End the connection, and with it drop all temporary tables."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None

@@ -1,7 +1,8 @@
-"""Canonical codes of rows in a database, by the reader's own functions on the distinct cells.
+"""Encode rows in a database, by the same functions as in other tables, on the distinct cells.
 
-A cell's code follows from the cell alone. So each distinct cell is encoded once, here, as in any other table, and the
-codes are joined back by the cells' bytes. Only numbers that are stored as numbers are encoded in SQL, by comparisons.
+A cell's code depends on the cell alone. So each distinct cell is encoded once, in this process, as in any other table,
+and the codes are joined back by the cells' bytes. Only numbers that are stored as numbers are encoded in SQL, by
+comparisons.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class SqlSource:
     Attributes
     ----------
     every
-        All rows of the source.
+        The query of all rows of the source.
     kept
-        Those that the table keeps; with `place` and `unit` where they are known.
+        The query of the rows that the table keeps, with `place` and `unit` where they are known.
     """
 
     every: str
@@ -43,18 +44,18 @@ class SqlSource:
 @final
 @attrs.frozen
 class CodeExpressions:
-    """The expressions by which one column of a source is encoded.
+    """The SQL expressions that encode one column of a source.
 
     Attributes
     ----------
     code
         The code of a row.
     value
-        The value of a row, if it is kept; null where missing.
+        The value of a row, null where missing. None if values are not kept.
     joined
-        The table to join, and by which condition; empty if there is none.
+        The clause that joins a table of codes. Empty if there is none.
     unfit
-        In which ways some cells are none that the schema holds.
+        The ways in which some cells lie outside the schema.
     """
 
     code: str
@@ -65,18 +66,18 @@ class CodeExpressions:
 
 @final
 class SourceEncoder:
-    """Encodes the columns of one source of rows, a file or a query.
+    """Encodes the columns of one source of rows, which is a file or a query.
 
     Parameters
     ----------
     connection
         The database.
     source
-        The rows.
+        The queries of the rows.
     schema, policy, values
         As for `read_table`.
     beside
-        The columns that are kept as they are.
+        The columns that are copied unchanged.
     """
 
     def __init__(
@@ -90,12 +91,12 @@ class SourceEncoder:
     ) -> None:
         self._connection, self._source, self._schema = connection, source, schema
         self._policy, self._values, self._beside = policy, values, beside
-        # what does not fit is looked for among the rows that are kept; other cells do no harm
+        # A strict policy must find misfits among the kept rows only. Otherwise cells of other rows do no harm.
         self._looked_at = source.kept if policy is OutOfDomain.ERROR else source.every
         self._maps: list[str] = []
 
     def encode(self) -> tuple[str, tuple[frozenset[Unfit], ...]]:
-        """Return the query of all codes and values, and in which ways some cells do not fit.
+        """Return the query of all codes and values, and for each attribute the ways in which some cells do not fit.
 
         Raises
         ------
@@ -122,7 +123,7 @@ class SourceEncoder:
         return query, tuple(columns[k].unfit if k in columns else none for k in range(len(self._schema)))
 
     def forget(self) -> None:
-        """Drop the tables of distinct cells."""
+        """Drop the temporary tables from cells to codes."""
         for name in self._maps:
             self._connection.drop(name)
 
@@ -137,7 +138,7 @@ class SourceEncoder:
         return self._look_up(attribute, column, plain)
 
     def _numbers(self, attribute: Numeric, column: str, kind: ColumnType) -> CodeExpressions:
-        """Return numbers that are stored as such, clamped and counted into bins by comparisons of doubles."""
+        """Return the expressions for numbers that are stored as numbers, clamped and put into bins in SQL."""
         number = f"(cast({column} as double precision) + 0.0e0)"
         known = f"{column} is not null"
         if kind.kind is CellKind.REAL:
@@ -160,7 +161,7 @@ class SourceEncoder:
         return CodeExpressions(code, value, unfit=frozenset(ways))
 
     def _look_up(self, attribute: Attribute, column: str, kind: ColumnType) -> CodeExpressions:
-        """Return cells by their place among the distinct ones, which the reader encodes."""
+        """Return the expressions that look up cells in a table of the distinct cells, which are encoded here."""
         options, cell = self._schema.read.of_column(attribute.name), kind.cell(column)
         if kind.kind is CellKind.TRUTH and self._policy is not OutOfDomain.ERROR:
             return self._truths(attribute, column, kind)
@@ -188,7 +189,7 @@ class SourceEncoder:
         return CodeExpressions(code, value, joined, ways)
 
     def _truths(self, attribute: Attribute, column: str, kind: ColumnType) -> CodeExpressions:
-        """Return truths, of which there are two. Where all cells may be read, none has to be looked for."""
+        """Return the expressions for truths, where the policy refuses no cell, so that no distinct cells are needed."""
         options = self._schema.read.of_column(attribute.name)
         given = (kind.values([True, False]), kind.missing())
         read = [cells_of(attribute, read_cells(attribute, options, one, "a column")) for one in given]
@@ -206,14 +207,16 @@ class SourceEncoder:
 @final
 @attrs.frozen(eq=False, repr=False)
 class CellNumbers:
-    """The distinct cells of a column, which stay in a temporary table, and their numbers for the reader.
+    """The distinct cells of a column, numbered in a temporary table and read into this process.
 
     Attributes
     ----------
+    connection
+        The database.
     table
-        Its name; it holds `cell` and its number `k`.
+        The name of the temporary table, with the columns `cell` and its number `k`.
     columns
-        The cells in order, and a missing one.
+        A column of the cells in the order of their numbers, and a column of one missing cell.
     """
 
     connection: SqlConnection
@@ -230,7 +233,7 @@ class CellNumbers:
         return cls(connection, name, (kind.values(found), kind.missing()))
 
     def mapped(self, numbers: Mapping[str, NDArray[Any]]) -> str:
-        """Return the name of a table of each `cell` with numbers, given in order, and drop the table of cells."""
+        """Return the name of a table from each `cell` to the given numbers, and drop the table of cells."""
         connection, own, name = self.connection, self.connection.new_name("codes"), self.connection.new_name("map")
         with connection.passing(self.table, own):
             connection.upload(own, {"k": np.arange(1, 1 + len(next(iter(numbers.values())))), **numbers})
@@ -241,18 +244,18 @@ class CellNumbers:
 
 
 def _write(number: float) -> str:
-    """Return a value that may be missing."""
+    """Return a value, which may be missing, as an SQL expression."""
     return "null" if np.isnan(number) else double(float(number))
 
 
 def needed_values(schema: Schema, values: frozenset[str] | None) -> frozenset[str]:
-    """Return the numeric attributes whose values are kept, or read by derived columns."""
+    """Return the numeric attributes whose values are kept or read by derived columns."""
     read = {name for column in schema.derive for name in column.inputs}
     kept = set(schema.names) if values is None else read.union(values)
     return frozenset(a.name for a in schema if isinstance(a, Numeric) and a.name in kept)
 
 
 def column_names(schema: Schema, values: frozenset[str]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield each attribute with the column of its codes, and the column of its values if they are kept."""
+    """Yield each attribute's name, the column of its codes, and the column of its values or None."""
     for k, attribute in enumerate(schema):
         yield attribute.name, f"c{k}", f"v{k}" if attribute.name in values else None

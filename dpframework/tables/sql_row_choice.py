@@ -1,8 +1,8 @@
-"""The rows of a database that a table keeps: a period's, a few of each unit, the matching ones of two views.
+"""Choose the rows of a database that a table keeps: those of a period, a few of each unit, the pairs of two views.
 
-Distinct ids and dates leave the database, and of each unit over its limit the number of its rows; where a plan asks for
-the places of rows in their units, of each unit with several rows, too. Numbers come back.
-Which rows a unit keeps is chosen as in every other table, by the place of each among that unit's own rows.
+Distinct ids and dates leave the database. So does the number of rows of each unit over its limit, or of each unit with
+several rows where a plan asks for places of rows in units. Only numbers are sent back. Which rows a unit keeps is
+chosen as in every other table, by the place of each row among the unit's own rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SqlPiece:
     query
         The query.
     name
-        What errors call it.
+        What errors call the rows' table.
     """
 
     query: str
@@ -52,14 +52,14 @@ class SqlPiece:
 
 @final
 class RowChooser:
-    """Chooses the rows that a table keeps.
+    """Chooses the rows that a table keeps, in temporary tables of the database.
 
     Parameters
     ----------
     connection
         The database.
     read
-        How columns are written.
+        How the columns are written.
     policy
         What to do with rows without an id or a date.
     """
@@ -70,12 +70,12 @@ class RowChooser:
         self._made: list[str] = []
 
     def forget(self) -> None:
-        """Drop its temporary tables."""
+        """Drop the temporary tables."""
         for name in self._made:
             self._connection.drop(name)
 
     def copy(self, query: str) -> str:
-        """Return a query of the rows that another one finds once, since it may find others the next time."""
+        """Return a query of a copy of another query's rows, since that query may give other rows the next time."""
         name = self._keep(self._connection.new_name("rows"))
         self._connection.run(f"create temp table {name} as {query}")
         return f"select * from {name}"
@@ -86,7 +86,7 @@ class RowChooser:
         Raises
         ------
         DoesNotFit
-            If the policy refuses rows without a date, and there are some.
+            If the policy refuses rows without a date, and there is one.
         """
         where, options = f"{piece.name}: column '{column}'", self._read.of_column(column)
         kind = self._type(piece, DAY).plain(dates=True)
@@ -96,7 +96,7 @@ class RowChooser:
         for k, values in enumerate(found.columns):
             days = read_days(options, values, where) if options.date or options.null else values
             missing = k == 1
-            # Where no row has a null, what a null would become must not make a strict policy refuse the table.
+            # The missing cell is read even if no row has one. Then a strict policy must not refuse the table for it.
             policy = self._policy if not missing or self._has_null(piece, cell) else OutOfDomain.CLAMP
             inside.append(rows_in(span, days, policy, where))
         name = self._keep(found.mapped({"inside": inside[0].astype(np.int64)}))
@@ -106,16 +106,16 @@ class RowChooser:
     def of_units(
         self, pieces: Sequence[SqlPiece], unit: PrivacyUnit, key: bytes | None, *, placed: bool
     ) -> list[SqlSource]:
-        """Return the rows of some pieces that each unit keeps, with their `unit`.
+        """Return the rows of some pieces that each unit keeps, with the number of their `unit`.
 
-        If `placed`, they have their place among those of the unit, too, where it may have several.
+        With `placed`, rows also have their place within the unit if a unit may have several rows.
 
         Raises
         ------
         InputError
-            If the type of a column is none of ids.
+            If the type of a column cannot hold ids.
         DoesNotFit
-            If the policy refuses rows without an id, and there are some.
+            If the policy refuses rows without an id, and there is one.
         """
         connection, column = self._connection, unit.id or ""
         maps, ids = self._number([(piece, f"{piece.name}: the id column '{column}'") for piece in pieces], column)
@@ -125,7 +125,7 @@ class RowChooser:
             for piece, (name, cell) in zip(pieces, maps, strict=True)
         )
         connection.run(f"create temp table {rows} as {each}")
-        # Only units with too many rows are asked for: their rows are chosen by the private key, as in files.
+        # Only units with too many rows are queried. Their rows are chosen by the private key, as in files.
         over = connection.columns(
             f"select unit, count(*) as n from {rows} group by unit having count(*) > {unit.rows} order by unit"
         )
@@ -181,7 +181,7 @@ class RowChooser:
         return placed
 
     def with_units(self, pieces: Sequence[SqlPiece], unit: PrivacyUnit) -> list[SqlSource]:
-        """Return all rows of some pieces that have an id, with the number of their `unit`. Raise as `of_units` does."""
+        """Return all rows with an id, with the number of their `unit`. This raises the errors of `of_units`."""
         maps, _ = self._number([(piece, f"{piece.name}: the id column '{unit.id}'") for piece in pieces], unit.id or "")
         return [
             SqlSource(piece.query, f"select s.*, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell")
@@ -189,23 +189,24 @@ class RowChooser:
         ]
 
     def of_views(self, left: SqlPiece, right: SqlPiece, sides: Sequence[Sequence[str]], column: str) -> SqlSource:
-        """Return the rows of two views, matched where both have an id once.
+        """Return the joined rows of two views, for the ids that occur once in each.
 
         Parameters
         ----------
         left, right
             The views.
         sides
-            The columns that are taken of each.
+            The columns that are taken from each view.
         column
-            The ids.
+            The column of ids.
 
         Raises
         ------
         InputError
-            If the type of a column is none of ids.
+            If the type of a column cannot hold ids.
         DoesNotFit
-            If the policy refuses ids that are missing or occur twice, and there are some.
+            If the policy refuses ids that are missing or occur twice, and there is one, or if it is strict and the
+            views have no id in common.
         """
         connection = self._connection
         named = [(piece, f"{piece.name}: the id column '{column}'") for piece in (left, right)]
@@ -235,7 +236,7 @@ class RowChooser:
         return SqlSource(query, query)
 
     def _number(self, pieces: Sequence[tuple[SqlPiece, str]], column: str) -> tuple[list[tuple[str, str]], Any]:
-        """Return of each piece the table from an id's cell to its number with the cell's expression, and all ids."""
+        """Return, for each piece, the table from an id's cell to its number and the cell's expression, and all ids."""
         import polars as pl
 
         found = []
@@ -251,7 +252,7 @@ class RowChooser:
                 if self._has_null(piece, cell, ID):
                     raise DoesNotFit(missing_ids(where))
             found.append((cells, cell, ids.series))
-        # Sorted, so that numbers do not depend on the order in which a database answers.
+        # Sorted, so that numbers do not depend on the order of a query's result.
         every = pl.concat([series for _, _, series in found]).drop_nulls().unique().sort()
         numbers = pl.DataFrame({"id": every}).with_row_index("number")
         maps = []

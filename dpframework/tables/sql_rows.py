@@ -1,7 +1,6 @@
-"""Rows of a database, the answer to a query, whose cells are read as texts, each by itself.
+"""Rows of a database's table or query, whose cells are read as texts, each by itself.
 
-A query is given as a table in parentheses, so that a database takes it for a question and nothing else. Nothing is
-ever committed.
+A query is sent as a table in parentheses, so that a database can run it only as a query. Nothing is ever committed.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ NEEDS_QUERY = "is a database; name its table, or a query, in [read] of the schem
 
 @attrs.frozen(eq=False)
 class SqlRows:
-    """A table of a database, or the answer to a query.
+    """A table of a database, or the result of a query.
 
     Attributes
     ----------
@@ -49,18 +48,18 @@ class SqlRows:
 
     @classmethod
     def open(cls, place: str, name: str, read: ReadOptions, options: Mapping[str, str] | None = None) -> SqlRows:
-        """Ask for the names of the columns, and for no row.
+        """Read the names of the columns, and no row.
 
         Parameters
         ----------
         place
-            The path of a file of SQLite, or a URL as SQLAlchemy has them.
+            The path of a file of SQLite, or a URL in SQLAlchemy's form.
         name
-            What errors call it.
+            What errors call the table.
         read
-            The table or the query.
+            The options that name the table or the query.
         options
-            What connecting takes beside the URL, such as a user and a password.
+            Arguments of the driver's `connect`, such as a user and a password.
 
         Raises
         ------
@@ -75,7 +74,7 @@ class SqlRows:
         source = ".".join(map(quote, read.table.split("."))) if read.table else f"(\n{read.query}\n)"
         rows = cls(name, (), connect, quote, f"{source} t")
         quietly(rows._reach, f"{name}: the database cannot be reached; nothing was read", NotOpened)
-        # Even for no row a database may evaluate a query on all of them: so this is no `NotOpened`.
+        # Not `NotOpened`: a database may evaluate a query on all rows even if none is fetched.
         remedy = "correct table or query in [read], or ask who keeps the database"
         columns = quietly(rows._names, f"{name}: the database refuses what [read] asks for; {remedy}")
         if len(columns) > MOST_COLUMNS:
@@ -92,7 +91,7 @@ class SqlRows:
 
     @contextlib.contextmanager
     def _answer(self, columns: str, condition: str = "") -> Iterator[Any]:
-        """Yield a cursor of the rows."""
+        """Yield a cursor over the rows."""
         with contextlib.closing(self._connect()) as connection, contextlib.closing(connection.cursor()) as cursor:
             cursor.execute(f"select {columns} from {self._rows}{condition}")
             yield cursor
@@ -103,7 +102,7 @@ class SqlRows:
         Raises
         ------
         InputError
-            If the database stops to answer; one sentence that shows no cell.
+            If the database stops answering. The sentence shows no cell.
         """
         failed = f"{self.name}: the database could not answer; some of its rows may have been read"
         names = ", ".join(self._quote(self.columns[k]) for k in positions)
@@ -130,7 +129,7 @@ def as_texts(cells: Sequence[Any]) -> pl.Series:
     texts = [cell if type(cell) is str else _text(cell) for cell in cells]
     try:
         return pl.Series(texts, dtype=pl.String)
-    except (Exception, pl.exceptions.PanicException):  # a text that UTF-8 cannot write
+    except (Exception, pl.exceptions.PanicException):  # a text that cannot be encoded in UTF-8
         pass
     return pl.Series([t if t is None else t.encode("utf-8", "replace").decode() for t in texts], dtype=pl.String)
 
@@ -148,7 +147,7 @@ def _text(cell: Any) -> str | None:
 
 
 def _sqlite(path: str) -> tuple[Callable[[], Any], Callable[[str], str]]:
-    """Return how to open a file of SQLite, which only answers questions, and how it quotes names."""
+    """Return a function that opens a file of SQLite for reading only, and one that quotes names."""
     place = f"{Path(path).absolute().as_uri()}?mode=ro"
 
     def connect() -> sqlite3.Connection:
@@ -161,13 +160,13 @@ def _sqlite(path: str) -> tuple[Callable[[], Any], Callable[[str], str]]:
 
 
 def _only_reads(action: int, first: str | None, second: str | None, *_: str | None) -> int:
-    """Let SQLite read tables, and nothing else: no other files, no settings, no code."""
+    """Let SQLite read tables and do nothing else: attach no files, change no settings, load no code."""
     code = second == "load_extension" or action not in _MAY
     return sqlite3.SQLITE_DENY if code else sqlite3.SQLITE_OK
 
 
 def _server(url: str, name: str, options: Mapping[str, str] | None) -> tuple[Callable[[], Any], Callable[[str], str]]:
-    """Return how to connect to a database by SQLAlchemy, and how it quotes names."""
+    """Return a function that connects to a database by SQLAlchemy, and one that quotes names."""
     try:
         import sqlalchemy
         from sqlalchemy.pool import NullPool

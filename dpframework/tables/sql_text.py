@@ -1,7 +1,7 @@
-"""Public expressions over codes and values as SQL, for engines that count in a database.
+"""Write public expressions over codes and values in SQL, for engines that count in a database.
 
-What is written names columns that an engine chose, whole numbers, and thresholds: no label, no cell, no name that a
-user gave. It is standard SQL: comparisons, `and`, `or`, `case`, `coalesce`, `floor`.
+The SQL contains columns' names that an engine chose, whole numbers and thresholds. It contains no label, no cell and no
+name that a user gave. It is standard SQL: comparisons, `and`, `or`, `case`, `coalesce`, `floor`.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ def _double(number: float) -> str:
 @final
 @attrs.frozen
 class SqlColumns:
-    """Where the codes and values of a table's attributes are, and the SQL of expressions over them.
+    """The SQL expressions of a table's codes and values, and of public expressions over them.
 
     Attributes
     ----------
     schema
-        The attributes, derived ones too.
+        The schema, with derived attributes.
     codes
-        The expression of each attribute's code, a whole number that is never null.
+        By the name of an attribute, the expression of its code, a whole number that is never null.
     values
-        The expression of each numeric attribute's value, of those that are kept, null where missing.
+        By the name of a numeric attribute whose values are kept, the expression of its value, null where missing.
     number
-        How a real number is written.
+        A function that writes a real number in SQL.
     unit_place
-        The expression of each row's place among those of its unit, a whole number from 0; empty if it is not known.
+        The expression of a row's place within its unit, a whole number from 0. Empty if places are not known.
 
     Examples
     --------
@@ -59,17 +59,17 @@ class SqlColumns:
     unit_place: str = ""
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> SqlColumns:
-        """Return the columns with an attribute more."""
+        """Return the columns with one more attribute."""
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
         return attrs.evolve(self, schema=schema, codes={**self.codes, attribute.name: self.cell(cases)})
 
     def holds(self, description: Description) -> str:
-        """Return where a description holds: true or false, never null.
+        """Return the expression that is true where a description holds, and false elsewhere. It is never null.
 
         Raises
         ------
         InputError
-            If it is of a kind that SQL does not know, or of a value that is not kept.
+            If the description is of a kind that has no SQL, or reads a value that is not kept.
         """
         return self._truth(description, True)
 
@@ -87,7 +87,10 @@ class SqlColumns:
                 if not parts:
                     return "true" if together else "false"
                 return f"({(' and ' if together else ' or ').join(parts)})"
-        raise InputError(f"a description of the kind '{type(description).__name__}' cannot be asked of a database")
+        raise InputError(
+            f"a description of the kind '{type(description).__name__}' cannot be written in SQL; use an engine that "
+            "counts outside a database, such as memory"
+        )
 
     def _equals(self, test: Equals, wanted: bool) -> str:
         attribute = self.schema[test.attribute]
@@ -111,22 +114,22 @@ class SqlColumns:
         return f"{column} > {code}" if missing is None else f"({column} > {code} and {column} <> {missing})"
 
     def value(self, name: str) -> str:
-        """Return the value of a numeric attribute, null where it is missing.
+        """Return the expression of a numeric attribute's value, null where it is missing.
 
         Raises
         ------
         InputError
-            If it is not kept.
+            If the values are not kept.
         """
         if name not in self.values:
             raise InputError(
-                f"attribute '{name}' has no raw values: only numeric attributes do, and of these those that the miner "
-                "names in values_read, and that the table was read with"
+                f"attribute '{name}' has no raw values: only a numeric attribute has them, and only if the miner names "
+                "it in values_read, so that the table is read with them"
             )
         return self.values[name]
 
     def cell(self, column: Column) -> str:
-        """Return the cell of a row in a column of a cross table, a whole number that is never null."""
+        """Return the expression of a row's cell in a column of a cross table, a whole number that is never null."""
         found = as_cases(column, self.schema)
         if isinstance(found, Attribute):
             return self.codes[found.name]
@@ -149,20 +152,20 @@ class SqlColumns:
         return f"case {tests} else {len(places.cuts)} end"
 
     def steps(self, steps: WholeSteps) -> str:
-        """Return a value in steps, a whole number, null where it is missing."""
+        """Return the expression of a value in steps, a whole number, null where the value is missing."""
         value, (low, high) = self.value(steps.attribute), map(self.number, (steps.lower, steps.upper))
         clamped = f"(case when {value} < {low} then {low} when {value} > {high} then {high} else {value} end)"
         exact = f"(({clamped} - {self.number(steps.origin)}) / {self.number(steps.step)})"
         if steps.half_up:
             return f"cast(floor({exact} + 0.5e0) as bigint)"
         under = f"floor({exact})"
-        # This difference is exact, since both are multiples of the last place of the larger one.
+        # This difference is exact, since both numbers are multiples of the last place of the larger one.
         rest = f"({exact} - {under})"
         odd = f"cast({under} as bigint) % 2 <> 0"
         return f"(cast({under} as bigint) + case when {rest} > 0.5e0 or ({rest} = 0.5e0 and {odd}) then 1 else 0 end)"
 
     def parts(self, by: Cut) -> dict[int, str]:
-        """Return, in turn, when a row is in each part of a cut: in the first that holds, or in none."""
+        """Return the test of each part of a cut. In this order, a row is in the first part whose test holds, if any."""
         if isinstance(by, Attribute):
             return {code: f"{self.codes[by.name]} = {code}" for code in range(by.size)}
         if isinstance(by, Cases):
@@ -170,7 +173,7 @@ class SqlColumns:
         return {k: self.holds(by[k]) for k in range(len(by) - 1, -1, -1)}
 
     def selected(self, lineage: Sequence[Selection]) -> tuple[SqlColumns, str]:
-        """Return the columns after a lineage, and the clause that selects its rows: empty, or begun by a blank."""
+        """Return the columns after a lineage, and the clause that selects its rows, empty or with a leading space."""
         columns, chosen = self, []
         for step in lineage:
             if isinstance(step, CaseColumn):

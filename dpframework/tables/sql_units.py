@@ -1,8 +1,8 @@
-"""Columns of people in a database: the rows of each unit become one row there, as they do in memory.
+"""Columns of people in a database, where the rows of each unit become one row, as they do in memory.
 
-What an aggregate reads in a row is made by the reader's own function of the distinct cells, as all derived columns are,
-and so is the column that its result becomes. In between, the database counts, compares whole numbers and doubles, and
-adds doubles in the order of the rows: operations whose result is the same everywhere.
+The cells that an aggregate reads in a row are made in this process from the distinct cells, as for all derived columns.
+So is the column that its result becomes. In between, the database only counts, compares whole numbers and doubles, and
+adds doubles in the order of the rows. The results of these operations are the same everywhere.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _TRUTHS = {"any": "max({0})", "all": "coalesce(min({0}) filter (where {0} >= 0),
 
 
 def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema: Schema) -> str:
-    """Return the name of a temporary table with one row for each unit; it takes the place of the given one.
+    """Return the name of a temporary table with one row for each unit. It replaces the given table.
 
     Parameters
     ----------
     connection
         The database.
     table
-        The codes and values of all rows by the schema of `rows`, as `with_derived_columns` has them, with the `place`
-        of each row and the number of its `unit`.
+        A temporary table with the codes and values of all rows by the schema of `rows`, as from `with_derived_columns`,
+        and with the `place` of each row and the number of its `unit`.
     rows
-        What makes one row of each unit.
+        The aggregates that make one row of each unit's rows.
     schema
-        Of the table with one row for each unit, whose columns that are made of single rows are not made yet.
+        The schema of the table with one row for each unit. Columns that are derived from that row are not made here.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema
         If the database fails.
     """
     domains = {name: domain_of(*read) for name, read in rows.schema.derivation_inputs.items()}
-    # For each column its aggregate, the name of its result, and the names of the parts that it reads.
+    # For each column: its aggregate, the name of its result, and the names of the parts that it reads.
     made: list[tuple[str, str, list[str]]] = []
     for j, column in enumerate(rows.columns):
         found = aggregate(column.value)
@@ -81,7 +81,7 @@ def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema
 def _with_parts(
     connection: SqlConnection, table: str, schema: Schema, column: DerivedColumn, parts: Mapping[str, Operand]
 ) -> str:
-    """Return a table with the cells that an aggregate reads in each row; -1 is a missing label or truth."""
+    """Return a table with the cells that an aggregate reads in each row, where -1 is a missing label or truth."""
 
     def make(found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         length = len(next(iter(found.values())))
@@ -95,12 +95,12 @@ def _with_parts(
 
 
 def _group(name: str, parts: Sequence[str]) -> str:
-    """Return an aggregate that does not ask which row stands first, as an expression of the rows of one unit."""
+    """Return the SQL expression of an aggregate over a unit's rows, for all but `first`, `last` and `mode`."""
     if name == "count":
         return _REAL.format(f"count(*) filter (where {parts[0]} = 1)" if parts else "count(*)")
     if name in _TRUTHS:
         return _TRUTHS[name].format(parts[0])
-    # one after another in the order of the rows, as in memory: a sum of doubles depends on it
+    # A sum of doubles depends on their order, so they are added in the order of the rows, as in memory.
     return f"sum({parts[0]} order by place)" if name == "sum" else f"{name}({parts[0]})"
 
 
@@ -109,7 +109,7 @@ def _not_missing(part: str) -> str:
 
 
 def _end(table: str, parts: Sequence[str], *, last: bool) -> str:
-    """Return a query of the cells of each unit, numbered from its first or last one."""
+    """Return a query of each unit's known cells, numbered from its first or its last one."""
     order = ", ".join(f"{one}{' desc' if last else ''}" for one in (*parts[1:], "place"))
     where = " and ".join(map(_not_missing, parts))
     number = f"row_number() over (partition by unit order by {order})"
@@ -117,7 +117,7 @@ def _end(table: str, parts: Sequence[str], *, last: bool) -> str:
 
 
 def _mode(table: str, part: str) -> str:
-    """Return a query of the codes of each unit, numbered from the most frequent one, of equal ones the first listed."""
+    """Return a query of each unit's codes, numbered from the most frequent one, and equally frequent ones by code."""
     number = f"row_number() over (partition by unit order by count(*) desc, {part})"
     return f"select unit, {part} as x, {number} as n from {table} where {_not_missing(part)} group by unit, {part}"
 
@@ -125,7 +125,7 @@ def _mode(table: str, part: str) -> str:
 def _with_column(
     connection: SqlConnection, table: str, result: str, column: DerivedColumn, rows: UnitRows, schema: Schema
 ) -> str:
-    """Return a table with the codes and values that the results of an aggregate become."""
+    """Return a table with the codes and values of the column that an aggregate's results become."""
     k = schema.index(column.name)
     attribute = schema.attributes[k]
 

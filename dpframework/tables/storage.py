@@ -1,7 +1,7 @@
 """Storage for the columns of a growing table, in memory or in files that nobody else can open.
 
-A file is private to this process and has no name: it is gone when the process ends, however it ends. The system keeps
-as much of it in memory as there is room for.
+A file is private to this process and has no name, so it is gone when the process ends, however it ends. The system
+keeps as much of the file in memory as there is room for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpframework.facts.errors import InputError
 
 
 class Growing(abc.ABC):
-    """An array that parts are appended to."""
+    """An array that grows by appended parts."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype, self.length = dtype, 0
@@ -29,7 +29,7 @@ class Growing(abc.ABC):
 
     @abc.abstractmethod
     def taken(self) -> NDArray[Any]:
-        """Return the whole array, and keep nothing."""
+        """Return the whole array, and forget it here."""
 
 
 def growing(dtype: np.dtype[Any], *, mapped: bool) -> Growing:
@@ -39,7 +39,7 @@ def growing(dtype: np.dtype[Any], *, mapped: bool) -> Growing:
 
 @final
 class _InMemory(Growing):
-    """Storage in memory, where the system grows large arrays in place, so that nothing is there twice."""
+    """Storage in memory. The system can grow large arrays in place, so that no copy is needed."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         super().__init__(dtype)
@@ -64,7 +64,7 @@ class _InMemory(Growing):
 
 @final
 class _InFile(Growing):
-    """In a file without a name, in the folder for temporary files (`$TMPDIR`)."""
+    """Storage in a nameless file in the folder for temporary files (`$TMPDIR`)."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         super().__init__(dtype)
@@ -96,7 +96,7 @@ class _InFile(Growing):
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view, as kernels are compiled for: they share a table's arrays, and none may change them."""
+    """Return a read-only view of an array. Kernels share a table's arrays, and are compiled for read-only ones."""
     view = array.view()
     view.flags.writeable = False
     return view

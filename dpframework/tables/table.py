@@ -1,4 +1,4 @@
-"""The opaque private table. It belongs to the data owner, and nothing here prints a row, a value or a count."""
+"""The opaque private table. It belongs to the data owner, and its methods print no row, value or count."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ class Table:
         The public facts.
     columns
         The codes of each attribute of the schema, shape (rows,), contiguous and read-only, of the smallest unsigned
-        type that holds as many.
+        type that holds them.
     values
-        The raw values of numeric attributes, of all or of those that are read, float64, shape (rows,), read-only, NaN
-        where missing.
+        By the name of a numeric attribute, its raw values, float64, shape (rows,), read-only, NaN where missing. Only
+        attributes whose values are kept are there.
     unit
-        The privacy unit that it was read for: each keeps at most `unit.rows` rows.
+        The privacy unit that the table was read for. Each unit keeps at most `unit.rows` rows.
     key
-        What these were chosen by; None if nothing was to be chosen.
+        The secret key of the hash by which these rows were chosen. None if there was nothing to choose.
     unit_codes
-        Whose each row is, as a number, shape (rows,): for samples of whole units, and for keys, for which a unit counts
-        once. None where that is not known, or each unit has one row.
+        The number of each row's unit, shape (rows,). It is needed for samples of whole units, and for keys, which count
+        each unit once. None where units are not known, or each unit has one row.
     keys
-        The keys of each open attribute, whose codes are all 0.
+        By the name of an open attribute, its keys. Its codes are all 0.
     unit_places
-        The place of each row among those of its unit, where `unit_codes` are known. It follows from the unit alone. A
+        The place of each row within its unit, where `unit_codes` are known. It depends on the unit's own rows alone. A
         plan may release from the first places only (see `queries.AtReleasedRows`).
     """
 
@@ -89,24 +89,27 @@ class Table:
         return np.stack(self.columns)
 
     def with_units(self, codes: ArrayLike | None) -> Table:
-        """Return this table with the number of each row's unit, or without any (see `unit_codes`).
+        """Return this table with the given numbers of rows' units, or without any for None (see `unit_codes`).
 
-        The places of a unit's rows are then in the order of the table.
+        The places of a unit's rows then follow the order of the table.
 
         Raises
         ------
         InputError
-            If there is not one whole number a row, or a unit has more rows than the table's may have.
+            If there is not one whole number per row, or a unit has more rows than the table's unit may have.
         """
         if codes is None:
             keys = {name: column.of_units(None) for name, column in self.keys.items()}
             return attrs.evolve(self, unit_codes=None, unit_places=None, keys=keys)
         given = quietly(lambda: np.asarray(codes), "unit_codes must be an array of whole numbers")
         if given.shape != (self.rows,) or (given.size and not np.issubdtype(given.dtype, np.integer)):
-            raise InputError("unit_codes must hold one whole number a row")
+            raise InputError("unit_codes must hold one whole number per row")
         numbered, counts = np.unique(given, return_inverse=True, return_counts=True)[1:]
         if counts.max(initial=0) > self.unit.rows:
-            raise InputError(f"unit_codes give a unit more than {self.unit.rows} rows; its table may have so many")
+            raise InputError(
+                f"unit_codes give a unit more than {self.unit.rows} rows, the most that the table's unit may have; "
+                "make the table for a unit of more rows"
+            )
         whose = numbered.astype(np.uint32)
         return self.of_units(whose, RowPlaces(functools.partial(places_in_order, whose)))
 
@@ -121,15 +124,15 @@ class Table:
         return attrs.evolve(self, values=kept)
 
     def __repr__(self) -> str:
-        """Show the schema's number of attributes only."""
+        """Show only the schema's number of attributes."""
         return f"Table({len(self.schema)} attributes; rows are private)"
 
     def _repr_html_(self) -> str:
-        """Show the schema only, and neither a row nor their number."""
+        """Show only the schema, and neither a row nor the number of rows."""
         return f"{html_line(repr(self))}{self.schema._repr_html_()}"
 
     def __reduce__(self) -> tuple[type[Table], tuple[Any, ...]]:
-        """Pickle as the parts, so that an unpickled table is read-only again."""
+        """Pickle the arguments of the class, so that an unpickled table is read-only again."""
         values, keys = dict(self.values), dict(self.keys)
         parts = (self.schema, self.columns, values, self.unit, self.key, self.unit_codes, keys, self.unit_places)
         return Table, parts
@@ -146,29 +149,29 @@ class Table:
         unit: PrivacyUnit = ROW,
         keys: Mapping[str, Sequence[str | None]] | None = None,
     ) -> Table:
-        """Make a table of codes, for generators and tests.
+        """Make a table from codes, for generators and tests.
 
-        The row count is not compared with the schema's: a neighbouring table has one row more or fewer, or
-        none.
+        The number of rows is not compared with the schema's, since a neighbouring table has one row more or fewer. A
+        table may have no rows.
 
         Parameters
         ----------
         schema
             The public facts.
         codes
-            Whole numbers, shape (attributes, rows), row k in [0, size of attribute k). They are copied.
+            Whole numbers, shape (attributes, rows). Those of attribute k lie in [0, its size). They are copied.
         values
-            Raw values of every numeric attribute, shape (rows,) each, in agreement with the codes, NaN where
-            missing; by default the middle of each bin. They are copied.
+            Raw values of every numeric attribute, each of shape (rows,), in agreement with the codes, NaN where
+            missing. By default they are the middles of the bins. They are copied.
         unit
-            The privacy unit of whose rows no more are given than it may have.
+            The privacy unit. You must not give more rows of a unit than it may have.
         keys
-            What each row holds of every open attribute, whose codes are all 0: a text, or None.
+            For every open attribute, the text of each row, or None. The attribute's codes must all be 0.
 
         Raises
         ------
         InputError
-            If a shape, type or range is wrong; names the attribute.
+            If a shape, type or range is wrong. The sentence names the attribute.
 
         Examples
         --------
@@ -211,7 +214,7 @@ def _check_keys(schema: Schema, given: Mapping[str, Sequence[str | None]], rows:
         raise InputError("keys must hold one list for each open attribute and no others")
     found = {name: keys_of_texts(known[name], texts) for name, texts in given.items()}
     if any(len(column) != rows for column in found.values()):
-        raise InputError("keys must hold one text a row, or None")
+        raise InputError("keys must hold one text, or None, per row")
     return found
 
 
@@ -226,8 +229,8 @@ def _check_values(attribute: Numeric, values: ArrayLike, codes: NDArray[np.unsig
     where = f"values of attribute '{attribute.name}'"
     array = quietly(lambda: np.array(values, dtype=np.float64), f"{where} must be numbers")
     if array.shape != codes.shape:
-        raise InputError(f"{where} must have one number a row")
+        raise InputError(f"{where} must have one number per row")
     again = encode_column(attribute, array, out_of_domain=OutOfDomain.ERROR, source="values")
     if not np.array_equal(again.codes, codes):
-        raise InputError(f"{where} do not lie in the bins of its codes")
+        raise InputError(f"{where} do not lie in the bins of the codes; correct the values or the codes")
     return array

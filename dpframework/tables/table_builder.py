@@ -1,4 +1,4 @@
-"""Build a table from blocks of rows as they come. Memory holds the codes, the values to keep, and one block."""
+"""Build a table block by block. Memory holds the codes, the values that are kept, and one block."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def require_public_counts(schema: Schema, rows: int, source: str) -> None:
     Raises
     ------
     DoesNotFit
-        If `rows` is not the schema's exact number, or above its bound or the most that any table may have; the
-        table's own count is not shown.
+        If `rows` differs from the schema's exact number, or is above the schema's bound or the most that any table may
+        have. The table's own number is not shown.
     """
     if rows > MOST_ROWS:
         raise DoesNotFit(f"{source}: has more rows than the {MOST_ROWS:,} that a table may have", kind="max_rows")
@@ -50,9 +50,10 @@ class RowFindings:
     Attributes
     ----------
     rows
-        Their number.
+        The number of rows.
     unfit
-        For each attribute, in which ways some of its cells are none that the schema holds; none where no policy asks.
+        For each attribute, the ways in which some of its cells lie outside the schema. Empty unless the policy is
+        strict.
     """
 
     rows: int
@@ -68,28 +69,28 @@ class RowFindings:
 
 
 def everywhere(schema: Schema, sources: Mapping[str, str]) -> str:
-    """Return the name of the table in errors, which is its sources."""
+    """Return what errors call the table: the names of all its sources."""
     return " and ".join(dict.fromkeys(sources[name] for name in schema.column_names))
 
 
 def require_found(schema: Schema, found: RowFindings, sources: Mapping[str, str]) -> None:
-    """Refuse a table whose rows break the schema's facts on their number, or hold values that no policy allows.
+    """Refuse a table whose number of rows breaks the schema's facts, or whose cells a strict policy refuses.
 
     Raises
     ------
     DoesNotFit
-        If they do; the same sentence whatever the order of the rows, and however they were cut into parts.
+        If it does. The sentence does not depend on the order of the rows, or on how they were cut into parts.
     """
     require_public_counts(schema, found.rows, everywhere(schema, sources))
     for attribute, ways in zip(schema, found.unfit, strict=True):
-        if ways:  # of no derived column
+        if ways:  # always empty for a derived column
             require_fit(attribute, ways, f"{sources[attribute.name]}: attribute '{attribute.name}'")
 
 
 class TableBuilder:
-    """Encodes blocks of rows, one after another.
+    """Encodes blocks of rows, one after another, into a table.
 
-    What the rows do not fit in is kept until all are there: what is refused then does not depend on their order.
+    Misfits are only noted until all rows are there, so that the error does not depend on the order of the rows.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ class TableBuilder:
     sources
         What errors call the table of each attribute.
     policy
-        What to do with a value that the schema does not hold.
+        What to do with a value outside the schema.
     values
         The numeric attributes whose raw values are kept; None for all.
     mapped
@@ -127,18 +128,18 @@ class TableBuilder:
         self._read = {name for column in schema.derive for name in column.inputs} if schema.derive else frozenset[str]()
 
     def add(self, columns: Mapping[str, Any], encoded: Mapping[str, EncodedColumn] | None = None) -> None:
-        """Encode one more block, a column of each attribute that is not derived, all of one length.
+        """Encode one more block: by name, a column of each attribute that is not derived, all of the same length.
 
-        `encoded` are columns that are codes already.
+        `encoded` holds columns that are codes already.
 
         Raises
         ------
         InputError
-            If one is no column.
+            If a given column is no column.
         DoesNotFit
-            If there are more rows than the schema says, or than any table may have.
+            If there are now more rows than the schema says, or than any table may have.
         """
-        # The cells that derived columns read, which come after all others.
+        # The cells that derived columns read. Derived columns come after all others.
         read: dict[str, NDArray[Any]] = {}
         for k, attribute in enumerate(self._schema):
             name = attribute.name
@@ -160,7 +161,7 @@ class TableBuilder:
                 self._keys[name].append(self._books[name].codes(column.keys))
         self._rows = next(iter(self._codes)).length
         bound = self._schema.row_bound
-        # The same is refused at the end. Here the rest need not be read first.
+        # The end refuses this too. Refusing it here saves reading the rest.
         if self._rows > (MOST_ROWS if bound is None else bound):
             require_public_counts(self._schema, self._rows, everywhere(self._schema, self._sources))
 
@@ -170,7 +171,7 @@ class TableBuilder:
         Raises
         ------
         DoesNotFit
-            If its rows break what the schema says of their number, or the policy refuses one.
+            If the number of rows breaks the schema's facts, or the policy refuses a cell.
         """
         require_found(self._schema, self.found, self._sources)
         return self.part(unit, key)

@@ -13,9 +13,9 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.files import require_no_stream
 from dpframework.facts.phrases import counted
 
-#: How the names of files end that are read.
+#: The endings of the names of files that can be read.
 KINDS = (".csv", ".csv.gz", ".parquet", ".xlsx", ".sqlite", ".sqlite3", ".db")
-#: How the names of databases (SQLite) end.
+#: The endings of the names of SQLite databases.
 DATABASES = (".sqlite", ".sqlite3", ".db")
 
 
@@ -25,14 +25,15 @@ def is_url(place: str) -> bool:
 
 
 def files_of(place: str | os.PathLike[str]) -> list[str]:
-    """Return the files that a path, a folder, a pattern or a URL stands for, in order of their names.
+    """Return the files that a path, a folder, a pattern or a URL stands for, in the order of their names.
 
-    Files whose names begin with a dot or an underline are not data: those who write folders of files put marks there.
+    In a folder, files and folders whose names begin with a dot or an underline are skipped. Programs that write folders
+    of files put marks there, and no data.
 
     Raises
     ------
     NotOpened
-        If there are none, or it is neither a file nor a folder.
+        If there are no files, or a place is neither a file nor a folder.
     """
     text = os.fspath(place)
     if is_url(text):
@@ -62,21 +63,21 @@ def files_of(place: str | os.PathLike[str]) -> list[str]:
 
 
 def files_at(places: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Return the files that several places stand for, in turn. Raise as `files_of` and `require_once` do."""
+    """Return the files of several places, in their order. This raises the errors of `files_of` and `require_once`."""
     files = [file for place in places for file in files_of(place)]
     require_once(files)
     return files
 
 
 def require_once(files: Iterable[str]) -> None:
-    """Refuse a file that is there twice, whatever leads to it.
+    """Refuse a file that occurs twice, by whatever paths.
 
-    A row that is read twice counts twice, and a claim about one row of a file would hold for twice the loss.
+    Rows of such a file would count twice, so a claim about one row of the file would hold only for twice the loss.
 
     Raises
     ------
     NotOpened
-        If one is.
+        If a file does.
     """
     known: dict[Hashable, str] = {}
     for file in files:
@@ -88,7 +89,7 @@ def require_once(files: Iterable[str]) -> None:
 
 
 def _identity(file: str) -> Hashable:
-    """Return a value that two names of one file share, and no two files."""
+    """Return a value that is the same for all names of one file, and differs between files."""
     if is_url(file):
         parts = urlsplit(file)
         return parts.scheme, parts.netloc.lower(), posixpath.normpath(unquote(parts.path)), parts.query
@@ -100,7 +101,7 @@ def _identity(file: str) -> Hashable:
 
 
 def _require_no_stream(path: Path) -> None:
-    """Refuse a pipe, a device or a socket, which nobody may be waited for."""
+    """Refuse a pipe, a device or a socket, which may wait forever for a writer."""
     try:
         require_no_stream(path)
     except InputError as error:
@@ -108,7 +109,7 @@ def _require_no_stream(path: Path) -> None:
 
 
 def name_of(places: Sequence[str | os.PathLike[str]], files: Sequence[str]) -> str:
-    """Return the name of a table in errors, by the places of its files.
+    """Return what errors call a table, given the places of its files and the files.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Count codes fast, without classes by numpy alone, so that a study of counts need not load numba.
+"""Count codes fast. Counts without classes use numpy alone, so that a study of counts need not load numba.
 
-Two codes of a byte each are one of 65,536 numbers. Counting those takes half as many additions, and rows in turn that
-fall in one cell wait less often for each other. Sums over either half of the table are the counts, exactly.
+Two codes of one byte together are one of 65,536 numbers. Counting these takes half as many additions, and additions to
+the same cell in a row, which wait for each other, are rarer. The counts of the codes are exact sums over either half of
+the numbers' digits.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.storage import read_only
 
 BYTE, WORD = 1 << 8, 1 << 16
-MANY = 1 << 15  # codes: from here on the larger table is worth its sums
-FEW = 1 << 17  # codes: up to here numpy counts them in less time than numba takes to load
+MANY = 1 << 15  # the number of codes from which counting pairs pays off
+FEW = 1 << 17  # the number of codes up to which numpy counts them in less time than numba takes to load
 
 
 def tally(parts: Iterable[NDArray[Any]], number: int) -> NDArray[np.int64]:
@@ -28,8 +29,8 @@ def tally(parts: Iterable[NDArray[Any]], number: int) -> NDArray[np.int64]:
     Parameters
     ----------
     parts
-        The codes, an array for each tile of the rows. Their counts are added up. A tile is small, so its codes stay in
-        the processor's cache.
+        The codes, one array for each tile of the rows. Their counts are added up. A tile is small, so that its codes
+        stay in the processor's cache.
     number
         How many values there are.
     """
@@ -55,7 +56,7 @@ def tally(parts: Iterable[NDArray[Any]], number: int) -> NDArray[np.int64]:
 def joint_codes(columns: Iterable[NDArray[Any]], sizes: Sequence[int]) -> NDArray[Any]:
     """Return the cell of each row in the cross table of some columns of codes, one column at a time.
 
-    Cells are numbers of the smallest type that holds how many there are; those of one column are its codes.
+    Cells have the smallest type that holds the number of cells. For a single column, its codes are the cells.
     """
     given = iter(columns)
     cell = next(given)
@@ -72,7 +73,7 @@ def joint_codes(columns: Iterable[NDArray[Any]], sizes: Sequence[int]) -> NDArra
 def counts_by_class(
     block: Block, attributes: NDArray[np.integer], sizes: NDArray[np.integer], classes: NDArray[Any], number: int
 ) -> NDArray[np.int64]:
-    """Count a block's rows by code and class, for some attributes of its schema one after the other.
+    """Count a block's rows by code and class, for several attributes of its schema one after another.
 
     Parameters
     ----------
@@ -88,7 +89,7 @@ def counts_by_class(
     Returns
     -------
     NDArray[np.int64]
-        Shape (sum of sizes, classes).
+        The counts of the attributes' codes one below another, shape (sum of sizes, classes).
     """
     counts = np.zeros((int(sizes.sum()), number), dtype=np.int64)
     # Loading numba takes longer than counting few cells without it.

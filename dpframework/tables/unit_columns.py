@@ -1,8 +1,8 @@
-"""Aggregates of the rows of each unit, added up block by block (see `dpframework.facts.unit_expressions`).
+"""Aggregates of the rows of each unit, updated block by block (see `dpframework.facts.unit_expressions`).
 
-Each aggregate keeps a few arrays with one element a unit. A row changes the elements of its own unit alone, and rows
-are taken in their order, so a unit's result follows from its own rows, however rows of others lie between them and
-wherever blocks end. A missing cell is passed over; a unit with no other cells has a missing result.
+Each aggregate keeps a few arrays with one element per unit. A row changes the elements of its own unit alone, and rows
+are taken in order. So a unit's result depends on its own rows alone, whatever rows of other units lie between them and
+wherever blocks end. Missing cells are skipped. A unit with missing cells only has a missing result.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from dpframework.tables.derivation import read_cells, settle_cells, with_derived
 from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, unfit
 
 Units = NDArray[np.intp]
-MOST_PAIRS = 1 << 22  # that `mode` holds before it counts them
+MOST_PAIRS = 1 << 22  # the most pairs of unit and code that `mode` holds before it counts them
 
 
 class Accumulator(abc.ABC):
-    """The results of one aggregate for each unit, of the rows so far."""
+    """One aggregate's results for all units, from the rows so far."""
 
     @abc.abstractmethod
     def add(self, units: Units, parts: Sequence[Cells]) -> None:
-        """Add rows of some units, in their order; each of shape (rows,). Cells are as expressions have them."""
+        """Add rows in order, given their units and the cells of each part of the aggregate, each of shape (rows,)."""
 
     @abc.abstractmethod
     def cells(self) -> Cells:
-        """Return the results, as cells of an expression. Shape (units,)."""
+        """Return the results as cells of an expression, shape (units,)."""
 
 
 @final
@@ -86,7 +86,7 @@ class _Extreme(Accumulator):
 
 @final
 class _Truth(Accumulator):
-    """Whether one cell of a unit is a given truth, and else the other one."""
+    """The decisive truth for a unit that has it in some cell, the other truth for a unit that has only that one."""
 
     def __init__(self, number: int, decisive: int) -> None:
         self._decisive, self._found = decisive, np.full(number, -1, dtype=np.int32)
@@ -115,13 +115,13 @@ class _End(Accumulator):
         if len(parts) > 1:
             known &= ~np.isnan(parts[1])
             when = parts[1]
-            # the last of equal ones among later rows, and the first among earlier ones
+            # Among equal numbers, `last` takes the last row, and `first` the first row.
             known &= (when >= self._when[units]) if self._last else (when < self._when[units]) | ~self._seen[units]
         elif not self._last:
             known &= ~self._seen[units]
         rows = np.flatnonzero(known)
         if len(parts) > 1:
-            # Reversed, equal ones go from the last row to the first: the first one is then written last, and stays.
+            # Reversed, rows with equal numbers go from the last to the first. So the first is written last, and stays.
             order = np.argsort(parts[1][rows], kind="stable")
             rows = rows[order] if self._last else rows[order[::-1]]
             self._when[units[rows]] = parts[1][rows]
@@ -137,7 +137,7 @@ class _End(Accumulator):
 
 @final
 class _Mode(Accumulator):
-    """The most frequent code of a unit, among equally frequent ones the one that is listed first."""
+    """The most frequent code of a unit, and among equally frequent codes the first in the attribute's list."""
 
     def __init__(self, number: int, size: int) -> None:
         self._number, self._size = number, size
@@ -168,32 +168,33 @@ class _Mode(Accumulator):
 
 
 def _empty(part: Operand) -> Any:
-    """Return a missing cell of a part."""
+    """Return the mark of a missing cell of a part."""
     return math.nan if isinstance(part.domain, Numbers) else np.int32(-1)
 
 
 def _size(part: Operand) -> int:
-    """Return how many labels or truths a part may be."""
+    """Return how many labels or truths a part can have."""
     return len(part.domain.values) if isinstance(part.domain, Labels) else 2
 
 
 @final
 class ColumnEncoder:
-    """Encodes blocks of the rows that units are made of, and keeps in which ways some cells do not fit.
+    """Encodes blocks of the rows from which units are made, and notes the ways in which some cells do not fit.
 
     Parameters
     ----------
     schema
         The schema of the rows.
     source
-        What errors call them.
+        What errors call the rows.
     policy
-        What to do with a value that the schema does not hold.
+        What to do with a value outside the schema.
 
     Attributes
     ----------
     unfit
-        For each column in which ways some cells so far are none that the schema holds; none where no policy asks.
+        By the name of a column, the ways in which some cells so far lie outside the schema. Empty unless the policy is
+        strict.
     """
 
     def __init__(self, schema: Schema, source: str, policy: OutOfDomain) -> None:
@@ -201,7 +202,7 @@ class ColumnEncoder:
         self.unfit: dict[str, set[Unfit]] = {name: set() for name in schema.column_names}
 
     def encode(self, block: Mapping[str, Any]) -> dict[str, EncodedColumn]:
-        """Return the codes and values of a block, a column of each attribute that files hold."""
+        """Return the codes and values of a block, by the name of each attribute that is not derived."""
         found = {}
         for attribute in self._schema.columns:
             name = attribute.name
@@ -212,12 +213,12 @@ class ColumnEncoder:
         return found
 
     def require_fit(self) -> None:
-        """Refuse rows with values that no policy allows, in one sentence whatever their order.
+        """Refuse rows with cells that the strict policy refuses. The sentence does not depend on the rows' order.
 
         Raises
         ------
         DoesNotFit
-            If there are some.
+            If there is such a cell.
         """
         for name, ways in self.unfit.items():
             if ways:
@@ -229,12 +230,12 @@ class ColumnEncoder:
 
 @final
 class UnitColumns:
-    """The columns that are made of the rows of each unit, added up block by block.
+    """The columns that are made from the rows of each unit, updated block by block.
 
     Parameters
     ----------
     rows
-        What they are made of.
+        The schema of the rows, and the aggregates.
     number
         How many units there are (private).
     """
@@ -255,9 +256,9 @@ class UnitColumns:
         Parameters
         ----------
         whose
-            The number of each row's unit from 0, or -1 for a row that is nobody's. Shape (rows,).
+            The number of each row's unit from 0, or -1 for a row without a unit, shape (rows,).
         encoded
-            The columns of files that are read, each of shape (rows,).
+            By name, the columns of the rows that are not derived, each of shape (rows,).
         """
         schema = self._rows.schema
         there = slice(None) if bool((whose >= 0).all()) else whose >= 0
@@ -279,13 +280,13 @@ class UnitColumns:
 
 
 def _read(rows: UnitRows) -> dict[str, Any]:
-    """Return the attributes that the columns of units read."""
+    """Return, by name, the attributes that the aggregates read."""
     names = dict.fromkeys(name for column in rows.columns for name in column.inputs)
     return {name: rows.schema.derivation_inputs[name] for name in names}
 
 
 def accumulator(name: str, parts: Sequence[Operand], number: int) -> Accumulator:
-    """Return the accumulator of an aggregate of that name, of parts, for a number of units."""
+    """Return the accumulator of an aggregate, given its name, its parts and the number of units."""
     made: dict[str, Callable[[], Accumulator]] = {
         "count": lambda: _Count(number),
         "sum": lambda: _Sum(number),

@@ -1,6 +1,7 @@
-"""Numba kernels over the rows of units, in one pass each, and of the keyed hash that chooses among them.
+"""Numba kernels that number and choose the rows of units, and the kernel of the keyed hash that chooses among them.
 
-Import them inside functions: numba takes 0.6 s to load. Symbols of the hash's paper: v0 to v3, its four words of state.
+Import them inside functions, since numba takes 0.6 s to load. Symbols from the hash's paper: v0 to v3 are its four
+words of state.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def places_in_units(codes: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArr
 
 
 def smallest_of_each(keys: NDArray[np.uint64], units: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
-    """Return which rows have the smallest keys of their unit, where of equal keys the first row's is the smaller one.
+    """Return which rows have the smallest keys of their unit. Of two equal keys, that of the earlier row is smaller.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def smallest_of_each(keys: NDArray[np.uint64], units: NDArray[np.int64], most: i
     units
         The number of each row's unit, from 0, shape (rows,).
     most
-        How many rows of each unit are asked for.
+        The most rows of each unit that are chosen.
 
     Examples
     --------
@@ -115,7 +116,7 @@ def hash_each(
         v1 = second[k] ^ np.uint64(0x646F72616E646F6D)
         v2 = first[k] ^ np.uint64(0x6C7967656E657261)
         v3 = second[k] ^ np.uint64(0x7465646279746573)
-        for block in (message[k], np.uint64(8 << 56)):  # the last one holds the length of eight bytes
+        for block in (message[k], np.uint64(8 << 56)):  # the second block holds the length, eight bytes
             v3 ^= block
             for _ in range(2):
                 v0, v1, v2, v3 = _round(v0, v1, v2, v3)

@@ -1,4 +1,4 @@
-"""Two-view tables, with left attributes from one file and right ones from another, their rows joined."""
+"""Two-view tables, whose rows are joined from left attributes in one file and right attributes in another."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ def read_two_views(
     out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP,
     unit: PrivacyUnit = ROW,
 ) -> Table:
-    """Read a two-view table, with left attributes from one file and right ones from another.
+    """Read a two-view table, with the left attributes from one file and the right attributes from another.
 
     Parameters
     ----------
     left_path, right_path
         Files as for `read_table`.
     schema
-        The public facts; each attribute has a view, and each view an attribute.
+        The public facts. Each attribute must have a view, and each view an attribute.
     id
-        A column of both files that names each row once: rows are joined where both files have the id, in the
-        order of the left file, and the others are left out. A row without an id, or whose id occurs twice in its file,
-        has no partner. Without `id` the rows are matched by position.
+        A column of both files that names each row once. Rows are joined where both files have the id, in the order of
+        the left file. All other rows are left out, also those without an id or with an id that occurs twice in its
+        file. Without `id`, rows are matched by position.
     out_of_domain
-        As for `read_table`; "error" also refuses ids that are missing or occur twice, and files without a common id.
+        As for `read_table`. "error" also refuses ids that are missing or occur twice, and files without a common id.
     unit
-        Whom the table is to protect: a row, or whoever `id` names, who then has one row at most.
+        The privacy unit to protect: a row, or whoever `id` names, who then has at most one row.
 
     Raises
     ------
     InputError
-        If the unit has other ids than those that join the rows, a file cannot be read, or, without id, the files differ
-        in their number of rows.
+        If the unit's ids are not those that join the rows, if a file cannot be read, or if the files differ in their
+        number of rows and `id` is not given.
     DoesNotFit
-        If the rows break what the schema or the policy says of them.
+        If the rows break the schema's facts or are refused by the policy.
     """
     require_joinable(schema, id, unit)
     policy = OutOfDomain.parse(out_of_domain)
@@ -78,24 +78,24 @@ def read_two_views(
 def join(
     left: tuple[Source, Sequence[str]], right: tuple[Source, Sequence[str]], key_name: str | None, *, strict: bool
 ) -> dict[str, Column]:
-    """Return the named columns of two sources, their rows matched by id, or by position where there is none.
+    """Return columns of two sources, with rows matched by id, or by position if there is no id.
 
-    One row more in a file adds at most one row to the result, or takes one away: an id that is there twice joins
-    nothing.
+    One more row in a file adds at most one row to the result or removes at most one, since an id that occurs twice
+    joins nothing.
 
     Parameters
     ----------
     left, right
-        Each source, with the columns to take.
+        Each source, with the names of the columns to take.
     key_name
-        The column that joins them.
+        The column of ids. None to match rows by position.
     strict
         Whether to refuse ids that are missing or occur twice, and sources without a common id.
 
     Raises
     ------
     InputError
-        As `read_two_views`.
+        Where `read_two_views` raises it.
     DoesNotFit
         If `strict`, and the ids do not name each row once.
     """
@@ -108,7 +108,7 @@ def join(
         sides.append({name: as_column(column, f"{source.name}: column '{name}'") for name, column in taken})
         if key_name is not None:
             keys.append(ids_in(source, key_name))
-            # Ids are read apart from the columns, and the file may have changed between the two.
+            # Ids are read separately from the columns, and the file may have changed in between.
             if {len(column) for column in sides[-1].values()} != {len(keys[-1])}:
                 raise rows_changed(source.name)
     files = f"{left[0].name} and {right[0].name}"
@@ -144,10 +144,10 @@ def _match(left: pl.Series, right: pl.Series) -> pl.DataFrame:
 
 
 def id_twice(what: str) -> str:
-    """Return the sentence about ids that occur twice in a view. `what` names the ids."""
+    """Return the sentence of an error about ids that occur twice in a view. `what` names the ids."""
     return f"{what} holds an id twice; each must differ"
 
 
 def no_common_id(files: str, column: str) -> str:
-    """Return the sentence about two views without a common id."""
+    """Return the sentence of an error about two views without a common id."""
     return f"{files}: have no id in common in the column '{column}'"

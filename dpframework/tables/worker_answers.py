@@ -1,7 +1,7 @@
-"""The answers of a cluster's workers as plain data, which this side never unpickles.
+"""The answers of a cluster's workers, sent as plain data that this side never unpickles.
 
-An answer is a msgpack map whose fields are checked: numbers, texts, bytes and whole arrays of integers. Whatever else
-arrives is refused, so that a worker can lie about its counts but cannot run code in the process that adds the noise.
+An answer is a msgpack map whose fields are checked. They are numbers, texts, bytes and arrays of integers. Anything
+else is refused. So a worker can lie about its counts, but cannot run code in the process that adds the noise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dpframework.tables.encoding import Unfit
 from dpframework.tables.shuffle import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
 
-OTHERWISE = "a worker answered something else than it was asked for; is it another program?"
+OTHERWISE = "a worker's answer does not match the request; see that all workers run dpframework in this version"
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _ERRORS = {kind.__name__: kind for kind in (InputError, NotOpened, DoesNotFit)}
 
@@ -31,10 +31,10 @@ class Read:
     Attributes
     ----------
     found
-        The number of its rows, and in which ways cells do not fit.
+        The number of the piece's rows, and the ways in which some cells do not fit.
     digest
-        The digest of its codes and values, by a key that the client drew: a piece that is read again must have the
-        same.
+        The digest of the piece's codes and values, under a key that the client drew. A piece that is read again must
+        have the same digest.
     """
 
     found: RowFindings
@@ -43,7 +43,15 @@ class Read:
 
 @attrs.frozen
 class Failed:
-    """A worker's answer about a failure, with its kind and an error that shows nothing of the rows."""
+    """A worker's answer about a failure.
+
+    Attributes
+    ----------
+    kind
+        The name of the error's class.
+    error
+        An error that shows nothing of the rows, or None.
+    """
 
     kind: str
     error: InputError | None = None
@@ -51,7 +59,7 @@ class Failed:
 
 @attrs.frozen
 class Absent:
-    """A worker's answer that it does not hold a piece, since it is not the process that read it."""
+    """A worker's answer that it does not hold a piece or a sample, for example after a restart."""
 
 
 @attrs.frozen
@@ -63,12 +71,12 @@ class Shuffled:
 
 @attrs.frozen
 class Unreached:
-    """A worker's answer that another one, of which it needs something, is not there."""
+    """A worker's answer that another worker, whose messages it needs, is not there."""
 
 
 @attrs.frozen(repr=False)
 class Tallied:
-    """A worker's answer with counts by texts."""
+    """A worker's answer with counts by text."""
 
     counts: Mapping[str, int]
 
@@ -77,7 +85,7 @@ class Tallied:
         return "Tallied(rows are private)"
 
 
-#: What a worker answers: counts, versions by name, or the number of a sample that it made, besides the above.
+#: An answer of a worker. Besides the classes above: counts, versions by name, or the number of a sample that it made.
 Answer: TypeAlias = (
     Read | Failed | Absent | Shuffled | Unreached | Tallied | list[NDArray[Any]] | Mapping[str, str] | int
 )
@@ -120,25 +128,27 @@ def answer_of(content: object) -> Answer:
     Raises
     ------
     InputError
-        If it is anything else.
+        If `content` is anything else.
     """
     import msgpack
 
     try:
         form = msgpack.unpackb(_of(bytes, content))
         return _READERS[frozenset(form)](form)
-    except Exception:  # whatever was sent: its text is the sender's, and is not shown
+    except Exception:  # the error's text comes from the sender, and is not shown
         pass
-    raise InputError("a worker answered in a form that dpframework does not write; is it another program?")
+    raise InputError(
+        "a worker's answer is not in dpframework's format; see that all workers run dpframework in this version"
+    )
 
 
 def require_answer(answer: Answer, kind: type, when: str) -> Any:
-    """Return an answer of the class that was asked for.
+    """Return an answer if it is of the expected class.
 
     Raises
     ------
     InputError
-        If it is another one, or says that the worker failed: then with what may be told of that.
+        If the answer is of another class. If it reports a failure, this is the worker's error, or tells its kind.
     """
     if isinstance(answer, kind):
         return answer
@@ -150,7 +160,7 @@ def require_answer(answer: Answer, kind: type, when: str) -> Any:
 
 
 def _of(kind: type, value: Any) -> Any:
-    """Return a value of exactly this class. A truth is no number."""
+    """Return a value if it is of exactly this class. A boolean is no number here."""
     if type(value) is not kind:
         raise TypeError
     return value
@@ -184,7 +194,7 @@ def _array(form: Any) -> NDArray[Any]:
     array = np.frombuffer(_of(bytes, content), dtype=name)
     if len(array) != math.prod(shape):
         raise ValueError
-    return array.reshape(shape).copy()  # one that may be written to
+    return array.reshape(shape).copy()  # a copy that is writable
 
 
 def _versions(form: Mapping[str, Any]) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""A worker's share of a shuffle: its pieces' messages to buckets, its buckets' answers to pieces.
+"""A worker's share of a shuffle: its pieces' messages to buckets, and its buckets' answers to pieces.
 
-Workers ask each other, by Dask's own calls of actors, over its connections (TLS, unless the owner trusts the network).
-Nothing of it passes through the scheduler or the client, and nothing is a result of Dask's: those it would write to its
-folder when memory is short, and tell the scheduler the size of each.
+Workers ask each other for messages by Dask's calls of actors, over its connections (TLS, unless the owner trusts the
+network). No message passes through the scheduler or the client. Messages are no results of Dask's tasks, either. Dask
+would write those to its folder when memory is short, and tell the scheduler the size of each.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ PIECES, BUCKETS = "pieces", "buckets"
 
 
 class UnreachableError(Exception):
-    """Another worker is not there, or lacks a message."""
+    """Another worker is not there, or does not have a message."""
 
 
 @attrs.frozen
 class WorkerPlace:
-    """A worker, and the pieces that it holds.
+    """A worker, and the pieces or buckets whose messages it holds.
 
     Attributes
     ----------
     address, actor
-        Of its process, and of the object there that holds pieces.
+        The address of the worker, and the name of the object there that holds pieces.
     numbers
-        The pieces that it has spread, or the buckets that it has gathered.
+        The pieces that the worker has spread, or the buckets that it has gathered.
     """
 
     address: str
@@ -43,26 +43,26 @@ class WorkerPlace:
 
 @final
 class ShuffledPieces:
-    """A worker's part of the tables that are being shuffled. It is empty when they are settled."""
+    """A worker's part of the tables that are being shuffled. It is empty once they are settled."""
 
     def __init__(self) -> None:
-        self._messages: dict[tuple[str, int, int], dict[int, bytes]] = {}  # of a piece or a bucket, by where they go
+        self._messages: dict[tuple[str, int, int], dict[int, bytes]] = {}  # by sender and then receiver
         self._states: dict[tuple[int, int], Any] = {}  # of a piece
 
     def spread(self, table: int, piece: int, how: Shuffle[Any], described: Piece, buckets: int) -> ShuffleFindings:
-        """Read a piece and keep its messages. Raise as `Shuffle.spread` does."""
+        """Read a piece and keep its messages. This raises the errors of `Shuffle.spread`."""
         made = how.spread(described, buckets)
         self._messages[PIECES, table, piece] = dict(enumerate(made.messages))
         self._states[table, piece] = made.state
         return made.found
 
     def gather(self, table: int, bucket: int, how: Shuffle[Any], places: Sequence[WorkerPlace]) -> ShuffleFindings:
-        """Take a bucket's messages from wherever pieces were spread, and keep its answers.
+        """Take a bucket's messages from the workers that spread the pieces, and keep the bucket's answers.
 
         Raises
         ------
         UnreachableError
-            If one is not there.
+            If a worker or a message is not there.
         """
         messages = take(table, PIECES, bucket, places)
         answers, found = how.gather([messages[k] for k in range(how.pieces)])
@@ -72,14 +72,14 @@ class ShuffledPieces:
     def settle(
         self, table: int, piece: int, how: Shuffle[Any], described: Piece, places: Sequence[WorkerPlace]
     ) -> tuple[Table, RowFindings]:
-        """Return a piece's rows, by the answers of all buckets.
+        """Return a piece's rows, given by the answers of all buckets.
 
         Raises
         ------
         UnreachableError
-            If one is not there.
+            If a worker or a message is not there.
         InputError
-            As `Shuffle.settle`.
+            Where `Shuffle.settle` raises it.
         """
         if (table, piece) not in self._states:
             raise UnreachableError
@@ -87,29 +87,32 @@ class ShuffledPieces:
         return how.settle(described, self._states.pop((table, piece)), [answers[k] for k in sorted(answers)])
 
     def hand(self, table: int, kind: str, numbers: Iterable[int], to: int) -> list[bytes] | None:
-        """Return the messages of some pieces, or buckets, to a bucket, or a piece, once; None if one has none."""
+        """Return the messages from some pieces to a bucket, or from buckets to a piece, None if one is not here.
+
+        Each message can be returned only once, since it is forgotten here.
+        """
         found = []
         for number in numbers:
             messages = self._messages.get((kind, table, number))
-            message = None if messages is None else messages.pop(to, None)  # the memory is needed where it goes
+            message = None if messages is None else messages.pop(to, None)  # frees memory for the receiver
             if message is None:
                 return None
             found.append(message)
         return found
 
     def end(self, table: int) -> None:
-        """Forget all of a table."""
+        """Forget all messages of a table."""
         self._messages = {place: held for place, held in self._messages.items() if place[1] != table}
         self._states = {place: held for place, held in self._states.items() if place[0] != table}
 
 
 def take(table: int, kind: str, to: int, places: Sequence[WorkerPlace]) -> dict[int, bytes]:
-    """Return the messages of all pieces, or buckets, to a bucket, or a piece, by their numbers.
+    """Return the messages from all pieces to a bucket, or from all buckets to a piece, by the sender's number.
 
     Raises
     ------
     UnreachableError
-        If one is not there.
+        If a worker or a message is not there.
     """
     found: dict[int, bytes] = {}
     for place in places:
@@ -121,9 +124,10 @@ def take(table: int, kind: str, to: int, places: Sequence[WorkerPlace]) -> dict[
 
 
 def ask(place: WorkerPlace, *given: Any) -> list[bytes] | None:
-    """Return the answer of another worker's `ClusterWorker.hand`, None if it is not there.
+    """Return the messages from another worker's `ClusterWorker.hand`, None if the worker or a message is not there.
 
-    That method runs beside what a worker does, on its event loop, so that two may ask each other at the same time.
+    That method runs on the other worker's event loop, whatever that worker is doing. So two workers can ask each other
+    at the same time.
     """
     from distributed import get_worker
     from distributed.utils import sync
@@ -139,6 +143,6 @@ def ask(place: WorkerPlace, *given: Any) -> list[bytes] | None:
 
     try:
         answer = sync(worker.loop, ask_worker)
-    except (OSError, KeyError, RuntimeError):  # Dask's words for a worker, or an actor, that is not there
+    except (OSError, KeyError, RuntimeError):  # what Dask raises for a lost worker or actor
         return None
     return answer["result"] if answer["status"] == "OK" else None

@@ -1,7 +1,7 @@
-"""Cells as their table writes them: null texts, decimal commas, dates and labels, each read by itself.
+"""Read cells in the notation of their table, such as null texts, decimal commas, dates and labels.
 
-A cell becomes another one by the public options of its column alone (see `ReadOptions`), before the schema's grid
-encodes it. Texts of all cells are read together, for speed. Each gets what it would get alone.
+The public options of a column (see `ReadOptions`) decide what each of its cells means, before the cells are encoded on
+the schema's grid. Cells are read together for speed, but each gives the same result as if it were read alone.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 def as_written(source: Source, schema: Schema, unit: PrivacyUnit = ROW) -> Source:
-    """Return a source whose columns are read as the schema says that they are written.
+    """Return a source whose columns are read by the schema's options.
 
     Parameters
     ----------
     source
         The rows.
     schema
-        The public facts; the source is returned as it is where its `read` says nothing of cells.
+        The public facts. If its `read` has no options for cells, the source itself is returned.
     unit
-        The privacy unit: ids know null texts only, and the dates of its periods their formats.
+        The privacy unit. In its column of ids only null texts are replaced. Its column of dates is read by its formats.
     """
     readers: dict[str, Callable[[Any, str], Any]] = {}
     for name in source.columns:
@@ -67,18 +67,18 @@ def as_written(source: Source, schema: Schema, unit: PrivacyUnit = ROW) -> Sourc
 
 
 def read_cells(attribute: Attribute, options: ColumnOptions, values: Any, where: str) -> Column:
-    """Return the cells of an attribute's column as they are meant.
+    """Return the cells of an attribute's column, read by the column's options.
 
     Parameters
     ----------
     attribute
-        What the column is declared to be.
+        The attribute that the schema declares for the column.
     options
-        How it is written.
+        How the column is written.
     values
-        One column, as `encode_column` takes it, shape (rows,).
+        One column, in any form that `encode_column` takes, shape (rows,).
     where
-        How the error's sentence begins.
+        The beginning of an error's sentence, which names the column.
 
     Raises
     ------
@@ -93,13 +93,13 @@ def read_cells(attribute: Attribute, options: ColumnOptions, values: Any, where:
 
 
 def _numbers(options: ColumnOptions, values: Any, where: str) -> Column:
-    """Return a column of floats. Cells that are no numbers are foreign."""
+    """Return a column of floats, where cells that are no numbers are foreign."""
     import polars as pl
 
     cells, categories = plain_cells(values, where)
     if isinstance(cells, pl.Series):
         found, strange = _numbers_of_series(options, cells)
-    else:  # texts and others apart, so that one text more does not change how a number is spelled
+    else:  # texts and other cells separately, so that one more text does not change how numbers are spelled
         texts = as_column([cell if isinstance(cell, str) else None for cell in cells], where)
         others = [None if isinstance(cell, str) else cell for cell in cells]
         found, strange = _numbers_of_series(options, texts.series.cast(pl.String))
@@ -118,7 +118,7 @@ def _numbers(options: ColumnOptions, values: Any, where: str) -> Column:
 
 
 def _numbers_of_series(options: ColumnOptions, series: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers of cells of one type, NaN where there is none, and which cells hold something else."""
+    """Return the numbers of cells of one type, NaN where missing, and which cells hold something else."""
     import polars as pl
 
     if isinstance(series.dtype, pl.Categorical | pl.Enum):
@@ -153,7 +153,7 @@ def _numbers_of_series(options: ColumnOptions, series: pl.Series) -> tuple[NDArr
 
 
 def without_symbols(texts: pl.Series, symbols: Sequence[str]) -> pl.Series:
-    """Return texts without what stands before or after a number, such as EUR or %, and the space between."""
+    """Return texts without a symbol before or after the number, such as EUR or %, and without the space between."""
     if not symbols:
         return texts
     either = "|".join(re.escape(symbol) for symbol in sorted(symbols, key=len, reverse=True))
@@ -161,7 +161,7 @@ def without_symbols(texts: pl.Series, symbols: Sequence[str]) -> pl.Series:
 
 
 def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers of texts without space around them, NaN where there is none, and the texts that are none."""
+    """Return the numbers of stripped texts, NaN where missing, and which texts are no numbers."""
     import polars as pl
 
     decimal, thousands = options.decimal or ".", options.thousands
@@ -174,11 +174,10 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     if decimal != ".":
         plain = plain.str.replace(decimal, ".", literal=True)
     number = pl.when(text.str.contains(spelled)).then(plain).cast(pl.Float64, strict=False)
-    parsed = texts.alias("text").to_frame().select_seq(number).to_series()  # each step has costs
+    parsed = texts.alias("text").to_frame().select_seq(number).to_series()  # in one step, since each has a fixed cost
     found, strange = parsed.fill_null(math.nan).to_numpy(), np.zeros(len(texts), dtype=np.bool_)
-    if (
-        parsed.null_count() != texts.null_count()
-    ):  # inf, NaN and truths have no signs to tell apart; a number in another style is none
+    # inf, NaN and truths are the same in all styles. A number in another style is no number.
+    if parsed.null_count() != texts.null_count():
         words = texts.is_not_null() & parsed.is_null()
         strange = words.to_numpy()
         worded = texts.set(~words | texts.str.contains(r"[0-9]").fill_null(False), None)
@@ -193,7 +192,7 @@ _GROUPING = {" ": "[ \u00a0\u2009\u202f]"}
 
 @functools.cache
 def _number_pattern(decimal: str, thousands: str | None) -> str:
-    """Return the pattern of a number with these signs, groups of three digits where there is a sign between them."""
+    """Return the pattern of a number with a decimal sign and, if there is a thousands separator, groups of 3 digits."""
     point = re.escape(decimal)
     whole = "[0-9]+"
     if thousands is not None:
@@ -203,7 +202,7 @@ def _number_pattern(decimal: str, thousands: str | None) -> str:
 
 
 def _dates_as_numbers(options: ColumnOptions, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers that a format of digits reads as dates, such as 20260309, and the others as they are."""
+    """Return numbers with dates in digits, such as 20260309, replaced by the dates' numbers if a format reads them."""
     import polars as pl
 
     formats = tuple(one for one in options.date if not re.sub(r"%[A-Za-z]", "", one))
@@ -221,7 +220,7 @@ def _dates_as_numbers(options: ColumnOptions, numbers: NDArray[np.float64]) -> N
 def _numbers_of_objects(
     options: ColumnOptions, cells: Sequence[Any], where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers of Python objects that are no texts, and which cells hold something else."""
+    """Return the numbers of Python objects other than texts, and which of the objects are something else."""
     times = [date_number(cell, options.unit) if options.is_date else None for cell in cells]
     column = as_column([None if time is not None else cell for cell, time in zip(cells, times, strict=True)], where)
     numbers, strange = as_numbers(column.series)
@@ -232,7 +231,7 @@ def _numbers_of_objects(
 
 
 def _labels(options: ColumnOptions, values: Any, where: str) -> Column:
-    """Return a column of texts, each the label that its cell stands for."""
+    """Return a column of texts, where each cell is replaced by the label that it means."""
     import polars as pl
 
     if not (options.null or options.is_recoded):
@@ -242,7 +241,7 @@ def _labels(options: ColumnOptions, values: Any, where: str) -> Column:
         column = as_column(cells, where)
         found = _relabel(options, column.series, styled=True)
         return Column(found, column.foreign, categories or column.categories)
-    given = np.array([isinstance(cell, str) for cell in cells], dtype=np.bool_)  # what is no text has no style
+    given = np.array([isinstance(cell, str) for cell in cells], dtype=np.bool_)  # only texts have a style
     texts = as_column([cell if text else None for cell, text in zip(cells, given, strict=True)], where)
     others = as_column([None if text else cell for cell, text in zip(cells, given, strict=True)], where)
     found = _relabel(options, texts.series, styled=True)
@@ -252,7 +251,7 @@ def _labels(options: ColumnOptions, values: Any, where: str) -> Column:
 
 
 def _relabel(options: ColumnOptions, series: pl.Series, *, styled: bool) -> pl.Series:
-    """Return the labels of cells. Texts that are `styled` write numbers as the options say, others as programs do."""
+    """Return the labels of cells. If `styled`, numbers in texts are read by the options' signs, else as programs do."""
     import polars as pl
 
     if series.dtype == pl.Null:
@@ -299,14 +298,14 @@ def _relabelling(options: ColumnOptions) -> Callable[[str, Form | None, float | 
 
 
 def read_ids(options: ColumnOptions, values: Any, where: str) -> Ids:
-    """Return ids, missing where a null text stands."""
+    """Return the ids in a column, where null texts are missing."""
     ids = ids_of(values, where)
     gone = ids.series.is_in([of_id(text) for text in options.null]).fill_null(False)
     return Ids(ids.series.set(gone, None), ids.unfit)
 
 
 def read_days(options: ColumnOptions, values: Any, where: str) -> Any:
-    """Return the days of a column that tells in which period a row lies."""
+    """Return the days in the column that says which period a row lies in."""
     import polars as pl
 
     from dpframework.tables.dates import days_of

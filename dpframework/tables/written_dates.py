@@ -1,4 +1,4 @@
-"""Dates and times as texts and as objects, and the number that each becomes."""
+"""Read dates and times in texts and in objects, and turn them into numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpframework.tables.columns import is_missing
 if TYPE_CHECKING:
     import polars as pl
 
-# An offset from Greenwich is left out: a time counts as the clock showed it.
+# An offset from UTC is ignored, since a time counts as the clock showed it.
 _EPOCH = datetime.date(1970, 1, 1)
 _ISO = (
     r"^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(:[0-9]{2})?(\.[0-9]+)?)?"
@@ -25,16 +25,16 @@ _ISO = (
 
 
 def times_of_texts(texts: pl.Series, formats: Sequence[str], unit: DateUnit) -> pl.Series:
-    """Return the number of each text by the first format that fits, null where none does.
+    """Return the number of each text by the first format that fits, null where no format does.
 
     Parameters
     ----------
     texts
-        Without space around them.
+        Dates and times as stripped texts.
     formats
-        As `ColumnOptions.date`; none for ISO dates.
+        Formats as in `ColumnOptions.date`. If there is none, dates are in ISO 8601.
     unit
-        What each date becomes.
+        The unit of the numbers.
     """
     import polars as pl
 
@@ -49,7 +49,7 @@ def times_of_texts(texts: pl.Series, formats: Sequence[str], unit: DateUnit) -> 
 
 
 def days_of_texts(texts: pl.Series, formats: Sequence[str]) -> pl.Series:
-    """Return the day of each text by the first format that fits, null where none does."""
+    """Return the day of each text by the first format that fits, null where no format does."""
     import polars as pl
 
     found = pl.Series([None], dtype=pl.Date).new_from_index(0, len(texts))
@@ -60,7 +60,7 @@ def days_of_texts(texts: pl.Series, formats: Sequence[str]) -> pl.Series:
 
 
 def parse_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]:
-    """Yield the dates, points in time, or times of day of texts by one format after another, null where none fits."""
+    """Yield, for each format in turn, the dates, points in time or times of day of texts, null where none is found."""
     import polars as pl
 
     for form in formats:
@@ -71,7 +71,7 @@ def parse_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]
         directives = set(re.findall(r"%(.)", form))
         days, clock = directives & set(DATE_DIRECTIVES), directives & set(TIME_DIRECTIVES)
         written = texts
-        if days and not days & {"d", "j"}:  # a month is its first day
+        if days and not days & {"d", "j"}:  # a month counts as its first day
             written, form = texts + pl.Series(["|1"]).new_from_index(0, len(texts)), f"{form}|%d"
         if days and clock:
             yield written.str.to_datetime(form, strict=False, time_unit="us")
@@ -82,7 +82,7 @@ def parse_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]
 
 
 def _iso(day: pl.Series, minute: pl.Series, second: pl.Series, fraction: pl.Series) -> pl.Series:
-    """Return the points in time of ISO dates in their parts, midnight where there is no time."""
+    """Return the points in time from the parts of ISO dates, midnight where there is no time."""
     import polars as pl
 
     if minute.null_count() == len(minute):
@@ -94,7 +94,7 @@ def _iso(day: pl.Series, minute: pl.Series, second: pl.Series, fraction: pl.Seri
 
 
 def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
-    """Return the numbers of dates, points in time (in their own zone) or times of day; None if the type has none."""
+    """Return the numbers of dates, points in time (in their own zone) or times of day, None for other types."""
     import polars as pl
 
     dtype = series.dtype
@@ -107,7 +107,7 @@ def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
             series.dt.hour() * 3600.0 + series.dt.minute() * 60.0 + series.dt.second() + series.dt.microsecond() / 1e6
         )
     elif dtype == pl.Date:
-        # Midnight, or null where the date is.
+        # 0 seconds, but null where the date is null.
         seconds = series.cast(pl.Int32) * 0.0
     else:
         return None
@@ -120,7 +120,7 @@ def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
 
 
 def date_number(cell: Any, unit: DateUnit) -> float | None:
-    """Return the number of one Python object, None if it is no date or time that becomes one."""
+    """Return the number of a Python object, None if it is no date or time, or a time of day that must become days."""
     if is_missing(cell):
         return None
     if isinstance(cell, np.datetime64):

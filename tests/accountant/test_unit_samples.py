@@ -208,9 +208,9 @@ def test_a_table_that_does_not_say_whose_a_row_is_is_refused_before_anything_is_
     of_rows = dpf.Table.from_codes(WHOSE, codes, unit=dpf.PrivacyUnit("person"))  # at most one row each
     assert study(node).run(of_rows, seed=1)["planned"]["sample"].sum() <= 3
     for wrong, sentence in (
-        ([1, 2], "one whole number a row"),
-        ([0.5, 1, 2], "one whole number a row"),
-        ([[1], [2, 3], 4], "array of whole numbers|one whole number a row"),
+        ([1, 2], "one whole number per row"),
+        ([0.5, 1, 2], "one whole number per row"),
+        ([[1], [2, 3], 4], "array of whole numbers|one whole number per row"),
     ):
         with pytest.raises(dpf.InputError, match=sentence):
             table.with_units(wrong)  # type: ignore[arg-type]

@@ -150,7 +150,7 @@ def test_a_damaged_file_uses_up_its_approval(
     with serving(damage(rows)) as url:
         code, err, left = run(folder, url, capsys)
     assert (code, left) == (2, 0)
-    assert "cannot be read as Parquet; the file is damaged" in err
+    assert "cannot be read as Parquet, since it is damaged" in err
 
 
 def test_a_host_that_stops_after_the_footer_uses_up_the_approval(rows: bytes, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_what_no_worker_writes_is_refused_and_never_unpickled(tmp_path: Path) ->
     assert file.exists()  # whoever unpickles it runs it
     file.unlink()
     for content in hostile(file):
-        with pytest.raises(dpf.InputError, match="a worker answered in a form that dpframework does not write"):
+        with pytest.raises(dpf.InputError, match="a worker's answer is not in dpframework's format"):
             answer_of(content)
     assert not file.exists()
 

@@ -183,7 +183,7 @@ def test_the_owner_is_told_which_rows_are_nobodys() -> None:
         "person: no id, so that the row is left out in 1 row"
     ]
     assert [str(m) for m in check_fit(frame, SCHEMA, unit=dpf.PrivacyUnit("patient"))] == [
-        "patient: no such column in frame, to tell whose a row is; known: person, row"
+        "patient: no such column in frame, which must name each row's unit; known: person, row"
     ]
     public = dpf.Schema(SCHEMA.attributes, rows=3)
     told = [str(m) for m in check_fit(frame, public, unit=FOUR)]

@@ -278,7 +278,7 @@ def test_joined_views_have_the_results_that_they_have_in_memory(engine: dpf.Dask
     files: Any = file.table_files()
     expected, found = file.study.run(file.read(), seed=5), file.study.run(files, seed=5, engine=engine)
     assert [str(found[name]) for name in found] == [str(expected[name]) for name in expected]
-    with pytest.raises(dpf.InputError, match="matched by their positions, which one process alone can tell; name the"):
+    with pytest.raises(dpf.InputError, match="matched by their positions, which only one process can do; name the"):
         engine.open(attrs.evolve(files, id=None, unit=dpf.PrivacyUnit()))
 
 
@@ -330,7 +330,7 @@ def test_an_answer_by_key_is_checked_field_by_field() -> None:
     assert found.counts == {"red": 3}
     assert "red" not in repr(found)
     for wrong in ([["red", 3], ["red", 4]], [["red", True]], [[3, 3]], [["red"]], {"red": 3}):
-        with pytest.raises(dpf.InputError, match="in a form that dpframework does not write"):
+        with pytest.raises(dpf.InputError, match="answer is not in dpframework's format"):
             answer_of(msgpack.packb({"tallied": wrong}))
 
 
@@ -609,7 +609,7 @@ def test_workers_of_other_code_are_refused_before_a_file_is_read(
     [
         ({"address": "10.0.0.1"}, "the address of a scheduler"),
         ({"workers": 0}, "a positive number of workers"),
-        ({"address": "tcp://10.0.0.1:1", "workers": 2}, "give the address only"),
+        ({"address": "tcp://10.0.0.1:1", "workers": 2}, "give an address or workers, not both"),
         ({"address": "tcp://10.0.0.1:1"}, "is not encrypted, and anybody on the network can take part in it"),
         ({"address": "tls://10.0.0.1:1"}, "needs ca, certificate and key"),
         ({"address": "tls://10.0.0.1:1", "trust_network": True}, "needs ca, certificate and key"),

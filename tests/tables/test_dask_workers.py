@@ -248,7 +248,7 @@ def test_what_ends_worker_after_worker_is_not_asked_for_ever(
     if method == "counts":
         rows = engine.open(files)
     lost_at(cluster, method)
-    with pytest.raises(dpf.InputError, match=f"^worker after worker was lost {what}; give each more memory"):
+    with pytest.raises(dpf.InputError, match=f"^one worker after another was lost {what}; give each more memory"):
         engine.open(files) if method == "read" else counts(engine, rows)
 
 
@@ -308,7 +308,7 @@ def test_a_worker_that_takes_its_time_to_begin_is_waited_for(
 def test_a_worker_that_never_begins_is_given_up(engine: dpf.Dask, cluster: Cluster, files: TableFiles) -> None:
     cluster.live[:] = ["a"]
     cluster.starts_at = np.inf
-    with pytest.raises(dpf.InputError, match="worker after worker was lost while it read"):
+    with pytest.raises(dpf.InputError, match="one worker after another was lost while it read"):
         engine.open(files)
     patience = dask_client.PATIENCE * cluster_reading.MOST_LOSSES
     assert patience < cluster.clock.now < patience + 1
@@ -407,7 +407,7 @@ def test_what_cannot_be_sent_or_fails_there_is_one_sentence(engine: dpf.Dask, fi
         str(caught.value) == "a worker failed with InputError while it counted; run with engine 'memory' to see where"
     )
     away = attrs.evolve(files, path=Path(files.path[0]) / "0.parquet", schema=dpf.Schema([dpf.Boolean("well")]))
-    with pytest.raises(dpf.InputError, match=r"^0.parquet: has none of the columns asked for"):
+    with pytest.raises(dpf.InputError, match=r"^0.parquet: has none of the requested columns"):
         engine.open(away)
 
 
@@ -623,7 +623,9 @@ def test_what_ends_worker_after_worker_in_a_shuffle_is_not_asked_for_ever(
     method: str, engine: dpf.Dask, cluster: Cluster, of_people: dict[str, TableFiles]
 ) -> None:
     lost_at(cluster, method)
-    with pytest.raises(dpf.InputError, match=r"^worker after worker was lost while it read; give each more memory"):
+    with pytest.raises(
+        dpf.InputError, match=r"^one worker after another was lost while it read; give each more memory"
+    ):
         engine.open(of_people["rows of people"])
 
 

@@ -201,14 +201,14 @@ def test_a_view_that_finds_other_rows_each_time_is_asked_once(server: Server) ->
         server.execute("grant select on shuffled to reader")
     study = counts_of(studies.SCHEMA, unit="person", rows_per_unit=1)
     engine = server.engine()
-    with pytest.raises(NotOpened, match="shuffled: its rows are in no order, by which samples and the rows of a unit"):
+    with pytest.raises(NotOpened, match="shuffled: its rows have no order, which samples and the choice"):
         study.run(dpf.DatabaseTable("shuffled", study.schema, unit=study.unit), seed=0, engine=engine)
     opened = engine.open(dpf.DatabaseTable("shuffled", study.schema, unit=study.unit, order="drawn"))
     people = dpf.table_from_frame(studies.frame(), study.schema, unit=study.unit).rows
     assert engine.number(opened) == people
     assert sum('from "shuffled"' in one and "limit 0" not in one for one in engine.statements) == 1
     engine.drop(opened)
-    with pytest.raises(dpf.InputError, match="t: column 'ill' does not order the rows: some are equal there, or miss"):
+    with pytest.raises(dpf.InputError, match="t: column 'ill' does not order the rows, since values are equal or miss"):
         engine.open(dpf.DatabaseTable("t", study.schema, unit=study.unit, order="ill"))
     assert left_behind(engine) == []
     engine.close()
@@ -235,7 +235,7 @@ def test_a_query_needs_the_assumption_of_one_in_python_too(server: Server) -> No
     schema, query, engine = dpf.Schema([dpf.Boolean("ill")]), "select * from t", server.engine()
     asks = dpf.Schema(schema.attributes, read={"query": f"{query};"})
     for other in (schema, dpf.Schema(schema.attributes, read={"query": "select * from u"})):
-        with pytest.raises(dpf.InputError, match="the schema must hold the same query, one of one table"):
+        with pytest.raises(dpf.InputError, match="the schema must hold the same query, and only one"):
             dpf.DatabaseTable(query, other, query=True)
     with pytest.raises(
         dpf.InputError, match=r"the schema's \[read\] has a query; give it as the table, with query=True"

@@ -172,7 +172,7 @@ def test_cells_are_read_as_the_schema_says_that_they_are_written(tmp_path: Path)
         require_same_codes(pl.DataFrame({**texts, "day": [stored_day, None, stored_day]}), tmp_path, schema, "clamp")
     exact = pl.DataFrame({**texts, "day": pl.Series([day, None, day], dtype=pl.Datetime("ns"))})
     exact.write_parquet(tmp_path / "odd.parquet")
-    with pytest.raises(dpf.InputError, match="'day' has the type TIMESTAMP_NS, of which no dates are read"):
+    with pytest.raises(dpf.InputError, match="'day' has the type TIMESTAMP_NS, which cannot be read as dates"):
         opened(TableFiles(tmp_path / "odd.parquet", schema))
 
 
@@ -356,7 +356,7 @@ def test_a_column_that_is_called_as_the_places_of_rows_is_not_taken_for_them(tmp
     assert engine.number(engine.open(TableFiles(tmp_path / "t.parquet", schema, ordered=False))) == 9
     engine.close()
     engine = dpf.DuckDB(threads=1, database=tmp_path / "clinic.duckdb")
-    with pytest.raises(NotOpened, match="t: its rows are in no order, by which samples and the rows of a unit are"):
+    with pytest.raises(NotOpened, match="t: its rows have no order, which samples and the choice of a unit's rows"):
         engine.open(dpf.DatabaseTable("t", schema, unit=person))
     engine.close()
 
@@ -377,7 +377,7 @@ def test_a_database_is_opened_for_reading_and_leads_to_nothing_else(tmp_path: Pa
     for statement in ("insert into t values (true)", "create table u (x int)", "set enable_external_access = true"):
         with pytest.raises(dpf.InputError, match="DuckDB cannot read or count this table"):
             engine._connection.run(statement)
-    with pytest.raises(NotOpened, match="engine 'duckdb' reads tables of its database, and no files beside it"):
+    with pytest.raises(NotOpened, match="engine 'duckdb' with a database reads tables of that database, and no other"):
         engine.open(TableFiles(f"{other}.parquet", schema))
     assert engine.number(engine.open(dpf.DatabaseTable("main.t", schema))) == 1
     engine.close()
@@ -387,7 +387,7 @@ def test_a_database_is_opened_for_reading_and_leads_to_nothing_else(tmp_path: Pa
         dpf.DuckDB(threads=1).open(dpf.DatabaseTable("t", schema))
     with pytest.raises(NotOpened, match="there is no such file; a DuckDB database is expected"):
         dpf.DuckDB(database=tmp_path / "none").open(dpf.DatabaseTable("t", schema))
-    with pytest.raises(NotOpened, match="cannot be opened as a DuckDB database; it is damaged, of another version"):
+    with pytest.raises(NotOpened, match="cannot be opened as a DuckDB database, since it is damaged, of another"):
         dpf.DuckDB(database=f"{other}.parquet").open(dpf.DatabaseTable("t", schema))
     with pytest.raises(NotOpened, match=r"engine 'memory' reads no tables of a database; give the study"):
         study_of_ill(schema).run(dpf.DatabaseTable("t", schema), seed=0)

@@ -307,7 +307,7 @@ def test_a_block_shows_what_is_named_and_what_follows_from_it() -> None:
     assert seen("ill") == {"ill", "told"}
     assert seen("age", "told") == {"age", "told"}
     assert seen("age", "ill") == {"age", "ill", "told", "both"}
-    with pytest.raises(dpf.InputError, match="attribute 'c' has no raw values: only numeric attributes do"):
+    with pytest.raises(dpf.InputError, match="attribute 'c' has no raw values: only a numeric attribute has them"):
         both.values("c")
 
 

@@ -198,7 +198,7 @@ def test_two_files_are_written_alike(tmp_path) -> None:
     (tmp_path / "c.csv").write_text("z|w\n1|u\n2|v\n")
     assert infer_two_view_schema(tmp_path / "a.csv", tmp_path / "b.csv").names == ("x", "y", "z", "w")
     for sides in ((tmp_path / "a.csv", tmp_path / "c.csv"), (tmp_path / "c.csv", tmp_path / "a.csv")):
-        with pytest.raises(InputError, match="the two files have different separators or encodings"):
+        with pytest.raises(InputError, match="the two files differ in separator, encoding or skipped lines"):
             infer_two_view_schema(*sides)
     frame = pl.DataFrame({"f": [1, 2]})
     assert infer_two_view_schema(tmp_path / "a.csv", frame).names == ("x", "y", "f")

@@ -51,8 +51,8 @@ ILL = dpf.Schema([dpf.Boolean("ill")])
 #: A right too many: how it is given and taken, and what the refusal says of it.
 RIGHTS = {
     "superuser": ("alter role reader superuser", "alter role reader nosuperuser", "is a superuser"),
-    "roles": ("alter role reader createrole", "alter role reader nocreaterole", "may make roles or databases"),
-    "row security": ("alter role reader bypassrls", "alter role reader nobypassrls", "pass by row security"),
+    "roles": ("alter role reader createrole", "alter role reader nocreaterole", "may create roles or databases"),
+    "row security": ("alter role reader bypassrls", "alter role reader nobypassrls", "bypass row security"),
     "files": ("grant pg_read_server_files to reader", "revoke pg_read_server_files from reader", "the server's files"),
     "schemas": ("grant create on database clinic to reader", "revoke create on database clinic from reader", "schemas"),
     "tables": ("grant create on schema public to public", "revoke create on schema public from public", "make tables"),
@@ -119,9 +119,9 @@ def test_a_connection_says_where_it_goes_and_shows_no_password(monkeypatch: pyte
     monkeypatch.setenv("PGHOST", "db.clinic.org")
     with pytest.raises(dpf.InputError, match="to another machine must check who answers"):
         dpf.Postgres("dbname=clinic").open(dpf.DatabaseTable("t", ILL))
-    with pytest.raises(dpf.InputError, match="a service hides who is asked"):
+    with pytest.raises(dpf.InputError, match="a service hides which database is used"):
         _ = dpf.Postgres("service=x").address
-    with pytest.raises(dpf.InputError, match="connection must be as libpq writes it"):
+    with pytest.raises(dpf.InputError, match="connection must be in libpq's notation"):
         _ = dpf.Postgres("password=s3cret x").address
     shown = dpf.Postgres(f"{given} password=s3cret sslmode=verify-full").address
     assert shown.startswith("PostgreSQL at db.clinic.org:5432, database clinic as reader, by psycopg 3.")

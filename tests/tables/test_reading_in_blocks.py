@@ -238,7 +238,7 @@ def test_a_miner_that_forgets_values_is_stopped_in_every_run() -> None:
     study = dpf.Study(NUMBERS, epsilon=1)
     study.add("step", Forgetful("age", epsilon=1))
     table = dpf.Table.from_codes(NUMBERS, [[0, 1], [0, 1], [0, 1]])
-    with pytest.raises(dpf.InputError, match=r"attribute 'age' has no raw values: .* names in values_read"):
+    with pytest.raises(dpf.InputError, match=r"attribute 'age' has no raw values: .* names it in values_read"):
         study.run(table, seed=1)
 
 

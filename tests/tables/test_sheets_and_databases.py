@@ -123,7 +123,7 @@ def test_a_row_of_empty_cells_is_none_and_the_first_sheet_is_read_by_default(tmp
     path = sheet_of(tmp_path / "t.xlsx", [(None, None), (1, 2), (None, None), (3, None), (None, None)], ("a", "b"))
     schema = dpf.Schema([dpf.Numeric("b", 0, 9, bins=9, missing=True)], read={"sheet": "visits"})
     assert dpf.read_table(path, schema).rows == 2
-    with pytest.raises(dpf.InputError, match="has none of the columns"):
+    with pytest.raises(dpf.InputError, match="has none of the requested columns"):
         dpf.read_table(path, dpf.Schema(schema.attributes))  # the notes
 
 
@@ -250,7 +250,7 @@ def test_what_no_database_is_asked_for_is_said(tmp_path):
         ReadOptions(table="a", query="select 1")
     with pytest.raises(dpf.InputError, match="query holds a semicolon"):
         ReadOptions(query="select 1; drop table visits")
-    with pytest.raises(dpf.InputError, match="a database is read by one process"):
+    with pytest.raises(dpf.InputError, match="only one process can read a database"):
         dpf.TableFiles(path, asking(table="visits")).pieces(2)
 
 

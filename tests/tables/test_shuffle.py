@@ -261,7 +261,7 @@ def test_files_of_views_are_described_before_they_are_opened(tmp_path: Path) -> 
     assert TableFiles("left", VIEWS, **both).views == (("left",), ("right",))
     with pytest.raises(dpf.InputError, match="the left view has one path; give a folder or a pattern"):
         TableFiles(["a", "b"], VIEWS, **both)
-    with pytest.raises(dpf.InputError, match="id 'person' joins two views, and there is one; give the right one"):
+    with pytest.raises(dpf.InputError, match="id 'person' joins two views, and only one is given; give the right view"):
         TableFiles("left", VIEWS, id="person")
     with pytest.raises(dpf.InputError, match="cannot be told apart by the unit 'who'"):
         TableFiles("left", VIEWS, unit=dpf.PrivacyUnit("who"), **both)

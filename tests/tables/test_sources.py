@@ -180,9 +180,9 @@ def source_of(*columns: str) -> Source:
         ("arstuvwxyz", "t: has no columns 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', ...; correct"),
         (
             "xy",
-            "t: has none of the columns asked for, such as 'x'; its first line must name",
+            "t: has none of the requested columns, such as 'x'; its first line must name",
         ),
-        ("x", "t: has none of the columns asked for, such as 'x'"),
+        ("x", "t: has none of the requested columns, such as 'x'"),
         ("c", "t: column 'c' occurs more than once; rename one of them in the table"),
         ("", None),
     ],

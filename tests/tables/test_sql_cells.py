@@ -91,5 +91,5 @@ def test_times_of_more_places_are_refused() -> None:
     for kind, name in ((CellKind.OTHER, "blob"), (CellKind.TIME, "timestamp"), (CellKind.DATE, "time")):
         ColumnType(kind, name).require_served("t: column 'c'")
     for name in ("time_ns", "Interval"):
-        with pytest.raises(dpf.InputError, match=f"^t: column 'c' has the type {name.upper()}, of which no dates"):
+        with pytest.raises(dpf.InputError, match=f"^t: column 'c' has the type {name.upper()}, which cannot be read"):
             ColumnType(CellKind.OTHER, name).require_served("t: column 'c'")

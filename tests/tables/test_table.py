@@ -373,7 +373,7 @@ def test_each_attribute_has_the_smallest_type_that_fits_it() -> None:
     ("columns", "sentence"),
     [
         ({"old": [True], "il": [False]}, "survey: has no column 'ill'; give one for each attribute of the schema"),
-        ({"old": [True], "ill": [False, True]}, "survey: the columns differ in length; give one value a row in each"),
+        ({"old": [True], "ill": [False, True]}, "survey: the columns differ in length; give each one value per row"),
     ],
 )
 def test_columns_that_do_not_fit_are_one_sentence(columns, sentence) -> None:
@@ -404,7 +404,7 @@ def test_from_codes() -> None:
         ([[0], [-1], [0]], None, "codes of 'sex' must be from 0 to 2"),
         (CODES, {}, "one array for each numeric attribute"),
         (CODES, {"age": [1], "sex": [1]}, "one array for each numeric attribute"),
-        (CODES, {"age": [18]}, "one number a row"),
+        (CODES, {"age": [18]}, "one number per row"),
         (CODES, {"age": [SECRET] * 5}, "values of attribute 'age' must be numbers"),
         (CODES, {"age": [18] * 5}, "do not lie in the bins"),
         (CODES, {"age": [99] * 5}, "outside its public range"),
@@ -428,11 +428,11 @@ def test_whose_rows_they_are() -> None:
     assert told.with_units(None).unit_codes is None
     assert Table.from_codes(SCHEMA, [[], [], []], unit=unit).with_units([]).unit_codes.tolist() == []
     for codes, sentence in (
-        ([0, 1, 0, 1], "unit_codes must hold one whole number a row"),
-        ([[0], [1], [0], [1], [2]], "unit_codes must hold one whole number a row"),
-        ([0.0, 1.0, 0.0, 1.0, 2.0], "unit_codes must hold one whole number a row"),
+        ([0, 1, 0, 1], "unit_codes must hold one whole number per row"),
+        ([[0], [1], [0], [1], [2]], "unit_codes must hold one whole number per row"),
+        ([0.0, 1.0, 0.0, 1.0, 2.0], "unit_codes must hold one whole number per row"),
         ([[0], [1, 2]], "unit_codes must be an array of whole numbers"),
-        ([0, 1, 0, 0, 1], "unit_codes give a unit more than 2 rows; its table may have so many"),
+        ([0, 1, 0, 0, 1], "unit_codes give a unit more than 2 rows, the most that the table"),
     ):
         assert refused(lambda given=codes: table.with_units(given)) == sentence
     with pytest.raises(InputError, match="more than 1 rows"):
@@ -473,7 +473,7 @@ def test_utf_16_without_its_mark_is_refused_in_a_sentence(tmp_path):
         ("age,sex,smoke\n30,Male,1\n", "has no column 'smokes'; correct the names"),
         ("age,smoke\n30,1\n", "has no columns 'sex', 'smokes'; correct the names"),
         ("age,age,sex,smokes\n30,30,Male,1\n", "column 'age' occurs more than once"),
-        (f"30,{SECRET},1\n31,Male,1\n", "none of the columns asked for"),
+        (f"30,{SECRET},1\n31,Male,1\n", "none of the requested columns"),
         ("age;sex;smokes\n30;Male;1\n", "with the separator of"),
         (HEAD + f"30,{SECRET},Male,1\n", "more or fewer fields"),
         (HEAD + f"30,{SECRET}\n", "more or fewer fields"),
@@ -629,7 +629,7 @@ def test_views_are_matched_by_position(tmp_path) -> None:
     [
         ("puma\n1\n0\n", "rain\n1\n", None, "left.csv and right.csv: have different numbers of rows"),
         ("puma\n1\n", "rain\n1000\n", None, "right.csv: attribute 'rain' holds values outside"),
-        ("puma\n1\n", "snow,rian\n1,2\n", None, "right.csv: has none of the columns"),
+        ("puma\n1\n", "snow,rian\n1,2\n", None, "right.csv: has none of the requested columns"),
         ("id,puma\ns3cr3t,1\ns3cr3t,0\n", "id,rain\n1,1\n", "id", "left.csv: the id column 'id' holds an id twice"),
         ("id,puma\ns3cr3t,1\n", "id,rain\ns3cr3t,1\ns3cr3t ,1\n", "id", "right.csv: the id column 'id' holds an id"),
         ("id,puma\ns3cr3t,1\n", "id,rain\nother,1\n", "id", "have no id in common in the column 'id'"),

@@ -71,7 +71,7 @@ def test_pieces_of_the_left_view_come_first(folder: Path) -> None:
     whole = TableFiles("a.parquet", VIEWS)
     assert whole.views == (("a.parquet",),)
     assert whole.sources_by(("t",)) == {"ill": "t", "old": "t"}
-    with pytest.raises(dpf.InputError, match="matched by their positions, which one process alone can tell"):
+    with pytest.raises(dpf.InputError, match="matched by their positions, which only one process can do"):
         TableFiles("a.parquet", VIEWS, right="d.csv").pieces(2)
 
 

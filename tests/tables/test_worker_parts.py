@@ -131,10 +131,10 @@ def counts_form(name: Any = "int64", shape: Any = (1,), content: Any = bytes(8))
     ids=repr,
 )
 def test_what_no_worker_writes_is_refused_in_one_sentence(form: Any) -> None:
-    with pytest.raises(dpf.InputError, match="in a form that dpframework does not write; is it another program"):
+    with pytest.raises(dpf.InputError, match="answer is not in dpframework's format; see that all workers"):
         answer_of(msgpack.packb(form))
     for content in (None, "text", bytearray(pack_answer(1)), b"\xc1"):
-        with pytest.raises(dpf.InputError, match="in a form that dpframework does not write"):
+        with pytest.raises(dpf.InputError, match="answer is not in dpframework's format"):
             answer_of(content)
 
 
@@ -206,7 +206,7 @@ def test_ways_to_reach_a_cluster(given: dict[str, Any]) -> None:
         ({"address": 3}, "the address of a scheduler is a text such as"),
         ({"workers": 0}, "needs a positive number of workers, not 0"),
         ({"workers": True}, "needs a positive number of workers"),
-        ({"address": TLS, "workers": 2}, "has the workers that it has"),
+        ({"address": TLS, "workers": 2}, "has its own workers"),
         ({"address": TLS, **FILES, "ca": "a"}, "absolute paths of files, and one is 'a'"),
         ({"address": TLS, **FILES, "key": 3}, "absolute paths of files, and one is 3"),
         ({"trust_network": 1}, "trust_network is true or false, not 1"),
