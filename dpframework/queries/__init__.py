@@ -1,4 +1,4 @@
-"""Queries, deterministic functions of the private table that declare their sensitivity."""
+"""Queries: deterministic functions of the private table that declare their sensitivity."""
 
 import lazy_loader
 

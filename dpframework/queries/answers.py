@@ -1,4 +1,4 @@
-"""The exact answers of queries, each from the attributes that it declares (private side only)."""
+"""The exact answers of queries, each computed from the attributes that the query declares (private side only)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpframework.tables.joint_counts import JointCounts, joint_counts_of
 @final
 @attrs.frozen
 class _HidingFunction:
-    """A function of blocks that sees some of their attributes, and travels to the rows."""
+    """A function of blocks from which all but some attributes are hidden. It can be sent to where the rows are."""
 
     function: Callable[[Block], Any]
     names: frozenset[str]
@@ -33,7 +33,7 @@ class _HidingFunction:
 @final
 @attrs.frozen
 class _EngineOfQuery:
-    """The part of an engine that a query uses, where functions see its declared attributes and no others."""
+    """The part of an engine that a query uses. Functions see the query's declared attributes and no others."""
 
     _engine: Engine
     _names: frozenset[str]
@@ -69,42 +69,42 @@ class _EngineOfQuery:
 
 
 def engine_of(query: Query, engine: Engine) -> Any:
-    """Return an engine as a query may use it. A query that declares no attributes may read any."""
+    """Return an engine that shows a query its declared attributes only, or all if it declares none."""
     names = frozenset(query.attributes)
     return _EngineOfQuery(engine, names) if names or query.no_attributes else engine
 
 
 def function_of(query: Query, function: Callable[[Block], Any]) -> Callable[[Block], Any]:
-    """Return a function of blocks as a query may ask it."""
+    """Return a function of blocks that sees a query's declared attributes only, or all if it declares none."""
     names = frozenset(query.attributes)
     return _HidingFunction(function, names) if names or query.no_attributes else function
 
 
 def answer_of(query: Query, engine: Engine, rows: Rows, inputs: Mapping[str, Any]) -> Any:
-    """Return the exact answer of a query, from the attributes that it declares.
+    """Return the exact answer of a query, computed from the attributes that it declares.
 
-    A plan says what each release may read, and a report what those that read an attribute cost together; so nothing
-    else is there to be read.
+    A plan says which attributes each release may read. A report adds up what the releases from each attribute cost. So
+    a query must not be able to read any other attribute.
 
     Raises
     ------
     InputError
-        If the query reads an attribute that it does not declare, and as it raises.
+        If the query reads an attribute that it does not declare, or fails with this error itself.
     """
     (answer,) = answers_of(engine, [(query, rows, inputs)])
     return answer
 
 
 def answers_of(engine: Engine, asked: Sequence[tuple[Query, Rows, Mapping[str, Any]]]) -> list[Any]:
-    """Return the exact answers of several queries, as `answer_of` returns each.
+    """Return the exact answers of several queries, the same as those of `answer_of`.
 
-    Where a call of the engine costs a message, the counts of all are made in one; a query with an `evaluate` of its
-    own is evaluated alone.
+    If each call of the engine sends a message, one call counts for all queries. A query that overrides `evaluate` is
+    evaluated alone.
 
     Parameters
     ----------
     engine
-        Where the rows are.
+        The engine that holds the rows.
     asked
         Queries, each with its rows and its public inputs.
     """
@@ -115,8 +115,8 @@ def answers_of(engine: Engine, asked: Sequence[tuple[Query, Rows, Mapping[str, A
             counting[k] = query.counting(engine_of(query, engine), rows, **inputs)
         else:
             answers[k] = query.evaluate(engine_of(query, engine), rows, **inputs)
-    # A generator is started by sending None. Each round then sends every query its counts, and asks once for all that
-    # they want next.
+    # A generator is started by sending None. Each round then sends every query its counts, and makes one call for all
+    # the counts that they want next.
     sent: dict[int, Any] = dict.fromkeys(counting)
     while sent:
         functions = {}

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 class Norm(enum.StrEnum):
     """The norm of an answer's change. L2 sensitivities are given squared, so that they stay rational.
 
-    `HISTOGRAMS` is for answers that are several histograms, one after another (`QueryFacts.histograms`): the largest l1
-    norm of the change of one. Who declares it says, too, that each of them counts every row once, so that a change has
-    the same sum in all, and the sum 0 if a row is replaced.
+    `HISTOGRAMS` is for answers that consist of several histograms, one after another (`QueryFacts.histograms`). It is
+    the largest l1 norm of the change of one histogram. A query that declares it also states that each histogram counts
+    every row once. So the changes of all histograms have the same sum, which is 0 if a row is replaced.
 
-    `BLOCKS` is for answers that are several blocks of numbers, one after another, whose sizes stand in
-    `QueryFacts.histograms` too: the largest l1 norm of the change of one, of any sums.
+    `BLOCKS` is for answers that consist of several blocks of numbers, one after another, whose sizes are also in
+    `QueryFacts.histograms`. It is the largest l1 norm of the change of one block. Nothing is stated about sums.
     """
 
     L1 = "l1"
@@ -43,7 +43,7 @@ class Norm(enum.StrEnum):
 
 
 def _size_or_none(value: Amount | None) -> Fraction | None:
-    if value is None or (type(value) is Fraction and value.numerator >= 0):  # nearly always: exact already
+    if value is None or (type(value) is Fraction and value.numerator >= 0):  # nearly always the value is exact already
         return value
     return exact(value, "a sensitivity's change, rise or fall")
 
@@ -55,15 +55,16 @@ class Sensitivity:
     Attributes
     ----------
     norm
-        What a change is measured in (for `Norm.SQUARED_L2` all values are squares).
+        The norm that changes are measured in. For `Norm.SQUARED_L2` all values are squares.
     add_or_remove_one
-        The largest change when a row is added or removed; None if there is no bound (a public row count is needed).
+        The largest change when a row is added or removed. None if there is no bound, so that the number of rows must be
+        public.
     replace_one
-        The largest change when a row is replaced; None counts one removal and one addition.
+        The largest change when a row is replaced. None to count it as one removal and one addition.
     rise, fall
-        How far adding a row can raise coordinates, and how far it can lower them: the norm of the increases, and that
-        of the decreases. What is left out may be as large as `add_or_remove_one`. Removing a row does the reverse, and
-        replacing one can do either: a replacement's reverse is a replacement.
+        How far adding a row can raise coordinates, and how far it can lower them: the norm of the increases, and the
+        norm of the decreases. By default each is `add_or_remove_one`. Removing a row does the reverse. Replacing a row
+        can do both, since the reverse of a replacement is a replacement.
     source
         The theorem, paper or derivation that the values come from.
     """
@@ -88,32 +89,33 @@ class Sensitivity:
         added = self.add_or_remove_one
         if added is None:
             if self.rise or self.fall:
-                raise InputError("a sensitivity with a rise or a fall needs add_or_remove_one, the larger of them")
+                raise InputError("a sensitivity with a rise or a fall needs add_or_remove_one; give the larger of them")
             return
         either = (self.rise, self.fall)
         known = [direction for direction in either if direction is not None]
         if len(known) < 2 or max(known) > added or (self.norm is Norm.LINF and max(known) < added):
             raise InputError(
                 f"a sensitivity in the {self.norm} norm declares a change of {added}, a rise of {self.rise} and a fall "
-                f"of {self.fall}; the change is the larger of the two in the linf norm, and at least that in the others"
+                f"of {self.fall}; the change must be the larger of the two in the linf norm, at least that in others"
             )
 
     @property
     def monotonic(self) -> bool:
-        """Whether a row that is added never lowers a coordinate, or never raises one."""
+        """Whether adding a row never lowers a coordinate, or never raises one."""
         return 0 in (self.rise, self.fall)
 
     @property
     def change(self) -> ByRelation:
-        """The change under each relation, with replace-one bounded by a removal and an addition.
+        """The change under each relation. Under replace-one it is at most that of a removal and an addition together.
 
-        In the linf norm these move a coordinate by something in [-rise, fall] and in [-fall, rise], together by
-        rise + fall at most. In any other norm the change at most doubles, by the triangle inequality.
+        In the linf norm, a removal moves a coordinate by an amount in [-rise, fall], and an addition by an amount in
+        [-fall, rise], so together by at most rise + fall. In any other norm the change at most doubles, by the triangle
+        inequality.
         """
         added = self.add_or_remove_one
         if added is None:
             return ByRelation(None, self.replace_one)
-        assert self.rise is not None  # the constructor has seen to both
+        assert self.rise is not None  # the constructor has checked both
         assert self.fall is not None
         both = self.rise + self.fall if self.norm is Norm.LINF else added * (4 if self.norm is Norm.SQUARED_L2 else 2)
         return ByRelation(added, both if self.replace_one is None else min(self.replace_one, both))
@@ -122,10 +124,10 @@ class Sensitivity:
     def spread(self) -> ByRelation:
         """The largest difference between the changes of two coordinates, on which a selection's loss depends.
 
-        Adding a row moves every coordinate by something in [-fall, rise], an interval of length rise + fall; removing
-        one, by something in its mirror image. Replacing one moves them by something in [-c, c] with c the change under
-        replace-one, an interval of length 2 c: and c is at most rise + fall, so that is never more than a removal's and
-        an addition's together.
+        Adding a row moves every coordinate by an amount in [-fall, rise], an interval of length rise + fall. Removing
+        one moves them by an amount in the mirror image of this interval. Replacing one moves them by an amount in [-c,
+        c], where c is the change under replace-one, an interval of length 2 c. Since c is at most rise + fall, this is
+        never more than the spreads of a removal and an addition together.
         """
         if self.norm is not Norm.LINF:
             raise InputError("a spread is defined for sensitivities in the linf norm")
@@ -143,7 +145,7 @@ def _sizes(given: Iterable[int]) -> tuple[int, ...]:
 
 
 def _formulas(given: Iterable[ScoreClaims]) -> tuple[ScoreClaims, ...]:
-    """Return formulas without the code that scores by them, which is no fact."""
+    """Return formulas without the code that scores by them, since facts hold no code."""
     return tuple(attrs.evolve(one, scorer=None) for one in given)
 
 
@@ -156,28 +158,28 @@ class QueryFacts:
     name
         The kind of query.
     text
-        What it asks, for a reader.
+        A description of the query for readers.
     attributes
-        The attributes that it may read; empty if that may be any.
+        The attributes that the query may read. Empty if it may read any.
     integer
-        Whether its answers are integers.
+        Whether the answers are integers.
     answer_length
-        The largest length of its answer (number of cells or candidates), None if unknown.
+        The largest length of the answer (the number of cells or candidates). None if unknown.
     sensitivities
-        What it declares; empty if undeclared, which the checks refuse.
+        The declared sensitivities. Empty if there are none, which the checks refuse.
     rounding
-        How far evaluation in floating point may put a coordinate of its answer from the true one; 0 if it is exact.
+        The largest error of a coordinate of the answer from floating point, 0 if evaluation is exact.
     histograms
-        The sizes of the histograms of all rows, or of the blocks, that its answer is made of; empty if it is of
+        The sizes of the histograms of all rows, or of the blocks, that the answer consists of. Empty if it consists of
         neither.
     gathers
-        Whether it gathers something of each row, where other queries add up counts.
+        Whether the query gathers something from each row, while other queries add up counts.
     formulas
-        The formulas that it scores by, with their claims.
+        The formulas that the query scores by, with their claims.
     unlisted
-        Whether it answers with counts of keys that nobody lists (see `queries.Keys`).
+        Whether the answer is counts of keys that no public list names (see `queries.Keys`).
     places, no_attributes
-        Whether it reads the place of each row among those of its unit, and whether it reads no attribute (see `Query`).
+        Whether the query reads the place of each row within its unit, and whether it reads no attribute (see `Query`).
     """
 
     name: str = attrs.field(converter=printable)
@@ -195,10 +197,10 @@ class QueryFacts:
     no_attributes: bool = False
 
     def sensitivity(self, norm: Norm) -> Sensitivity | None:
-        """Return the declared sensitivity in `norm`, else one in a norm that bounds it, else None.
+        """Return the declared sensitivity in `norm`, else one derived from the l1 norm, else None.
 
-        The l1 norm of a change bounds its other norms. (The root of a squared l2 sensitivity need not be rational:
-        a query that knows only that one declares its linf sensitivity itself.)
+        The l1 norm of a change bounds its other norms. Nothing is derived from a squared l2 sensitivity, since its root
+        need not be rational. A query with only that one should declare its linf sensitivity too.
         """
         for candidate in dict.fromkeys((norm, Norm.L1)):
             for declared in self.sensitivities:
@@ -208,7 +210,7 @@ class QueryFacts:
 
 
 def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
-    """Return the sensitivities that follow from one in the l1 norm, since every other norm of a change is smaller."""
+    """Return the sensitivity in a norm, given the one in the l1 norm, since no other norm of a change is larger."""
     power = 2 if norm is Norm.SQUARED_L2 else 1
 
     def raise_bound(bound: Fraction | None) -> Fraction | None:
@@ -229,33 +231,34 @@ def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
 class Query(abc.ABC):
     """A deterministic function of the private rows that declares its sensitivity.
 
-    Most queries count: override `tables`, which names the cross tables that are counted, or `count`, which is summed
-    over blocks of rows, or both; and, where the answer is a function of those counts, `answer`. An engine that counts
-    cross tables only, as a database does, runs the queries that define `tables`. `evaluate` is for the few queries that
-    need more than counts.
+    Most queries count. They override `tables`, which names the cross tables to count, or `count`, which is summed over
+    blocks of rows, or both. If the answer is a function of those counts, they also override `answer`. An engine that
+    counts cross tables only, such as a database, runs only queries that define `tables`. `evaluate` is for the few
+    queries that need more than counts.
 
-    Whatever `count` and `answer` are given at run time as keyword inputs must be public, and the declared
-    sensitivity must hold for every such input.
+    All keyword inputs that `count` and `answer` get at run time must be public. The declared sensitivity must hold for
+    every such input.
     """
 
     name: ClassVar[str]
     integer: ClassVar[bool] = True
-    #: Whether it reads the place of each row among those of its unit, which ids tell (`Block.places_in_units`).
+    #: Whether the query reads the place of each row within its unit, for which ids are needed
+    #: (`Block.places_in_units`).
     places: ClassVar[bool] = False
-    #: Whether it reads no attribute. All are hidden from it.
+    #: Whether the query reads no attribute, so that all are hidden from it.
     no_attributes: ClassVar[bool] = False
 
     @property
     def gathers(self) -> bool:
-        """Whether it gathers something of each row (by `Engine.map`), where other queries add up counts.
+        """Whether the query gathers something from each row (by `Engine.map`), while other queries add up counts.
 
-        Its memory grows with the rows then, and engines that let counts out only do not run it.
+        Its memory then grows with the rows, and engines that return only counts do not run it.
         """
         return False
 
     @property
     def unlisted(self) -> bool:
-        """Whether it answers with counts of keys that nobody lists, which only some mechanisms may release."""
+        """Whether the answer is counts of keys that no public list names, which only some mechanisms may release."""
         return False
 
     @property
@@ -265,12 +268,12 @@ class Query(abc.ABC):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that it may read. Others are hidden from it (see `answers`). Empty if it may read any."""
+        """The attributes that the query may read. All others are hidden (see `answers`). Empty if it may read any."""
         return ()
 
     @property
     def answer_length(self) -> int | None:
-        """The largest length of its answer, None if unknown before the run."""
+        """The largest length of the answer, None if unknown before the run."""
         return None
 
     @property
@@ -280,29 +283,30 @@ class Query(abc.ABC):
 
     @property
     def rounding(self) -> Fraction:
-        """The largest error of a coordinate from floating point, which selections pay for.
+        """The largest error of a coordinate of the answer from floating point. Selections are charged for it.
 
-        Mechanisms allow a few steps of their lattice, 2**-20 of the sensitivity, in any case. Declare this where the
-        error grows with the rows, as that of a sum of real numbers does.
+        Mechanisms tolerate a few steps of their lattice, 2**-20 of the sensitivity, in any case. Declare this error
+        where it grows with the rows, as for a sum of real numbers.
         """
         return Fraction(0)
 
     @property
     def histograms(self) -> tuple[int, ...]:
-        """The sizes of the histograms of all rows that its answer is made of, if it is (see `Norm.HISTOGRAMS`)."""
+        """The sizes of the histograms (or blocks) that the answer consists of, if it does (see `Norm.HISTOGRAMS`)."""
         return ()
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The formulas that it scores by, with the claims about each, which `dpframework prove` proves."""
+        """The formulas that the query scores by, each with claims, which `dpframework prove` proves."""
         return ()
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
-        """Declare how far a privacy unit of several rows moves the answer, where that is less than by each row alone.
+        """Declare how far a privacy unit of several rows moves the answer, if that is less than the sum over its rows.
 
-        By default nothing: then each row counts by itself, and all of them the sum. What is declared here bounds the
-        change by up to `rows` rows that are added or removed together, and, under replace-one, by up to so many that
-        leave while up to so many come. It holds where the whole table is asked; in parts of it, each row counts alone.
+        By default nothing is declared, and the unit is charged the sum over its rows. A sensitivity declared here
+        bounds the change when up to `rows` rows are added or removed together. Under replace-one, it bounds the change
+        when up to `rows` rows are removed and up to `rows` are added. It is used only for releases from the whole
+        table. In parts of the table, each row is charged alone.
         """
         return ()
 
@@ -326,20 +330,20 @@ class Query(abc.ABC):
 
     @property
     def tabled(self) -> bool:
-        """Whether the counts follow from cross tables, which `tables` names. By default, if that is defined."""
+        """Whether the counts follow from the cross tables of `tables`. By default, whether `tables` is overridden."""
         return type(self).tables is not Query.tables
 
     def tables(self, **inputs: Any) -> JointCounts | None:
-        """Return the cross tables that the counts follow from, as public expressions. By default None.
+        """Return the cross tables from which the counts follow, as public expressions. By default None.
 
-        `JointCounts.assemble` of their counts must equal `count`, for any rows and inputs.
+        For any rows and inputs, `JointCounts.assemble` of the tables' counts must equal `count`.
         """
         return None
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
         """Return counts over one block of rows. The counts of all blocks are added up.
 
-        By default those of `tables`; override it where a kernel is faster.
+        By default these are the counts of `tables`. Override this method where a kernel is faster.
 
         Raises
         ------
@@ -352,32 +356,32 @@ class Query(abc.ABC):
         return tables.count(block)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
-        """Return the answer, from counts over all rows."""
+        """Return the answer, given the counts over all rows. By default the counts themselves."""
         return counts
 
     def candidates(self, **inputs: Any) -> Sequence[Any]:
         """Return the candidates of a selection, in the order of the answer's coordinates.
 
-        A selection releases one of these; without any it releases a position.
+        A selection releases one of the candidates. By default these are positions, or none if their number is unknown.
         """
         return () if self.answer_length is None else range(self.answer_length)
 
     def coordinates(self, answer: Any) -> NDArray[Any]:
-        """Return an answer as the numbers whose change the sensitivity bounds, for verification.
+        """Return the numbers in an answer whose change the sensitivity bounds, for verification.
 
-        By default the answer itself. A query whose answer stands for more numbers than can be listed returns some of
-        them, the same ones whatever the answer.
+        By default this is the answer itself. A query whose answer means more numbers than can be listed returns some of
+        them, chosen without regard to the answer.
         """
         return np.asarray(answer)
 
     def counting(
         self, engine: Any, rows: Any, **inputs: Any
     ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]:
-        """Yield the counts to be made on `rows`, and return the exact answer (private side only).
+        """Yield functions that count on `rows`, and return the exact answer (private side only).
 
-        Each function that is yielded is summed over all blocks, and the sum is sent back. By default `count` is, as
-        `Counting`, and `answer` of it returned. The counts of several queries may then be made in one call of the
-        engine.
+        Each yielded function is summed over all blocks, and the sum is sent back. By default the only function is
+        `count`, as a `Counting`, and `answer` of its sum is returned. In this form, one call of the engine can count
+        for several queries.
         """
         counts = yield Counting(self, inputs)
         return self.answer(counts, **inputs)

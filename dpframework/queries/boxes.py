@@ -1,4 +1,4 @@
-"""Counts of rows in boxes that are chosen at run time: ranges of values of some attributes."""
+"""Counts of rows in boxes that are chosen at run time. A box is a range of values for each of some attributes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from dpframework.tables.blocks import TILE, Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts, codes_in_bins
 from dpframework.tables.tallies import joint_codes, tally
 
-#: A box: for each attribute the first of its codes that is inside, and the first one behind.
+#: A box: for each attribute the first code inside the box, and the first code after it.
 Box: TypeAlias = "tuple[tuple[int, int], ...]"
 
 
 @final
 @attrs.frozen
 class BoxCounts(CellCounts):
-    """The number of rows in each of several boxes, which a miner chooses by its earlier releases.
+    """The number of rows in each of several boxes, which a miner chooses from its earlier releases.
 
-    The boxes are an input, `boxes`, and must not overlap: a row lies in one at most. So one row more raises one count
-    by 1, and a replaced row lowers one and raises another, for any boxes (see `histogram_sensitivities`).
+    The boxes are an input, `boxes`, and must not overlap, so that a row lies in at most one. So for any boxes, adding a
+    row raises at most one count, by 1, and replacing a row lowers at most one count and raises at most one (see
+    `histogram_sensitivities`).
 
     Attributes
     ----------
     of
-        The attributes.
+        The attributes whose ranges define the boxes.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class BoxCounts(CellCounts):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes whose values tell a row's box."""
+        """The attributes whose values decide which box a row lies in."""
         return tuple(a.name for a in self.of)
 
     def count(self, block: Block, *, boxes: Sequence[Box] = (), **inputs: Any) -> NDArray[np.int64]:
@@ -69,7 +70,7 @@ class BoxCounts(CellCounts):
         return tally((numbers[own] for own in cells), len(boxes) + 1)[:-1]
 
     def tables(self, *, boxes: Sequence[Box] = (), **inputs: Any) -> JointCounts:
-        """Return the attributes' cross table, whose cells each box adds up."""
+        """Return the attributes' cross table. The count of a box is a sum over its cells."""
         numbers = self._numbers(boxes).ravel()
 
         def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -80,15 +81,18 @@ class BoxCounts(CellCounts):
         return JointCounts([Crosstab(self.of)], assemble)
 
     def _numbers(self, boxes: Sequence[Box]) -> NDArray[np.int64]:
-        """Return the number of the box that each cell of the attributes' cross table is in, one more for none."""
+        """Return the number of each cell's box in the attributes' cross table, or `len(boxes)` for a cell in no box."""
         shape = tuple(a.size for a in self.of)
         numbers = np.full(shape, len(boxes), dtype=np.int64)
         inside = 0
         for number, box in enumerate(boxes):
             if len(box) != len(shape) or not all(0 <= a < b <= size for (a, b), size in zip(box, shape, strict=True)):
-                raise InputError(f"the box {box} is no range of values for each of {', '.join(self.attributes)}")
+                raise InputError(
+                    f"the box {box} is no range of values for each of {', '.join(self.attributes)}; give the first "
+                    "code in the range and the first code after it for each"
+                )
             numbers[tuple(slice(a, b) for a, b in box)] = number
             inside += math.prod(b - a for a, b in box)
         if inside != int(np.count_nonzero(numbers < len(boxes))):
-            raise InputError("boxes overlap; each row may be in one of them only")
+            raise InputError("boxes overlap; choose boxes so that each row lies in at most one")
         return numbers

@@ -1,4 +1,4 @@
-"""Queries that are told at run time which attributes they are about."""
+"""Queries that learn at run time which attributes they read."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dpframework.queries.base import Query
 class ReadsAmong(Query):
     """A query whose inputs decide at run time which of some planned attributes it reads.
 
-    A plan shows the attributes, and a run hides the others.
+    A plan shows the planned attributes, and a run hides all others.
 
     Attributes
     ----------
     among
-        The names of all that it may read, a class among them; empty if that may be any.
+        The names of all attributes that the query may read, including a class. Empty if it may read any.
     """
 
     among: tuple[str, ...] = attrs.field(default=(), kw_only=True)
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """Those that it may read."""
+        """The attributes that the query may read."""
         return self.among

@@ -1,4 +1,4 @@
-"""The counts of a query as a function of blocks that says which cross tables it counts."""
+"""The counts of a query, as a function of blocks that also names the cross tables from which they follow."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen(eq=False)
 class Counting:
-    """A query's counts with given inputs, as a function of blocks that says which cross tables it counts.
+    """A query's counts for given inputs, as a function of blocks that also names the cross tables.
 
     Attributes
     ----------
     query
         The query.
     inputs
-        What it is given at run time.
+        The query's public inputs at run time.
     """
 
     query: Query
@@ -36,5 +36,5 @@ class Counting:
         return self.query.count(block, **self.inputs)
 
     def joint_counts(self) -> JointCounts | None:
-        """Return the cross tables that the counts follow from, if the query names them."""
+        """Return the cross tables from which the counts follow, None if the query names none."""
         return self.query.tables(**self.inputs)

@@ -1,4 +1,4 @@
-"""Counts of rows, namely their number, one attribute's histogram, or several attributes' joint histogram."""
+"""Counts of rows: their number, the histogram of one attribute, and the joint histogram of several attributes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def histogram_sensitivities(cells: int | None) -> tuple[Sensitivity, ...]:
 
 
 def table_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
-    """Return `histogram_sensitivities`, and from two cells on the l1 change as one histogram of all rows."""
+    """Return `histogram_sensitivities`, and for two or more cells also the one for a single histogram of all rows."""
     declared = histogram_sensitivities(cells)
     return declared if cells == 1 else (*declared, attrs.evolve(declared[0], norm=Norm.HISTOGRAMS))
 
@@ -63,21 +63,21 @@ def _cells_claims(cells: tuple[Formula, ...], moved: int) -> ScoreClaims:
     )
 
 
-#: One count, of a row that is in the cell or not.
+#: A single count, to which a row adds 1 or 0.
 _ONE_CELL = _cells_claims((_FIRST,), 1)
-#: The counts of the two cells that a replaced row is in, before and after; it adds nothing to the others.
+#: The counts of the two cells that a row lies in before and after it is replaced. It adds nothing to other cells.
 _TWO_CELLS = _cells_claims((_FIRST, _SECOND), 2)
 
 
 def histogram_claims(cells: int | None) -> tuple[ScoreClaims, ...]:
-    """Return counts over disjoint cells as a vector that rows add to, with its claims."""
+    """Return the claims about counts over disjoint cells, as a vector that rows add to."""
     return (_ONE_CELL if cells == 1 else _TWO_CELLS,)
 
 
 class CellCounts(Query):
     """The numbers of rows in disjoint cells, whatever the cells are.
 
-    A subclass counts the rows of a block, and says how many cells there are where that is known before the run.
+    A subclass counts the rows of a block, and states the number of cells if it is known before the run.
     """
 
     @property
@@ -94,7 +94,7 @@ class CellCounts(Query):
 @final
 @attrs.frozen
 class Count(Query):
-    """The number of rows, or of those that a public description holds for.
+    """The number of rows, or of the rows for which a public description holds.
 
     Examples
     --------
@@ -124,8 +124,9 @@ class Count(Query):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """1 under either relation.
 
-        Without a description a replaced row changes nothing, but 1 is declared under replace-one too: the row count
-        is then public, and the count is of use only in parts, between which a row may move.
+        Without a description, replacing a row of the whole table changes nothing. Still 1 is declared under
+        replace-one. The number of all rows is public then, so the count is useful only in parts, and a row may move
+        between parts.
         """
         return histogram_sensitivities(1)
 
@@ -140,13 +141,13 @@ class Count(Query):
         return np.array([held], dtype=np.int64)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return all rows, or those by the description."""
+        """Return the cross table of all rows, or that of the description."""
         if self.where is None:
             return JointCounts([Crosstab()], lambda counts: counts[0].reshape(1))
         return JointCounts([Crosstab([Cases([self.where])])], lambda counts: counts[0][:1])
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
-        """Return the one number."""
+        """Return the count as a single number."""
         (number,) = counts
         return number
 
@@ -178,7 +179,7 @@ class Histogram(CellCounts):
 
     @property
     def answer_length(self) -> int:
-        """One count a code, missing's included."""
+        """One count for each code, also for the code of a missing value."""
         return self.attribute.size
 
     def candidates(self, **inputs: Any) -> Sequence[str]:
@@ -190,19 +191,19 @@ class Histogram(CellCounts):
         return marginal_counts(block, self.attribute)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the attribute's table."""
+        """Return the one-way table of the attribute."""
         return JointCounts([Crosstab([self.attribute])], operator.itemgetter(0))
 
 
 def _own_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
-    """Return an attribute's codes for a block's rows."""
+    """Return an attribute's codes for a block's rows, if the schema's attribute has no more codes."""
     require_own_codes(block.schema[attribute.name], attribute)
     return block.codes(attribute.name)
 
 
 def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
     """Count a block's rows by the codes of an attribute, tile by tile, without copying a column."""
-    # A caller that counts a few rows many times needs each count to be one cheap call of numpy.
+    # Callers may count a few rows many times, so such a count must be one cheap call of numpy.
     if block.rows < MANY:
         return np.bincount(_own_codes(block, attribute), minlength=attribute.size).astype(np.int64, copy=False)
     return tally((_own_codes(tile, attribute) for tile in block.tiles()), attribute.size)
@@ -211,7 +212,7 @@ def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
 def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
     """Count a block's rows in the cells of some attributes' cross table, in its shape.
 
-    A tile of rows at a time: what is kept of each row is a number of the smallest type that holds all cells.
+    Rows are counted tile by tile. In a tile, each row takes one number of the smallest type that holds all cells.
     """
     return Crosstab(of).count(block)
 
@@ -221,8 +222,8 @@ def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
 class JointHistogram(CellCounts):
     """The number of rows in each cell of several attributes' cross table, shape (size of each attribute, ...).
 
-    A numeric attribute may have other bins than the schema's attribute of its name: a row then lies in the cell of its
-    raw value.
+    A numeric attribute may have other bins than the schema's attribute of the same name. A row then lies in the cell of
+    its raw value.
 
     Examples
     --------
@@ -251,7 +252,7 @@ class JointHistogram(CellCounts):
 
     @property
     def histograms(self) -> tuple[int, ...]:
-        """All cells, as one histogram, where there are two or more."""
+        """All cells as one histogram, if there are two or more."""
         return (self.answer_length,) if self.answer_length > 1 else ()
 
     @property
@@ -260,7 +261,7 @@ class JointHistogram(CellCounts):
         return table_sensitivities(self.answer_length)
 
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
-        """Return one tuple of labels a cell, last attribute fastest."""
+        """Return one tuple of labels for each cell, where the last attribute varies fastest."""
         import itertools
 
         return list(itertools.product(*(a.labels for a in self.of)))

@@ -25,29 +25,29 @@ class Declared(Query):
 
     @property
     def gathers(self) -> bool:
-        """The declaration that was read."""
+        """Whether the query gathers, as the plan file says."""
         return self.declared.gathers
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The formulas that were read."""
+        """The formulas in the plan file."""
         return self.declared.formulas
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
-        """Return the sensitivities that were read."""
+        """Return the sensitivities for units of several rows in the plan file."""
         return self.of_unit
 
     def facts(self) -> QueryFacts:
-        """Return the facts that were read."""
+        """Return the facts in the plan file."""
         return self.declared
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Refuse.
+        """Refuse to count, since a plan file holds no functions.
 
         Raises
         ------
         InputError
-            Always: a plan file holds no functions.
+            Always.
         """
         raise InputError(
             f"the query '{self.declared.text}' was read from a plan file and cannot be evaluated; run the study"

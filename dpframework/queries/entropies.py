@@ -1,30 +1,32 @@
-"""The largest change of an entropy when rows are added, which the scores of several plugins rest on.
+"""The largest change of an entropy when rows are added, on which the scores of several plugins rest.
 
-Everything is a sum over counts, with f(x) = x log2(x) and h(n, k) = f(n + k) - f(n): for N rows, of which n_s have the
-value s and n_sy the values s and y,
+All entropies here are sums over counts, with f(x) = x log2(x) and h(n, k) = f(n + k) - f(n). For N rows, n_s of which
+have the value s and n_sy the values s and y,
 
-    N H(Y|S) = sum over s of (f(n_s) - sum over y of f(n_sy)),    N H(Y) the same with one s.
+    N H(Y|S) = sum over s of (f(n_s) - sum over y of f(n_sy)),    and N H(Y) is the same with a single s.
 
-Let k_sy rows be added, k_s of them with the value s, at most k in all, so that T_s = n_s + k_s rows have s after, at
-most R in all. N H(Y|S) grows by the sum of D_s = h(n_s, k_s) - sum over y of h(n_sy, k_sy). It never falls: h grows in
-its first argument, so a row counts for no less among all rows than among those of its y.
+Let k_sy rows with the values s and y be added, k_s of them with the value s, at most k in all. Afterwards T_s = n_s +
+k_s rows have the value s, at most R in all. N H(Y|S) grows by the sum over s of D_s = h(n_s, k_s) - sum over y of
+h(n_sy, k_sy). It never falls: h grows in its first argument, so an added row contributes no less to f of all rows with
+s than to f of those that also have its y.
 
-**One s.** h is concave in its first argument. So of all n_sy that add up to n_s, those with all rows at one y make the
-sum over y least, and D_s is at most, with m = k_s - k_sy of that y,
+**One s.** h is concave in its first argument. So among all n_sy that add up to n_s, the sum over y is smallest if all
+rows have the same y. With m = k_s - k_sy for that y, D_s is at most
 
     h(n_s, k_s) - h(n_s, k_sy) - sum over the other y of f(k_sy) = h(T_s - m, m) - sum over the other y of f(k_sy).
 
-Those sums of f are at least 0, and, for v values of y, at least m log2(m / (v - 1)), since f is convex.
+The last sum is at least 0. For v values of y it is also at least m log2(m / (v - 1)), since f is convex.
 
-**All s.** h(T_s - m, m) is the sum of m increments of f, and they grow, so together they are at most h(R - m, m), with
-m now the sum over s. And h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T times the entropy of a coin with m / T:
-it is concave, and homogeneous of degree 1 in T and m, so its values for each s add up to that of the sums at most. So
+**All s.** h(T_s - m, m) is the sum of m increments of f. Since increments grow, these sums together are at most h(R -
+m, m), where m is now the sum over s. And h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T times the entropy of a
+coin with probability m / T. It is concave and homogeneous of degree 1 in T and m. So its values for all s add up to at
+most its value for the sums. Hence
 
     the change is at most h(R - m, m) - max(0, m log2(m / (v - 1))) for some m from 0 to k.
 
-That grows in m up to v - 1, and above up to R (v - 1) / v; `entropy_change` takes the largest of a whole m. It is
-attained by R - m equal rows and m that share the other values evenly, where they can. For one row it is f(R) -
-f(R - 1), whatever v is.
+This grows in m up to v - 1, and beyond that up to R (v - 1) / v. `entropy_change` takes the largest value over whole m.
+It is attained by R - m equal rows and m rows that share the other values evenly, where m can be divided so. For one row
+it is f(R) - f(R - 1), whatever v is.
 """
 
 from __future__ import annotations
@@ -33,16 +35,16 @@ import math
 
 
 def entropy_change(rows: int, group: int = 1, values: int | None = None) -> float:
-    """Return how far N H(Y|S), or N H(Y), can grow when rows are added (see the module).
+    """Return the most by which N H(Y|S), or N H(Y), can grow when rows are added (see the module).
 
     Parameters
     ----------
     rows
-        The largest number of rows after that.
+        The largest number of rows after the addition.
     group
-        How many are added at most.
+        The largest number of rows that are added.
     values
-        The number of values of Y; None for any number.
+        The number of values of Y. None for any number.
 
     Examples
     --------
@@ -63,6 +65,6 @@ def entropy_change(rows: int, group: int = 1, values: int | None = None) -> floa
 
 
 def _growth(rows: int, added: int) -> float:
-    """Return h(rows - added, added), without the difference of two large numbers."""
+    """Return h(rows - added, added), computed without the difference of two large numbers."""
     before = rows - added
     return added * math.log2(rows) + (before * math.log1p(added / before) / math.log(2) if before else 0.0)

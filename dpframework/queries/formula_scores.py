@@ -1,4 +1,4 @@
-"""Scores that are written once, as a formula. Kernel, sensitivities and rounding follow from it."""
+"""Scores that are written once, as a formula. The kernel, sensitivities and rounding error follow from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpframework.queries.scores import CandidateScores
 
 
 class FormulaScores(CandidateScores):
-    """Scores of candidates by a formula of counts. A subclass gives the formula and counts rows.
+    """Scores of candidates by a formula of counts. A subclass states the formula and counts rows.
 
     The candidates are given at run time, as `candidates`, unless a subclass says otherwise. `count` returns each
     candidate's counts as an array, of shape (candidates, cells) for `Cells` and of shape (candidates, parts, classes)
@@ -28,7 +28,7 @@ class FormulaScores(CandidateScores):
     Attributes
     ----------
     formula
-        The score.
+        The formula of a candidate's score.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class FormulaScores(CandidateScores):
 
     @property
     def row_bound(self) -> int | None:
-        """The largest number of rows if it is public, else None. Bounds that grow with the rows need it."""
+        """The largest number of rows if it is public, else None. It is needed for bounds that grow with the rows."""
         return None
 
     @property
@@ -86,10 +86,10 @@ class FormulaScores(CandidateScores):
         return (formula_sensitivity(self.formula, self.claims, self.row_bound, self.exact_rows),)
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
-        """Return the sensitivity for several rows, where it is less than their sum.
+        """Return the sensitivity for several rows, if it is less than the sum over the rows.
 
-        For `Cells` it is derived like the sensitivity for one row. For `Parts` the rows are added one by one, and the
-        table grows with each.
+        For `Cells` it is derived like the sensitivity for one row. For `Parts` the bounds for rows that are added one
+        by one are summed, and the table grows with each row.
         """
         if rows == 1:
             return ()
@@ -106,7 +106,7 @@ class FormulaScores(CandidateScores):
         return rounding_of(self.formula, self.sensitivities[0].add_or_remove_one or Fraction(), self.row_bound)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
-        """Return the scores, by the formula's kernel."""
+        """Return the scores, computed by the formula's kernel."""
         from dpframework.formulas.kernels import scores_of
 
         return scores_of(self.formula, counts)
@@ -120,9 +120,9 @@ def formula_sensitivity(
     Parameters
     ----------
     shape
-        The score.
+        The formula of the score.
     claims
-        Its rise, its fall and its change under replacement.
+        The claims about its rise, its fall and its change under replacement.
     row_bound
         The largest number of rows, None for any.
     exact_rows
@@ -148,6 +148,6 @@ def formula_sensitivity(
 
 
 def _smaller(found: Sensitivity, one: Sensitivity, rows: int) -> bool:
-    """Tell whether a sensitivity for several rows is less than their sum somewhere."""
+    """Tell whether a sensitivity for several rows is less than the sum over the rows, in at least one amount."""
     pairs = ((found.rise, one.rise), (found.fall, one.fall), (found.replace_one, one.replace_one))
     return any(several is not None and single is not None and several < rows * single for several, single in pairs)

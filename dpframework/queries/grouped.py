@@ -1,7 +1,7 @@
 """Counts, sums and moments of each group of rows, as one vector.
 
-Groups are the cells of the cross table of some attributes of the schema: a row lies in one, by its own values alone. So
-what one row adds stands in one group's coordinates, and all groups together cost what one of them costs.
+Groups are the cells of the cross table of some attributes of the schema. A row lies in exactly one, by its own values
+alone. So a row adds to the coordinates of one group only, and all groups together cost as much as one of them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _number(by: tuple[Attribute, ...]) -> int:
 
 
 def groups_reached(by: tuple[Attribute, ...], where: Description | None) -> int:
-    """Return the number of groups that rows for which a description holds can be in, or more."""
+    """Return an upper bound on the number of groups in which rows can be for which a description holds."""
     return _number(by if where is None else tuple(one for one in by if not fixes(where, one)))
 
 
@@ -56,22 +56,22 @@ def _by_text(by: tuple[Attribute, ...]) -> str:
 @final
 @attrs.frozen
 class GroupCounts(CellCounts):
-    """The number of rows in each group, of those that a public description holds for.
+    """The number of rows in each group, among the rows for which a public description holds.
 
-    With `of`, each group has two counts: the rows for which that description holds, and those for which its negation
-    does. A test of a missing value does neither, and the row is in no cell. Cells are disjoint in any case (see
-    `histogram_sensitivities`). If `where` leaves one value of each attribute in `by`, the rows asked for are in one
-    group, and the counts of the others are 0 in every table: a replaced row then changes one count, or two with `of`.
-    The answer has the shape (groups,), or (groups, 2).
+    With `of`, each group has two counts: the rows for which `of` holds, and the rows for which its negation holds. For
+    a missing value neither may hold, and such a row is in no cell. Cells are disjoint in any case (see
+    `histogram_sensitivities`). If `where` allows only one value of each attribute in `by`, all counted rows are in one
+    group, and the counts of the other groups are 0 in every table. A replaced row then changes one count, or two with
+    `of`. The answer has the shape (groups,), or (groups, 2).
 
     Attributes
     ----------
     by
-        The attributes of the groups; none for one group of all rows.
+        The attributes of the groups. None of them for one group of all rows.
     where
-        Which rows are counted; None for all.
+        The description of the rows that are counted. None for all rows.
     of
-        What divides each group in two.
+        The description that divides each group in two. None for one count per group.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class GroupCounts(CellCounts):
 
     @property
     def answer_length(self) -> int:
-        """One count a group, or two."""
+        """One count for each group, or two."""
         return _number(self.by) * self._counts
 
     @property
@@ -110,7 +110,7 @@ class GroupCounts(CellCounts):
 
     @property
     def _reached(self) -> int:
-        """The number of cells that a row may be in, or more."""
+        """An upper bound on the number of cells in which a row can be."""
         return groups_reached(self.by, self.where) * self._counts
 
     @property
@@ -120,7 +120,7 @@ class GroupCounts(CellCounts):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """See `histogram_claims`: cells that no row can be in are left out."""
+        """See `histogram_claims`. Cells in which no row can be are left out."""
         return histogram_claims(self._reached)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
@@ -135,7 +135,7 @@ class GroupCounts(CellCounts):
         return counts[0] if self.of is None else counts.T.copy()
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of the groups and the descriptions."""
+        """Return the cross table of the groups' attributes and the descriptions."""
         where = [] if self.where is None else [Cases([self.where])]
         of = [] if self.of is None else [Cases([self.of, Not(self.of)])]
         shape = _number(self.by), len(where) + 1, 1 + 2 * len(of)
@@ -149,7 +149,7 @@ class GroupCounts(CellCounts):
 
 @attrs.frozen
 class GroupNumbers(WithinBounds):
-    """Numbers that add up over the rows of each group."""
+    """Numbers that are added up over the rows of each group."""
 
     by: tuple[Attribute, ...] = attrs.field(default=(), converter=as_attributes, kw_only=True)
 
@@ -164,13 +164,13 @@ class GroupNumbers(WithinBounds):
         return _number(self.by)
 
     def first(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the first cell of each group, which is of the rows that are asked for, shape (groups,)."""
+        """Return the first cell of each group, which holds the rows that satisfy `where`, shape (groups,)."""
         return counts.reshape(self.groups, -1)[:, 0]
 
     def _add_up(self, block: Block, columns: int) -> NDArray[np.int64]:
         """Return the sums of `_entries` over the rows of each group, shape (groups, columns).
 
-        Doubles hold the sums of a tile exactly: 2**17 rows of at most 2**31 steps each.
+        Doubles hold the sums of a tile exactly, since it has 2**17 rows of at most 2**31 steps each.
         """
         found = np.zeros((self.groups, columns), dtype=np.int64)
         for tile in block.tiles(TILE):
@@ -182,7 +182,7 @@ class GroupNumbers(WithinBounds):
         return found
 
     def _entries(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        """Return each value's addition to each column, as whole numbers of steps."""
+        """Return, for each column, what each value adds to it, as whole numbers of steps."""
         raise NotImplementedError
 
 
@@ -191,14 +191,15 @@ class GroupNumbers(WithinBounds):
 class GroupSums(GroupNumbers):
     """The sum of a numeric attribute in each group, each value clamped to public bounds, shape (groups,).
 
-    With L and U the rounded bounds, a row adds something in [L, U] to one sum, or nothing. So adding one raises a sum
-    by R = max(U, 0) at most and lowers it by F = max(-L, 0), and each norm of that is the larger one, M.
+    With L and U the rounded bounds, a row adds an amount in [L, U] to one sum, or nothing. So adding a row raises a sum
+    by at most R = max(U, 0) or lowers it by at most F = max(-L, 0), and every norm of the change is at most the larger
+    of these, M.
 
-    A row that is replaced may stay in its group: the sum changes by U - L, or by R + F where a row may add nothing. Or
-    it leaves one group and enters another: two sums change by M each, at most. So the change is the larger of the two:
-    in the l1 norm 2 M (which is at least R + F); squared, the larger of (U - L)**2 or (R + F)**2 and 2 M**2; in the
-    linf norm the larger of U - L or R + F and M. With a single group only the first case is there; so it is where
-    `where` leaves one value of each attribute in `by`, since a row of another group then adds nothing.
+    If a replaced row stays in its group, the sum changes by at most D, where D is U - L, or R + F if a row may add
+    nothing. If it leaves one group and enters another, two sums change by at most M each. The sensitivity is the larger
+    of both cases: 2 M in the l1 norm (which is at least R + F), the larger of D**2 and 2 M**2 in the squared l2 norm,
+    and the larger of D and M in the linf norm. With a single group there is only the first case. The same holds if
+    `where` allows only one value of each attribute in `by`, since a row of another group then adds nothing.
 
     Attributes
     ----------
@@ -224,7 +225,7 @@ class GroupSums(GroupNumbers):
 
     @property
     def answer_length(self) -> int:
-        """One sum a group."""
+        """One sum for each group."""
         return self.groups
 
     @property
@@ -234,7 +235,7 @@ class GroupSums(GroupNumbers):
 
     @property
     def _whole(self) -> BoundedSum:
-        """The sum over all groups, which changes as a group does by a row that stays in it."""
+        """The sum over all groups. A row that stays in its group changes it as much as the group's sum."""
         return BoundedSum(self.attribute, self.lower, self.upper, where=self.where)
 
     @property
@@ -245,7 +246,7 @@ class GroupSums(GroupNumbers):
         assert one.fall is not None
         assert one.replace_one is not None
         most, stays = max(one.rise, one.fall), one.replace_one
-        # A row that changes its group lowers one sum and raises another.
+        # Whether a row can leave one group and enter another.
         leaves = groups_reached(self.by, self.where) > 1
         replaced = {
             Norm.L1: max(stays, 2 * most) if leaves else stays,
@@ -268,11 +269,11 @@ class GroupSums(GroupNumbers):
         return (np.rint(values / self.step),)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Add this block's values up, in steps, shape (groups,)."""
+        """Add up this block's values, in steps, shape (groups,)."""
         return self._add_up(block, 1)[:, 0]
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the sum of all steps in each group."""
+        """Return the cross table of the sums of steps in each group."""
         steps = WholeSteps(self.attribute.name, self.lower, self.upper, 0, self.step)
         table = Crosstab([*self.by, *self.asked], steps)
         return JointCounts([table], lambda counts: self.first(counts[0]))
@@ -284,7 +285,7 @@ class GroupSums(GroupNumbers):
 
 def _degree(_: Any, attribute: attrs.Attribute[Any], value: int) -> None:
     if value not in (1, 2):
-        raise InputError(f"the degree of moments is {value!r}; 1 or 2 is needed")
+        raise InputError(f"the degree of moments is {value!r}; give 1 for means or 2 for variances")
 
 
 @final
@@ -296,22 +297,22 @@ class GroupMoments(GroupNumbers):
 
         (t, 1 - t) with degree 1, as `BoundDistances` does, and ((1 - t)**2, 2 t (1 - t), t**2) with degree 2,
 
-    the Bernstein polynomials of that degree. They are not negative and add up to 1, whatever t is. So the sum of a
-    group's numbers is the number of its rows; with degree 2 the sum of t**2 is the last one, and that of t the last and
-    half of the middle one. All of it costs what a count costs:
+    the Bernstein polynomials of that degree. They are not negative and add up to 1, whatever t is. So a group's numbers
+    add up to the number of its rows with a value. With degree 2, the sum of t**2 is the last number, and the sum of t
+    is the last number plus half of the middle one. All these numbers together cost as much as a count:
 
-    Adding a row adds a vector of l1 norm 1 (or 0, if it has no value), of which no coordinate is negative: every norm
-    of the change is 1 at most, and is 1 where t is 0. Replacing one changes the vector by the difference of two such
-    ones, in one group or in two: l1 change 2, squared l2 change 2 (two vectors without negative entries have no
-    negative inner product), linf change 1, attained by t = 0 and t = 1. Rounding keeps this: the parts of a row are
-    whole numbers of steps, not negative, of the same sum.
+    Adding a row adds a vector of l1 norm 1 (or 0, if the row has no value) without negative coordinates. So every norm
+    of the change is at most 1, and is 1 where t is 0. Replacing a row changes the answer by the difference of two such
+    vectors, in one group or in two. The l1 change is at most 2. The squared l2 change is at most 2, since two vectors
+    without negative entries have no negative inner product. The linf change is at most 1. All are attained by t = 0 and
+    t = 1. Rounding keeps this, since a row's numbers stay whole numbers of steps, not negative, with the same sum.
 
     Attributes
     ----------
     attribute, lower, upper, where
         As for `BoundedSum`.
     by
-        The attributes of the groups; none for one group of all rows.
+        The attributes of the groups. None of them for one group of all rows.
     degree
         1 for means, 2 for variances.
 
@@ -334,7 +335,7 @@ class GroupMoments(GroupNumbers):
 
     @property
     def answer_length(self) -> int:
-        """Two or three numbers a group."""
+        """Two or three numbers for each group."""
         return self.groups * (self.degree + 1)
 
     @property
@@ -348,10 +349,10 @@ class GroupMoments(GroupNumbers):
         )
 
     def _entries(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        """Return each row's numbers in steps of a 2**30th, of which all but one are rounded.
+        """Return each row's numbers in steps of 2**-30. All but one are rounded, and that one is the remainder.
 
-        With degree 2 the middle one is what the others leave. It is not negative: both are rounded up only if t and
-        1 - t are at least 2**-16, and then it is at least 2**14 steps.
+        With degree 2 the middle number is the remainder. It is not negative: both others are rounded up only if t and 1
+        - t are at least 2**-16, and then the remainder is at least 2**14 steps.
         """
         t = (values - self.lower) / (self.upper - self.lower)
         if self.degree == 1:
@@ -361,16 +362,16 @@ class GroupMoments(GroupNumbers):
         return first, STEPS - first - last, last
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Add this block's numbers up, in steps, shape (groups, degree + 1)."""
+        """Add up this block's numbers, in steps, shape (groups, degree + 1)."""
         return self._add_up(block, self.degree + 1)
 
     @property
     def tabled(self) -> bool:
-        """With degree 1. A square is no sum of steps."""
+        """Whether the degree is 1. A sum of squares does not follow from sums of steps."""
         return self.degree == 1
 
     def tables(self, **inputs: Any) -> JointCounts | None:
-        """Return the sums of the distances from the lower bound, and the rows that have a value, in each group."""
+        """Return cross tables of the distances from the lower bound, and of the rows with a value, in each group."""
         if not self.tabled:
             return None
         steps = WholeSteps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
@@ -383,5 +384,5 @@ class GroupMoments(GroupNumbers):
         return JointCounts([Crosstab([*self.by, *self.asked], steps), known], assemble)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
-        """Return the numbers, in rows."""
+        """Return the numbers, with a row as the unit."""
         return counts / STEPS

@@ -1,4 +1,4 @@
-"""Counts by key of an open attribute, whose values nobody lists."""
+"""Counts by key of an open attribute, whose values no public list names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, histogram_sensitivities
 from dpframework.tables.blocks import Block
 
-_HASHES = 61  # of keys, for verification
+_HASHES = 61  # how many hashes keys are sorted into for verification
 
 
 @final
@@ -32,7 +32,7 @@ class KeyCounts:
     keys
         The keys that some row has, sorted.
     counts
-        The numbers of their rows, int64, each 1 or more, shape (keys,).
+        The number of rows with each key, int64, each at least 1, shape (keys,).
     """
 
     keys: tuple[str, ...]
@@ -40,12 +40,12 @@ class KeyCounts:
 
     @classmethod
     def of(cls, counted: Mapping[str, int]) -> KeyCounts:
-        """Return the counts by key that were made in any order. Keys without rows do not count."""
+        """Return counts by key, given in any order. Keys without rows are left out."""
         keys = tuple(sorted(key for key, count in counted.items() if count))
         return cls(keys, np.array([counted[key] for key in keys], dtype=np.int64))
 
     def at(self, keys: tuple[str, ...]) -> NDArray[np.int64]:
-        """Return the counts of some keys, 0 where no row has one."""
+        """Return the counts of some keys, 0 for a key that no row has."""
         known = dict(zip(self.keys, self.counts.tolist(), strict=True))
         return np.array([known.get(key, 0) for key in keys], dtype=np.int64)
 
@@ -65,11 +65,12 @@ def _count_keys(name: str, block: Block) -> Mapping[str, int]:
 @final
 @attrs.frozen
 class Keys(Query):
-    """The number of rows with each value of an open attribute; of units with several rows, the number of units.
+    """The number of rows with each value of an open attribute, or the number of units if units may have several rows.
 
-    Which keys there are is as private as how many rows they have: only a mechanism that never shows a key without rows
-    may release it, at an epsilon and a delta. A row has one key, or none. A unit counts once for each key of its rows,
-    if ids tell whose they are. In a part of the table it may count for none that it has in another.
+    Which keys occur is as private as how many rows they have. So only a mechanism that never shows a key without rows
+    may release them, at an epsilon and a delta. A row has one key, or none. If ids tell which unit each row belongs to,
+    a unit counts once for each key of its rows. Then a unit counts for a key only in the part of the table with its
+    first row with that key.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ class Keys(Query):
 
     @property
     def unlisted(self) -> bool:
-        """Whether nobody lists the keys that it counts."""
+        """Whether no public list names the keys. Always true here."""
         return True
 
     @property
@@ -102,13 +103,13 @@ class Keys(Query):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `histogram_sensitivities`: keys are disjoint cells, however many there are."""
+        """See `histogram_sensitivities`. Keys are disjoint cells, however many there are."""
         return histogram_sensitivities(None)
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
-        """Declare the change by a unit that counts once for each of its keys, of which it has as many as rows at most.
+        """Declare the change by a unit that counts once for each of its keys. It has at most as many keys as rows.
 
-        This holds where ids tell whose each row is. A unit that comes raises up to so many counts by 1 each.
+        This holds where ids tell which unit each row belongs to. Adding a unit raises at most `rows` counts, each by 1.
         """
         source = "each unit counts once for a key, and has as many keys as rows at most"
         return (
@@ -130,14 +131,14 @@ class Keys(Query):
         InputError
             Always.
         """
-        raise InputError("the query 'keys' answers with counts by key; ask Engine.tally")
+        raise InputError("the query 'keys' answers with counts by key, which are no array; use its method evaluate")
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> KeyCounts:
         """Return the counts by key."""
         return KeyCounts.of(engine.tally(rows, functools.partial(_count_keys, self.attribute)))
 
     def coordinates(self, answer: KeyCounts) -> NDArray[np.int64]:
-        """Return the numbers of rows by a hash of their keys, in which keys that fall together are added up."""
+        """Return the numbers of rows by a hash of their keys. Keys with the same hash are added up."""
         found = np.zeros(_HASHES, dtype=np.int64)
         for key, count in zip(answer.keys, answer.counts.tolist(), strict=True):
             found[zlib.crc32(key.encode()) % _HASHES] += count

@@ -1,4 +1,4 @@
-"""All one-way marginals of a table, a histogram of each of several attributes, as one answer."""
+"""The one-way marginals of a table as one answer: the histograms of several attributes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpframework.queries.counts import histogram_claims, marginal_counts
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts
 
-_MOST_NAMED = 4  # in a text
+_MOST_NAMED = 4  # the most attributes that the query's text names
 
 
 @final
@@ -41,26 +41,27 @@ class Marginals(Query):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """All of them."""
+        """The attributes of the histograms."""
         return tuple(a.name for a in self.of)
 
     @property
     def answer_length(self) -> int:
-        """One count a code of each attribute, missing's included."""
+        """One count for each code of each attribute, also for the code of a missing value."""
         return sum(self.histograms)
 
     @property
     def histograms(self) -> tuple[int, ...]:
-        """The attributes' numbers of codes."""
+        """The number of codes of each attribute."""
         return tuple(a.size for a in self.of)
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Return the sensitivities of m histograms that count every row once.
 
-        A row that is added raises one count of each by 1. One that is replaced lowers one count and raises another, of
-        each attribute of two values or more. So in each histogram the l1 change is 1, or 2; over all together, where
-        d of m attributes have two values or more, m, or 2 d, and so are the squares; a single count changes by 1.
+        Adding a row raises one count of each histogram by 1. Replacing a row lowers one count and raises another, in
+        each histogram of an attribute with at least two values. So the l1 change of one histogram is at most 1, or 2
+        under replace-one. If d of the m attributes have at least two values, the l1 change of all together is m, or at
+        most 2 d. So is the squared l2 change. A single count changes by at most 1.
         """
         source = "each histogram counts every row once"
         added, moved = len(self.of), 2 * sum(a.size > 1 for a in self.of)
@@ -73,7 +74,7 @@ class Marginals(Query):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The counts of one histogram; norms of several add up, but for the largest change."""
+        """The claims about one histogram. Norms of several histograms add up, except for linf and `Norm.HISTOGRAMS`."""
         return histogram_claims(max(self.histograms))
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
@@ -81,5 +82,5 @@ class Marginals(Query):
         return np.concatenate([marginal_counts(block, a) for a in self.of])
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return a table for each attribute."""
+        """Return the one-way table of each attribute."""
         return JointCounts([Crosstab([a]) for a in self.of], np.concatenate)

@@ -1,4 +1,4 @@
-"""Scores of the points of a public grid, by how far each is from being a quantile of the rows."""
+"""Scores of the points of a public grid, by the distance of each from a quantile of the rows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from dpframework.queries.sums import WithinBounds
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps
 
-MOST_STEPS = 4096  # of a grid
+MOST_STEPS = 4096  # the most steps of a grid
 FINEST = 10**6  # the largest denominator of a quantile
 MOST_ROWS = 1 << 31  # scores do not fall below this, so that they are exact up to ROUNDING
-ROUNDING = Fraction(1, 2**21)  # of a quotient below MOST_ROWS in 53 bits
+ROUNDING = Fraction(1, 2**21)  # the largest rounding error of a quotient below MOST_ROWS in 53 bits
 
 
 def quantile_text(quantile: Fraction) -> str:
-    """Name a quantile.
+    """Return the name of a quantile.
 
     Examples
     --------
@@ -40,12 +40,12 @@ def quantile_text(quantile: Fraction) -> str:
 
 
 def as_quantile(value: Amount) -> Fraction:
-    """Return a quantile as the exact rational that it is written as.
+    """Return a quantile as the exact rational number that was written.
 
     Raises
     ------
     InputError
-        If it is not between 0 and 1, or has more than six decimals.
+        If the quantile is not between 0 and 1, or has more than six decimals.
     """
     quantile = exact(value, "a quantile")
     if not 0 < quantile < 1:
@@ -58,30 +58,32 @@ def as_quantile(value: Amount) -> Fraction:
 @final
 @attrs.frozen
 class QuantileScores(CandidateScores, WithinBounds):
-    """Minus the distance in rows of each point of a public grid from the quantile q of an attribute.
+    """For each point of a public grid, minus its distance, in rows, from the quantile q of an attribute.
 
-    Each value counts as the grid's nearest point. With n rows that have a value, L(y) of them below the point y and
-    U(y) at or below it, y is a quantile where L(y) <= q n <= U(y), and its score is -max(0, L(y) - q n, q n - U(y)).
-    Some point always has the score 0, since L of one point is U of the one before.
+    Each value counts as the nearest point of the grid. Of n rows with a value, let L(y) be below the point y, and U(y)
+    at or below it. Then y is a quantile if L(y) <= q n <= U(y), and its score is -max(0, L(y) - q n, q n - U(y)). Some
+    point always has the score 0, since L of one point is U of the one before.
 
-    Adding a row raises n by 1, L and U by 0 or 1. So L - q n and q n - U each move by 1 - q or by q, either way, and
-    the score by max(q, 1 - q) at most, either way. Replacing one leaves n and moves L and U by 1 at most: the score by
-    1 at most. A row that gains or loses its value changes a score as one that is added or removed, which is less.
+    Adding a row raises n by 1, and L and U by 0 or 1. So L - q n and q n - U each move by at most max(q, 1 - q) up or
+    down, and so does the score. Replacing a row leaves n as it is and moves L and U by at most 1, and so the score too.
+    A row that gains or loses its value changes a score like a row that is added or removed, which is less.
 
-    In each of several parts (`apart`), a row that is replaced may leave one and enter another. Each then moves as by a
-    row that is removed or added. Under replace-one 2 max(q, 1 - q) is declared, so that noise is as large for a row
-    that stays as for one that moves: two losses of max(q, 1 - q) are one of twice that.
+    If the query runs in each of several parts (`apart`), a replaced row may leave one part and enter another. The
+    scores of the one part then move as if a row were removed, and those of the other as if one were added. Under
+    replace-one 2 max(q, 1 - q) is declared, so that the noise suffices for a row that moves as well as for one that
+    stays: two losses of max(q, 1 - q) are one loss of twice that.
 
-    The grid has the whole numbers between bounds that are whole and at most 4096 apart, else 4096 equal steps.
+    If the bounds are whole numbers at most 4096 apart, the grid is the whole numbers between them. Otherwise it has
+    4096 equal steps.
 
     Attributes
     ----------
     attribute, lower, upper, where
         As for `queries.sums.BoundedSum`.
     quantile
-        q, exact, of at most six decimals; 1/2 is the median.
+        The quantile q, exact, with at most six decimals. 1/2 is the median.
     apart
-        Whether it is asked in each of several parts, between which a replaced row may move.
+        Whether the query runs in each of several parts, between which a replaced row may move.
 
     Examples
     --------
@@ -102,7 +104,7 @@ class QuantileScores(CandidateScores, WithinBounds):
 
     @functools.cached_property
     def steps(self) -> int:
-        """The number of steps of the grid, one less than its points."""
+        """The number of steps of the grid, which has one more point."""
         whole = self.lower.is_integer() and self.upper.is_integer() and self.upper - self.lower <= MOST_STEPS
         return int(self.upper - self.lower) if whole else MOST_STEPS
 
@@ -113,12 +115,12 @@ class QuantileScores(CandidateScores, WithinBounds):
 
     @property
     def answer_length(self) -> int:
-        """One score a point."""
+        """One score for each point."""
         return self.steps + 1
 
     @property
     def rounding(self) -> Fraction:
-        """Scores are quotients of exact integers."""
+        """The rounding of a score, which is a quotient of exact integers."""
         return ROUNDING
 
     @property
@@ -132,7 +134,7 @@ class QuantileScores(CandidateScores, WithinBounds):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The score of a point, of the rows with values below it, at it and above it."""
+        """The score of a point, from the numbers of rows with values below it, at it and above it."""
         below, at, above = counted = cells("below", "at", "above")
         aim = self.quantile * (below + at + above)
         moved = max(self.quantile, 1 - self.quantile)
@@ -140,11 +142,11 @@ class QuantileScores(CandidateScores, WithinBounds):
         return (score_claims(self.name, shape, moved, moved, 1, self._score),)
 
     def _score(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
-        """Return the score of a point, from the rows with values below it, at it and above it."""
+        """Return the score of a point from the numbers of rows with values below it, at it and above it."""
         return float(self.answer(counts)[1])
 
     def candidates(self, **inputs: Any) -> Sequence[float]:
-        """Return the points."""
+        """Return the points of the grid."""
         step, steps = self.step, self.steps
         return (*(self.lower + step * k for k in range(steps)), self.upper)
 
@@ -154,14 +156,14 @@ class QuantileScores(CandidateScores, WithinBounds):
         return np.bincount(nearest.clip(0, self.steps), minlength=self.answer_length)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the rows by their nearest point."""
+        """Return the cross table of rows by their nearest point."""
         points = WholeSteps(self.attribute.name, self.lower, self.upper, self.lower, self.step, half_up=True)
         return JointCounts(
             [Crosstab([*self.asked, points])], lambda counts: counts[0].reshape(-1, points.number + 1)[0, :-1]
         )
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
-        """Return the scores as exact integers, divided by the quantile's denominator at the end."""
+        """Return the scores, computed as exact integers and divided by the quantile's denominator at the end."""
         part, whole = self.quantile.numerator, self.quantile.denominator
         upto = np.cumsum(counts)
         aim = part * int(upto[-1])

@@ -1,13 +1,14 @@
 """Queries whose bounds or bins are given at run time, from an earlier release.
 
-A noisy sum is usually planned for public bounds [a, b], since the width of the bounds is the sensitivity. Here the
-bounds are an input that a run knows and a plan does not. So each row is counted in units of the bounds: a value is
-clamped to them and counts as its share of the width, or of the larger bound. Such a share lies in [0, 1], or in
-[-1, 1], for **every** pair of bounds. The declared sensitivity is the largest over all inputs, and does not depend on
-what was released: epsilon is fixed in the plan. Whoever reads the answer multiplies it by the released width, which is
-post-processing, and so is the noise: its size in the attribute's own unit follows from the released bounds.
+A noisy sum is usually planned for public bounds [a, b], since their size decides the sensitivity. Here the bounds are
+an input that a run knows and a plan does not. So values are counted in units of the bounds. Each value is clamped to
+the bounds and counts as a share of their width, or of the larger one. Such a share lies in [0, 1], or in [-1, 1], for
+**every** pair of bounds. The declared sensitivity is the largest over all inputs. It does not depend on the released
+bounds, so epsilon is fixed in the plan. Code that reads the answer multiplies it by the released width, which is
+post-processing. The noise is multiplied with it, so its size in the attribute's own unit follows from the released
+bounds.
 
-Bounds have to come from a release. If they came from the rows, a neighbour could be measured in another unit.
+Bounds must come from a release. If they came from the rows, a neighbouring table could be measured in another unit.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps
 
 #: Two numbers within the attribute's public bounds, the lower one first.
 Bounds: TypeAlias = "tuple[float, float]"
-#: Queries that count a row in widths of their bounds, or in ranks. Their sensitivity is the same for all bounds.
+#: Queries that count in widths of their bounds, or in ranks. Their sensitivity is the same for all bounds.
 SCALED = (BoundDistances, GroupMoments, QuantileScores)
 
 _RELEASED = "at released bounds"
@@ -43,13 +44,13 @@ _RELEASED = "at released bounds"
 @final
 @attrs.frozen
 class AtReleasedBounds(Query):
-    """A query that counts in widths of its bounds, or in ranks, with bounds that are given at run time.
+    """A query that counts in widths of its bounds, or in ranks, where the bounds are given at run time.
 
-    `BoundDistances` and `GroupMoments` add at most 1 for a row in widths of their bounds, whatever the bounds are, and
-    `QuantileScores` moves a rank. Their derivations hold for each pair of bounds, and hence for one that was released.
-    The grid of a quantile has at most `MOST_STEPS` steps for any bounds.
+    In `BoundDistances` and `GroupMoments`, a row adds at most 1 in widths of the bounds, whatever the bounds are. In
+    `QuantileScores`, a row moves a rank by at most 1. Their derivations hold for every pair of bounds, and hence for
+    released ones. The grid of a quantile has at most `MOST_STEPS` steps for any bounds.
 
-    The input is `bounds`, two numbers within the attribute's public bounds; without it those are taken.
+    The input is `bounds`, two numbers within the attribute's public bounds. Without it the public bounds are used.
 
     Attributes
     ----------
@@ -75,13 +76,13 @@ class AtReleasedBounds(Query):
         Raises
         ------
         InputError
-            If they are in the wrong order, or not within the attribute's.
+            If the bounds are in the wrong order, or not within the attribute's bounds.
         """
         return self.query if bounds is None else attrs.evolve(self.query, lower=bounds[0], upper=bounds[1])
 
     @property
     def text(self) -> str:
-        """The query, and that its bounds are released."""
+        """The query's text, with a note that the bounds are released."""
         return f"{self.query.text}, {_RELEASED}"
 
     @property
@@ -91,7 +92,7 @@ class AtReleasedBounds(Query):
 
     @property
     def answer_length(self) -> int | None:
-        """The length of the answer; of a quantile's scores the largest for any bounds."""
+        """The length of the answer. For scores of a quantile, the largest length over all bounds."""
         return MOST_STEPS + 1 if isinstance(self.query, QuantileScores) else self.query.answer_length
 
     @property
@@ -101,7 +102,7 @@ class AtReleasedBounds(Query):
 
     @property
     def rounding(self) -> Fraction:
-        """The rounding of the query."""
+        """The rounding error of the query."""
         return self.query.rounding
 
     @property
@@ -111,7 +112,7 @@ class AtReleasedBounds(Query):
 
     @property
     def tabled(self) -> bool:
-        """Whether the query follows from cross tables."""
+        """Whether the query's counts follow from cross tables."""
         return self.query.tabled
 
     def candidates(self, *, bounds: Bounds | None = None, **inputs: Any) -> Sequence[Any]:
@@ -137,24 +138,24 @@ class ScaledSums(GroupNumbers):
     """The sum of a numeric attribute in each group, in units of bounds that are given at run time, shape (groups,).
 
     With bounds a <= b and M = max(abs(a), abs(b)), a row with the value x adds t = clamp(x, a, b) / M to the sum of its
-    group, and nothing where it has no value or is not asked for. Rounded to steps of a 2**30th, t is at most 1 in size
-    for any a and b. It is never negative where the attribute's public lower bound is not, and never positive where the
-    upper one is not. With `centred` the row adds (clamp(x, a, b) - c) / M, where c is the rounded (a + b) / 2, and M is
-    the larger of the rounded b - c and c - a. The rounded x - c rises with x, so that this is in [-1, 1], however few
-    numbers lie between the bounds.
+    group. It adds nothing if it has no value or `where` does not hold. Rounded to steps of 2**-30, the size of t is at
+    most 1 for any a and b. It is never negative if the attribute's public lower bound is not negative, and never
+    positive if the upper bound is not positive. With `centred` the row adds (clamp(x, a, b) - c) / M, where c is the
+    rounded (a + b) / 2, and M is the larger of the rounded b - c and c - a. The rounded x - c never falls as x rises.
+    So this is in [-1, 1], however few numbers lie between the bounds.
 
-    So a row that is added raises a sum by R and lowers it by F at most, each 1 or 0. One that is replaced changes the
-    sum of its group by R + F; or it leaves the group for another, and changes two sums by 1 each. The l1 change is at
-    most 2 in either case, or R + F with a single group. Squared it is max((R + F)**2, 2), or (R + F)**2; in the linf
-    norm R + F, which is at least 1.
+    So adding a row raises a sum by at most R or lowers it by at most F, each 1 or 0. Replacing a row changes the sum of
+    its group by at most R + F if it stays there. If it goes to another group, it changes two sums by at most 1 each.
+    The l1 change is at most 2 in both cases, or R + F with a single group. The squared l2 change is at most max((R +
+    F)**2, 2), or (R + F)**2 with a single group. The linf change is at most R + F, which is at least 1.
 
-    The input is `bounds`, as for `AtReleasedBounds`; `unit` returns the factor and the addend that turn a sum of t into
-    a sum of values.
+    The input is `bounds`, as for `AtReleasedBounds`. `unit` returns the two numbers that turn a sum of t into a sum of
+    values.
 
     Attributes
     ----------
     attribute, where, by
-        As for `GroupSums`. Its bounds are the attribute's.
+        As for `GroupSums`. The bounds are the attribute's.
     centred
         Whether values count from the middle of the bounds.
 
@@ -179,7 +180,7 @@ class ScaledSums(GroupNumbers):
 
     @property
     def answer_length(self) -> int:
-        """One sum a group."""
+        """One sum for each group."""
         return self.groups
 
     @property
@@ -197,7 +198,7 @@ class ScaledSums(GroupNumbers):
         return tuple(Sensitivity(norm, 1, most, rise=rise, fall=fall, source=source) for norm, most in replaced.items())
 
     def unit(self, bounds: Bounds | None = None) -> tuple[float, float]:
-        """Return the width of a share of 1 in values, and the value of a share of 0."""
+        """Return how much a share of 1 is in the attribute's unit, and the value at a share of 0."""
         lower, upper = bounds or (self.lower, self.upper)
         if self.centred:
             middle = lower + (upper - lower) / 2
@@ -205,12 +206,12 @@ class ScaledSums(GroupNumbers):
         return max(abs(lower), abs(upper)), 0.0
 
     def tables(self, *, bounds: Bounds | None = None, **inputs: Any) -> JointCounts:
-        """Return the sum of all steps in each group.
+        """Return the cross table of the sums of steps in each group.
 
         Raises
         ------
         InputError
-            If the bounds are in the wrong order, or not within the attribute's.
+            If the bounds are in the wrong order, or not within the attribute's bounds.
         """
         own = self if bounds is None else attrs.evolve(self, lower=bounds[0], upper=bounds[1])
         size, origin = own.unit()
@@ -225,13 +226,13 @@ class ScaledSums(GroupNumbers):
 @final
 @attrs.frozen
 class ReleasedBins(CellCounts):
-    """The number of rows in each bin of a numeric attribute, with cuts that are given at run time.
+    """The number of rows in each bin of a numeric attribute, where the cuts are given at run time.
 
-    Cuts make disjoint bins, whatever they are, and a row lies in one (see `histogram_sensitivities`). Rows without a
-    value are counted behind the bins, where the attribute may miss one. Where fewer bins are given than planned, counts
-    of 0 follow: the answer has the same length for all cuts, and its noise may add up to 0 (`Norm.HISTOGRAMS`). The
-    input is `cuts`: increasing, strictly between the attribute's public bounds, and fewer than `most`; without it there
-    is one bin.
+    Whatever the cuts are, bins are disjoint and a row lies in one of them (see `histogram_sensitivities`). If the
+    attribute may be missing, rows without a value are counted in one more cell after the bins. If there are fewer bins
+    than planned, counts of 0 follow. So the answer has the same length for all cuts, and its noise may add up to 0
+    (`Norm.HISTOGRAMS`). The input is `cuts`: increasing, strictly between the attribute's public bounds, and fewer than
+    `most`. Without it there is one bin.
 
     Attributes
     ----------
@@ -252,15 +253,15 @@ class ReleasedBins(CellCounts):
     most: int = attrs.field(validator=whole_number(1, MOST_CODES))
 
     def at(self, cuts: Sequence[float] = ()) -> Numeric:
-        """Return the attribute with the bins of some cuts.
+        """Return the attribute with bins at some cuts.
 
         Raises
         ------
         InputError
-            If there are too many, or they are not increasing and between the attribute's bounds.
+            If there are too many cuts, or they are not increasing or not between the attribute's bounds.
         """
         if len(cuts) >= self.most:
-            raise InputError(f"{len(cuts)} cuts make more than the {self.most} bins that were planned")
+            raise InputError(f"{len(cuts)} cuts make more than the {self.most} bins that were planned; give fewer cuts")
         if not cuts:
             return attrs.evolve(self.attribute, bins=1, cuts=())
         return attrs.evolve(self.attribute, bins=None, cuts=tuple(cuts))
@@ -277,12 +278,12 @@ class ReleasedBins(CellCounts):
 
     @property
     def answer_length(self) -> int:
-        """One count a bin, and one of the rows that miss a value."""
+        """One count for each bin, and one for the rows without a value if there may be any."""
         return self.most + self.attribute.missing
 
     @property
     def histograms(self) -> tuple[int, ...]:
-        """All cells, as one histogram, where there are two or more."""
+        """All cells as one histogram, if there are two or more."""
         return (self.answer_length,) if self.answer_length > 1 else ()
 
     @property
@@ -291,7 +292,7 @@ class ReleasedBins(CellCounts):
         return table_sensitivities(self.answer_length)
 
     def tables(self, *, cuts: Sequence[float] = (), **inputs: Any) -> JointCounts:
-        """Return the attribute's table in these bins."""
+        """Return the attribute's one-way table in these bins."""
         return JointHistogram((self.at(cuts),)).tables()
 
     def count(self, block: Block, *, cuts: Sequence[float] = (), **inputs: Any) -> NDArray[np.int64]:
@@ -299,5 +300,5 @@ class ReleasedBins(CellCounts):
         return JointHistogram((self.at(cuts),)).count(block)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[Any]:
-        """Return the counts, and 0 for each bin that was planned and not given."""
+        """Return the counts, with a 0 at the end for each planned bin that was not given."""
         return np.pad(counts, (0, self.answer_length - len(counts)))

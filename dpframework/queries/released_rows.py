@@ -1,27 +1,29 @@
-"""Queries of no more than a released number of rows of each unit.
+"""Queries that read at most a released number of rows of each unit.
 
-A study keeps at most K rows of a unit, and noise hides K of them: K has to be large enough for all, and most units have
-far fewer. Here an earlier step releases a number k up to K, and a query is asked of the first k rows of each unit only.
+A study keeps at most K rows of a unit, and noise must hide all K. K must be large enough for every unit, but most units
+have far fewer rows. Here an earlier step releases a number k up to K, and a query reads only the first k rows of each
+unit.
 
-**The weight.** Each of those rows counts w times, w = floor(K / k), so that the answer is w times that of k rows a
-unit. Let one row move the query by at most D in some norm. A unit that comes or goes moves it by at most k D, and the
-answer by w k D <= K D, **for every k**. So what is declared for a unit does not depend on what is released: epsilon,
-the noise and the plan's total are fixed beforehand, as if all K rows were read. Whoever reads a release divides it by w
-(`PrivateTable.first_rows` does), which is post-processing, and so is the noise: it is that of K / w rows, nearly k.
+**The weight.** Each of those rows counts w = floor(K / k) times. So the answer is w times the query's answer on k rows
+per unit. Let one row move the query by at most D in some norm. Adding or removing a unit moves the query by at most k
+D, and the answer by at most w k D <= K D, **for every k**. So the sensitivity declared for a unit does not depend on
+the released number. Epsilon, the noise and the plan's total are fixed beforehand, as if all K rows were read. Code that
+reads the release divides it by w, as `PrivateTable.first_rows` does. This is post-processing, and it divides the noise
+too, to that for K / w rows, which is nearly k.
 
-Replace a unit of r rows by one of s rows. In the first k places, min(r, k) rows leave and min(s, k) come: paired, they
-are at most k changes of one row each, replacements, additions or removals (see `facts.unit`). Each moves the query by
-no more than the larger of what it declares for these, and all of them by k times that. Squared l2 norms: a path of k
-steps of length d is at most k d long, and w k d squared is at most (K d)**2.
+Replace a unit of r rows by one of s rows. In the first k places, min(r, k) rows are removed and min(s, k) are added. In
+pairs, these are at most k changes of one row each, which are replacements, additions or removals (see `facts.unit`).
+Each moves the query by at most the largest of its sensitivities for these, and all together by at most k times that. In
+the squared l2 norm, a path of k steps of length d is at most k d long, and (w k d)**2 is at most (K d)**2.
 
-**The places.** Which rows are a unit's first k must follow from the unit alone, like the K that are kept: the place of
-a row among those of its unit is fixed while the table is read, by a keyed hash (`tables.contributions.RowChoice`).
-So a unit more changes no other unit's rows. A query reads the places by itself; nothing needs to trust a miner.
+**The places.** Which rows are a unit's first k must depend on the unit alone, like which K rows are kept. So a keyed
+hash fixes the place of each row within its unit while the table is read (`tables.contributions.RowChoice`), and one
+more unit changes no other unit's places. The query reads the places itself, so a miner need not be trusted.
 
-**A row alone.** Where nobody tells units apart, or their rows spread over parts of a table, each row counts by itself.
-One row, whatever its place, moves the answer by w D at most, and w is at most K. So K D is declared for one row too,
-and a unit of several rows then costs as many times that. A row that is replaced may leave a place below k and enter
-another one: it moves the answer as one that is removed or as one that is replaced, whichever is more.
+**Single rows.** If units are not known, or their rows lie in several parts of a table, each row is charged by itself. A
+single row, whatever its place, moves the answer by at most w D, and w is at most K. So K D is declared for one row too,
+and a unit of several rows is then charged that much for each row. A replaced row may leave a place below k and enter a
+place beyond it. So it moves the answer like a removed row or like a replaced one, whichever is more.
 """
 
 from __future__ import annotations
@@ -45,16 +47,17 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.counts import wide
 from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
 
-#: The norms of which w times a change is w times, or w squared times, the norm of the change. A change that is declared
-#: in `Norm.HISTOGRAMS` has the same sum in all histograms, which says how many rows there are: that is not public here.
+#: The norms in which a sensitivity can be multiplied by the weight (squared for squared l2). `Norm.HISTOGRAMS` is left
+#: out: it states that the changes of all histograms have the same public sum, and here the number of rows that are read
+#: is not public.
 _NORMS = (Norm.L1, Norm.SQUARED_L2, Norm.LINF, Norm.BLOCKS)
-_LARGEST = 1 << 62  # of a whole number
+_LARGEST = 1 << 62  # the largest size of a weighted whole number
 
 
 def numbers_of_rows(most: int) -> tuple[int, ...]:
-    """Return the numbers of rows of a unit that may be released, for units that keep `most` at most.
+    """Return the numbers of rows per unit that may be released, for units of at most `most` rows.
 
-    There is one for each weight w = floor(most / k): the largest k, since fewer rows would have the same noise.
+    For each weight w = floor(most / k) there is only the largest k, since fewer rows would have the same noise.
 
     Examples
     --------
@@ -71,15 +74,15 @@ def numbers_of_rows(most: int) -> tuple[int, ...]:
 @final
 @attrs.frozen
 class AtReleasedRows(Query):
-    """A query of the first k rows of each unit, each counted floor(most / k) times, with k given at run time.
+    """A query on the first k rows of each unit, each counted floor(most / k) times, where k is given at run time.
 
-    The module derives what it declares. The input is `rows_per_unit`, a whole number from 1 to `most`; without it all
-    rows are asked, once each. All other inputs are the query's.
+    For the sensitivities see the module. The input is `rows_per_unit`, a whole number from 1 to `most`. Without it all
+    rows are read and count once each. All other inputs are passed on to the query.
 
     Attributes
     ----------
     query
-        The query, of all rows. It counts rows: it has no `evaluate` or `counting` of its own.
+        The query on all rows. It must only count rows, and not override `evaluate` or `counting`.
     most
         The most rows of a unit, for which noise is planned.
 
@@ -104,8 +107,8 @@ class AtReleasedRows(Query):
         counts = own.evaluate is Query.evaluate and own.counting is Query.counting
         if not counts or self.query.unlisted or self.query.gathers or self.query.places:
             raise InputError(
-                f"the query '{self.query.name}' does more than count rows, so that it cannot be asked of a released "
-                "number of rows of each unit"
+                f"the query '{self.query.name}' does more than count rows, so that it cannot read a released number of "
+                "rows of each unit; use a query that only counts"
             )
 
     def weight(self, rows_per_unit: int | None = None) -> int:
@@ -114,27 +117,27 @@ class AtReleasedRows(Query):
         Raises
         ------
         InputError
-            If it is no number of rows from 1 to `most`.
+            If it is not a whole number from 1 to `most`.
         """
         if rows_per_unit is None:
             return 1
         if not is_whole_number(rows_per_unit, most=self.most):
-            raise InputError(f"rows_per_unit is {rows_per_unit!r}; a whole number from 1 to {self.most} is needed")
+            raise InputError(f"rows_per_unit is {rows_per_unit!r}; give a whole number from 1 to {self.most}")
         return self.most // rows_per_unit
 
     @property
     def no_attributes(self) -> bool:  # type: ignore[override]
-        """Whether the query reads no attribute, as the count of all rows does."""
+        """Whether the query reads no attribute, as is true for the count of all rows."""
         return self.query.no_attributes or self.query.facts() == Count().facts()
 
     @property
     def text(self) -> str:
-        """The query, and that the number of rows is released."""
+        """The query's text, with a note that the number of rows is released."""
         return f"{self.query.text}, in the released number of rows of each unit, of at most {self.most}"
 
     @property
     def integer(self) -> bool:  # type: ignore[override]
-        """Whether answers are whole numbers, as the query's: a weight is one."""
+        """Whether answers are whole numbers, as for the query, since weights are whole numbers."""
         return self.query.integer
 
     @property
@@ -149,7 +152,7 @@ class AtReleasedRows(Query):
 
     @functools.cached_property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """The query's, `most` times as large (see the module)."""
+        """The query's sensitivities, times `most` (see the module)."""
         return tuple(self._times_most(one) for one in self.query.sensitivities if one.norm in _NORMS)
 
     def _times_most(self, declared: Sensitivity) -> Sensitivity:
@@ -172,12 +175,12 @@ class AtReleasedRows(Query):
         )
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
-        """Declare the same for a unit of several rows, since at most `most` of them count, whatever is released."""
+        """Return the same sensitivities for a unit of several rows (see the module)."""
         return self.sensitivities
 
     @property
     def rounding(self) -> Fraction:
-        """The query's rounding, for as many as its largest weight."""
+        """The query's rounding error times the largest weight."""
         return self.query.rounding * self.most
 
     @property
@@ -187,7 +190,7 @@ class AtReleasedRows(Query):
 
     @property
     def tabled(self) -> bool:
-        """Whether the query follows from cross tables."""
+        """Whether the query's counts follow from cross tables."""
         return self.query.tabled
 
     def candidates(self, *, rows_per_unit: int | None = None, **inputs: Any) -> Sequence[Any]:
@@ -195,12 +198,12 @@ class AtReleasedRows(Query):
         return self.query.candidates(**inputs)
 
     def count(self, block: Block, *, rows_per_unit: int | None = None, **inputs: Any) -> NDArray[Any]:
-        """Return the query's counts of the first rows of each unit."""
+        """Return the query's counts on the first rows of each unit."""
         self.weight(rows_per_unit)
         return self.query.count(block if rows_per_unit is None else block.first_of_units(rows_per_unit), **inputs)
 
     def tables(self, *, rows_per_unit: int | None = None, **inputs: Any) -> JointCounts | None:
-        """Return the query's cross tables, with an axis more that tells the first rows of each unit from the others."""
+        """Return the query's cross tables with one more axis, which separates each unit's first rows from others."""
         self.weight(rows_per_unit)
         found = self.query.tables(**inputs)
         if found is None or rows_per_unit is None:
@@ -210,9 +213,9 @@ class AtReleasedRows(Query):
         return JointCounts(tables, lambda counts: found.assemble([own[..., 0] for own in counts]))
 
     def answer(self, counts: NDArray[Any], *, rows_per_unit: int | None = None, **inputs: Any) -> Any:
-        """Return the query's answer, times the weight. Whole numbers that 64 bits would not hold are clamped."""
+        """Return the query's answer times the weight, with whole numbers clamped to what 64 bits can hold."""
         answer, weight = np.asarray(self.query.answer(counts, **inputs)), self.weight(rows_per_unit)
-        # A product that overflows would move further than any sensitivity says.
+        # A product that overflows would move further than the declared sensitivity.
         if answer.dtype.kind in "iu":
             bound = _LARGEST // weight
             answer = np.clip(np.minimum(wide(answer), bound).astype(np.int64), -bound, bound)
@@ -222,26 +225,26 @@ class AtReleasedRows(Query):
 @final
 @attrs.frozen
 class RowsPerUnitScores(CandidateScores):
-    """Minus the number of units by which each number of rows misses being enough for all but a share of the units.
+    """For each number of rows, minus its distance, in units, from one that suffices for all but a share of the units.
 
-    The candidates are `numbers_of_rows(most)`: k_1 < k_2 < ... With n units, M(k) of them with more than k rows, and o
-    the share that may have more, k_i is right where M(k_i) <= o n <= M(k_{i-1}), with M(k_0) = n. Its score is
+    The candidates are `numbers_of_rows(most)`: k_1 < k_2 < ... Let M(k) of n units have more than k rows, and let o be
+    the share that may have more. Then k_i is right if M(k_i) <= o n <= M(k_{i-1}), with M(k_0) = n. Its score is
     -max(0, M(k_i) - o n, o n - M(k_{i-1})). The smallest number with M(k) <= o n has the score 0.
 
-    A unit counts once, however many rows it has. One that comes raises n by 1, and each M by 0 or 1. So M - o n moves
-    by 1 - o or by -o, o n - M by the reverse, and the score by max(o, 1 - o) at most, either way. One unit in place of
-    another leaves n and moves each M by 1 at most: the score by 1 at most. (Where the number of rows is not public, a
-    unit without any rows may take another's place, which is no more than one that goes.)
+    A unit counts once, however many rows it has. Adding a unit raises n by 1, and each M by 0 or 1. So M - o n moves by
+    1 - o or by -o, o n - M by the reverse, and the score by at most max(o, 1 - o) up or down. Replacing a unit leaves n
+    as it is and moves each M by at most 1, and so the score too. (If the number of rows is not public, a unit without
+    rows may replace another. This moves the score no more than a removal.)
 
-    Where nobody tells units apart, each row counts by itself: one whose place is k raises M(k) alone, and one in the
-    first place n alone. Then the score moves by 1 at most, and by 2 if a row is replaced.
+    If units are not known, each row is charged by itself. A row whose place is k changes M(k) alone, and a row in the
+    first place changes n alone. Then the score moves by at most 1, and by at most 2 if a row is replaced.
 
     Attributes
     ----------
     most
         The most rows of a unit.
     outside
-        o, the share of the units that may have more rows.
+        The share o of the units that may have more rows.
 
     Examples
     --------
@@ -260,7 +263,7 @@ class RowsPerUnitScores(CandidateScores):
 
     @property
     def text(self) -> str:
-        """Name the counts."""
+        """Describe the scores."""
         return f"distances in units from having at most so many rows, of up to {self.most}"
 
     @functools.cached_property
@@ -270,18 +273,18 @@ class RowsPerUnitScores(CandidateScores):
 
     @property
     def answer_length(self) -> int:
-        """One score a number of rows."""
+        """One score for each number of rows."""
         return len(self.numbers)
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Declare the change by a row that counts by itself; of units that have one row each, by a unit."""
+        """The sensitivity for a row that is charged by itself, or for a unit if each has only one row."""
         if self.most == 1:
             return self.for_rows(1)
         return (Sensitivity(Norm.LINF, 1, 2, source="a row says of one number that its unit has more, or is a unit"),)
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Declare the change by a unit, which counts once (see the class)."""
+        """Return the sensitivity for a unit, which counts once (see the class)."""
         moved = max(self.outside, 1 - self.outside)
         return (Sensitivity(Norm.LINF, moved, 1, source="a unit counts once, however many rows it has"),)
 
@@ -290,21 +293,21 @@ class RowsPerUnitScores(CandidateScores):
         return self.numbers
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count this block's units by their first rows, and those with more rows than each number but the last."""
+        """Count this block's units, and for each number of rows but the last, the units with more rows."""
         places = block.places_in_units()
         sizes = np.bincount(places, minlength=1 + self.most)
         return sizes[[0, *self.numbers[:-1]]]
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the rows by their place: in the first one, and in each that only larger units have."""
+        """Return the cross table of rows by place: the first place, and the places that only larger units have."""
         asked = [0, *self.numbers[:-1]]
         cuts = sorted({place for k in asked for place in (k, k + 1)} - {0})
         cells = [int(np.searchsorted(cuts, k, side="right")) for k in asked]
         return JointCounts([Crosstab([UnitPlaces(cuts)])], lambda counts: counts[0][cells])
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
-        """Return the scores as exact integers, divided by the share's denominator at the end."""
+        """Return the scores, computed as exact integers and divided by the share's denominator at the end."""
         part, whole = self.outside.numerator, self.outside.denominator
-        aim, least = part * int(counts[0]), whole * counts.astype(np.int64)  # least: M of the number before
+        aim, least = part * int(counts[0]), whole * counts.astype(np.int64)  # `least` is M of the number before
         more = np.append(least[1:], 0)
         return np.asarray(-np.maximum(np.maximum(more - aim, aim - least), 0) / whole)

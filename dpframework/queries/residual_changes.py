@@ -1,22 +1,24 @@
-"""How far one row moves the residuals of a set of marginals, exactly, with the worst neighbour found by enumeration.
+"""How far one row moves the residuals of a set of marginals. This is exact, since all kinds of neighbours are tried.
 
-A row adds to the block of a set A the tensor product, over the attributes in A, of one vector each: +1 or -1 for an
-attribute of two values; for another with n values either n e - 1 (centred) or e (as it is), with e the unit vector of
-its value; times the weight k of the block. So with t = n (n - 1) for a centred attribute and 1 for all others:
+To the block of a set A, a row adds the weight k of the block times a tensor product of one vector per attribute in A.
+This vector is +1 or -1 for an attribute with two values. For an attribute with n > 2 values it is n e - 1 (centred) or
+e (not centred), where e is the unit vector of the row's value. With t = n (n - 1) for a centred attribute and t = 1 for
+all others, a row that is
 
-- **added or removed**: the squared length is the sum of k**2 times the product of t; the l1 norm, of blocks that are
-  not centred, is the sum of k; that of one block is its k;
-- **replaced**, where the two rows differ in the attributes D: the inner product of both tensors has, instead of t, the
-  factor -n for a centred attribute in D and -1 for one of two values. So the squared change is twice the sum of k**2
-  times (the product of t, minus the product of these). In the l1 norm a block changes by 2 k, unless D meets it in an
-  even number of attributes of two values and in no other: then it does not change.
+- **added or removed** moves all blocks by a vector whose squared length is the sum of k**2 times the product of t. In
+  the l1 norm, where blocks are not centred, it moves them by the sum of k, and one block by its k.
+- **replaced** moves them by the difference of two such vectors. Let D be the attributes in which the rows differ. The
+  inner product of both tensors of a block has, instead of t, the factor -n for a centred attribute in D and -1 for one
+  with two values. So the squared change is twice the sum of k**2 times (the product of t minus the product of these
+  factors). In the l1 norm a block changes by 2 k, unless D meets it in an even number of attributes with two values and
+  in no others. Then it does not change.
 
-It depends on D alone. Which D is worst follows from the sizes and weights, but by no formula known to us: for eight
-attributes of two values, all pairs and equal weights, four that differ change 2.5 times as much as all eight. So all D
-are tried, unless no attribute is in two sets: then each block has its largest change with some D that leaves the other
-blocks theirs, and these add up.
-Where the workload is the same for any two attributes of equal size, the numbers of them in D suffice. Where there are
-more than 65,536 choices even so, the largest change of each block is added up: never too small, but a bound.
+The change depends on D alone. Which D is worst depends on the sizes and weights, but by no formula known to us. For
+example, with eight attributes of two values, all pairs and equal weights, a D of four changes 2.5 times as much as all
+eight. So all D are tried, unless no attribute is in two sets. In that case one D gives every block its largest change,
+and these add up. If the workload treats attributes of equal size alike, only their numbers in D are tried. If there are
+still more than 65,536 choices, the largest changes of all blocks are added up. This is an upper bound, and may be too
+large.
 """
 
 from __future__ import annotations
@@ -32,15 +34,16 @@ from numpy.typing import NDArray
 
 from dpframework.queries.base import Norm
 
-MOST_TRIED = 1 << 16  # choices of the attributes that differ
-LARGEST_WEIGHT = 1 << 20  # of a block, times the sizes of its centred attributes: sums of squares stay in 64 bits
+MOST_TRIED = 1 << 16  # the most choices of differing attributes that are tried
+# The largest weight of a block times the sizes of its centred attributes, so that sums of squares stay in 64 bits.
+LARGEST_WEIGHT = 1 << 20
 
 Sets = tuple[tuple[int, ...], ...]
 
 
 @functools.lru_cache(maxsize=64)
 def change_by_addition(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...], norm: Norm) -> int:
-    """Return the change by a row that is added or removed, in l1, squared l2, or the largest l1 norm of a block."""
+    """Return the change by an added or removed row in the l1 or squared l2 norm, or the largest l1 norm of a block."""
     if norm is Norm.SQUARED_L2:
         return sum(k * k * math.prod(_own(sizes[a]) for a in of) for of, k in zip(sets, weights, strict=True))
     return max(weights) if norm is Norm.BLOCKS else sum(weights)
@@ -48,14 +51,14 @@ def change_by_addition(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, .
 
 @functools.lru_cache(maxsize=64)
 def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...], norm: Norm) -> int:
-    """Return the largest change by a row that is replaced, in the same norms, over all attributes that may differ."""
+    """Return the largest change by a replaced row in the same norms, over all sets of attributes that may differ."""
     if norm is Norm.BLOCKS:
         return max((2 * k for of, k in zip(sets, weights, strict=True) if of), default=0)
     differing = None if _are_disjoint(sets) else _choices(sizes, sets, weights)
     if differing is None:
         return sum(_largest(tuple(sizes[a] for a in of), k, norm) for of, k in zip(sets, weights, strict=True))
     squared = norm is Norm.SQUARED_L2
-    # Each attribute's factor in the inner product of two rows: _own(n) if they agree there, else -n, or -1 of two
+    # Each attribute's factor in the inner product of two rows: _own(n) if they agree there, else -n, or -1 for two
     # values.
     other = [np.where(d, -1 if n == 2 else -n, _own(n)) for d, n in zip(differing, sizes, strict=True)]
     total = np.zeros(differing.shape[1], dtype=np.int64)
@@ -66,8 +69,8 @@ def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int
             inner = functools.reduce(np.multiply, [other[a] for a in of])
             total += 2 * k * k * (math.prod(_own(sizes[a]) for a in of) - inner)
         else:
-            # A block stays the same only if no attribute of three or more values differs, and an even number of binary
-            # ones.
+            # A block stays the same only if no attribute with three or more values differs, and an even number of those
+            # with two values do.
             several = functools.reduce(np.logical_or, [differing[a] & (sizes[a] > 2) for a in of])
             odd = functools.reduce(np.logical_xor, [differing[a] for a in of if sizes[a] == 2], False)
             total += 2 * k * (several | odd)
@@ -75,12 +78,12 @@ def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int
 
 
 def is_bound(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> bool:
-    """Return whether `change_by_replacement` is a bound, because there are too many neighbours to try."""
+    """Tell whether `change_by_replacement` is only a bound, because there are too many neighbours to try."""
     return not _are_disjoint(sets) and _choices(sizes, sets, weights) is None
 
 
 def _are_disjoint(sets: Sets) -> bool:
-    """Return whether no attribute is in two sets: their largest changes happen together, and need no search."""
+    """Tell whether no attribute is in two sets, so that one neighbour attains the largest changes of all sets."""
     used = [a for of in sets for a in of]
     return len(used) == len(set(used))
 
@@ -91,7 +94,7 @@ def _own(size: int) -> int:
 
 
 def _largest(sizes: tuple[int, ...], k: int, norm: Norm) -> int:
-    """Return the largest change of one block: the attribute of fewest values differs, and no other."""
+    """Return the largest change of one block, which is attained if only the attribute with fewest values differs."""
     if not sizes:
         return 0
     if norm is not Norm.SQUARED_L2:
@@ -102,7 +105,7 @@ def _largest(sizes: tuple[int, ...], k: int, norm: Norm) -> int:
 
 def _choices(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> NDArray[np.bool_] | None:
     """Return which attributes differ, shape (attributes, choices), or None if there are too many choices."""
-    # In classes of which any two attributes may be exchanged, only the number that differs matters.
+    # Attributes that may be exchanged form a class. Only the number of differing attributes in each class matters.
     by_size = defaultdict(list)
     for attribute, size in enumerate(sizes):
         by_size[size].append(attribute)
@@ -118,7 +121,7 @@ def _choices(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> ND
 
 
 def _symmetric(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> bool:
-    """Return whether all sets with the same sizes are there, with one weight: then attributes of a size are alike."""
+    """Tell whether attributes of a size are alike: all sets with the same sizes are there, with the same weight."""
     found: dict[tuple[int, ...], set[int]] = defaultdict(set)
     numbers: Counter[tuple[int, ...]] = Counter()
     for of, weight in zip(sets, weights, strict=True):
@@ -133,7 +136,7 @@ def _symmetric(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> 
 
 
 def subsets(of: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield all subsets of a set, the empty one and itself among them.
+    """Yield all subsets of a set, including the empty set and the set itself.
 
     Examples
     --------

@@ -1,20 +1,22 @@
-"""Residuals of marginals: the part of each marginal beyond the marginals of fewer attributes, on whole numbers.
+"""Residuals of marginals, in whole numbers: what each marginal adds to the marginals of fewer attributes.
 
 Source: Xiao, He, Zhang and Kifer 2023 (arXiv 2305.08175); Barak and others 2007 for attributes of two values. Let m_A
-be the marginal of a set A of attributes, its counts. Its residual is m_A less its mean along each axis. The marginal of
-S is the sum over all subsets A of S of A's residual, repeated along the axes of S that A lacks and divided by their
-sizes. So noisy residuals of a set and all its subsets give noisy marginals that agree with each other.
+be the counts in the marginal of a set A of attributes. The residual of A is m_A after its mean is subtracted along each
+axis in turn. The marginal of S is the sum over all subsets A of S of A's residual, repeated along the axes of S that A
+lacks and divided by their sizes. So noisy residuals of a set and all its subsets give noisy marginals that agree with
+each other.
 
-Here each residual is a block of whole numbers, which determines it and is determined by it:
+Here each residual is released as a block of whole numbers, from which it can be computed:
 
-- an axis of two values is contracted to one number, the second count less the first: the residual along that axis is
-  minus and plus half of it;
-- an axis of n > 2 values is, for noise of the l2 norm, centred and multiplied by n: n times the count less the sum
-  along the axis. For the l1 norm it stays as it is and is centred after noise is added, since centring makes the l1
-  norm of a row's change larger;
-- the block is multiplied by a whole weight, so that one noise for all numbers is noise of several sizes for residuals.
+- An axis of two values becomes one number, the second count minus the first. Along that axis, the residual is minus and
+  plus half of it.
+- An axis of n > 2 values is centred and multiplied by n for noise in the l2 norm: n times the count, minus the sum
+  along the axis. For the l1 norm it is left as it is, and centred after noise is added, since centring increases the l1
+  norm of a row's change.
+- The block is multiplied by a whole weight, so that noise of one size on all numbers is noise of several sizes on the
+  residuals.
 
-Nothing is rounded. How far a row moves all of it is `residual_changes`.
+Nothing is rounded. `residual_changes` derives how far a row moves all blocks.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from dpframework.queries.residual_changes import (
 )
 from dpframework.tables.joint_counts import Crosstab, JointCounts
 
-_MOST_NAMED = 4  # in a text
+_MOST_NAMED = 4  # the most attributes that the query's text names
 
 
 def _sets(given: Iterable[Iterable[int]]) -> Sets:
@@ -54,20 +56,20 @@ def _whole(given: Iterable[int]) -> tuple[int, ...]:
 @final
 @attrs.frozen
 class Residuals(Query):
-    """The residuals of the marginals of some sets of attributes, a block of whole numbers each, one after another.
+    """The residuals of the marginals of some sets of attributes, one block of whole numbers after another.
 
     Attributes
     ----------
     of
-        The attributes, of two values or more each.
+        The attributes, each with at least two values.
     sets
-        The sets, each the positions in `of` of its attributes, in increasing order. The empty set is the number of
-        rows.
+        The sets, each given by the increasing positions of its attributes in `of`. The empty set stands for the number
+        of rows.
     weights
-        The whole number that each block is multiplied by.
+        The whole number by which each block is multiplied.
     norm
-        What noise is scaled to: `Norm.SQUARED_L2` for Gaussian noise, `Norm.L1` for Laplace noise, `Norm.BLOCKS` for
-        noise in the shape of the largest block's l1 norm.
+        The norm to which noise is scaled: `Norm.SQUARED_L2` for Gaussian noise, `Norm.L1` for Laplace noise,
+        `Norm.BLOCKS` for noise in the shape of the largest l1 norm of a block.
 
     Examples
     --------
@@ -84,19 +86,21 @@ class Residuals(Query):
     norm: Norm = attrs.field(default=Norm.SQUARED_L2, converter=Norm)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse attributes of one value, sets that are none, and weights that 64 bits may not hold."""
+        """Refuse attributes with one value, invalid sets, and weights that 64 bits may not hold."""
         if any(a.size < 2 for a in self.of):
-            raise InputError("residuals are of attributes of two values or more")
+            raise InputError("an attribute of residuals has one value only; give attributes with at least two")
         if len(set(self.sets)) < len(self.sets) or len(self.weights) != len(self.sets):
             raise InputError("residuals need each set once, and a weight for each")
         if any(list(one) != sorted(set(one)) or not set(one) <= set(range(len(self.of))) for one in self.sets):
-            raise InputError("a set of residuals holds positions of attributes, each once, in increasing order")
+            raise InputError("a set of residuals must hold positions of attributes, each once, in increasing order")
         if self.norm not in (Norm.SQUARED_L2, Norm.L1, Norm.BLOCKS):
-            raise InputError(f"residuals have a sensitivity in squared-l2, l1 or blocks, not in {self.norm}")
+            raise InputError(f"residuals have no sensitivity in {self.norm}; choose squared-l2, l1 or blocks")
         if any(
             not 1 <= k * self.multiplier(one) <= LARGEST_WEIGHT for one, k in zip(self.sets, self.weights, strict=True)
         ):
-            raise InputError(f"a weight of residuals, times the sizes of its attributes, is 1 to {LARGEST_WEIGHT:,}")
+            raise InputError(
+                f"a weight of residuals times the sizes of its centred attributes must be from 1 to {LARGEST_WEIGHT:,}"
+            )
 
     @property
     def text(self) -> str:
@@ -106,12 +110,12 @@ class Residuals(Query):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """All of them."""
+        """The attributes of the residuals."""
         return tuple(a.name for a in self.of)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The attributes' numbers of codes."""
+        """The number of codes of each attribute."""
         return tuple(a.size for a in self.of)
 
     @property
@@ -121,7 +125,7 @@ class Residuals(Query):
 
     @property
     def histograms(self) -> tuple[int, ...]:
-        """The sizes of the blocks, for noise in their shape."""
+        """The sizes of the blocks, if noise has their shape."""
         return self._lengths if self.norm is Norm.BLOCKS else ()
 
     @property
@@ -130,12 +134,12 @@ class Residuals(Query):
         return tuple(math.prod(sizes[a] for a in one) for one in self.sets)
 
     def multiplier(self, one: Sequence[int]) -> int:
-        """Return the number that centring multiplies a block by, without its weight."""
+        """Return the number by which centring multiplies the block of a set, apart from the block's weight."""
         return math.prod(self.of[a].size for a in one if self.of[a].size > 2) if self.norm is Norm.SQUARED_L2 else 1
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """Return how far a row moves all blocks together, in the one norm."""
+        """How far a row moves all blocks together, in the query's norm."""
         facts = self.sizes, self.sets, self.weights, self.norm
         added, replaced = change_by_addition(*facts), change_by_replacement(*facts)
         bounded = self.norm is not Norm.BLOCKS and is_bound(*facts[:3])
@@ -145,7 +149,7 @@ class Residuals(Query):
         return (Sensitivity(self.norm, added, replaced, source=source),)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of each set, all rows for the empty one."""
+        """Return the cross table of each set. For the empty set it has one cell of all rows."""
         tables = [Crosstab([self.of[a] for a in one]) for one in self.sets]
         return JointCounts(tables, lambda counts: np.concatenate([part.ravel() for part in counts]))
 
@@ -160,13 +164,13 @@ class Residuals(Query):
                 if size == 2:
                     part = np.diff(part, axis=axis)
                 elif self.norm is Norm.SQUARED_L2:
-                    # the deviation from the mean, times the size, which keeps whole numbers
+                    # This is the deviation from the mean, times the size to keep whole numbers.
                     part = size * part - part.sum(axis=axis, keepdims=True)
             found.append((weight * part).ravel())
         return np.concatenate(found)
 
     def residuals(self, answer: ArrayLike) -> list[NDArray[np.float64]]:
-        """Return each set's residual, in rows and the shape of its marginal, from an answer with or without noise."""
+        """Return each set's residual, in rows and in its marginal's shape, from an answer with or without noise."""
         blocks = np.split(np.asarray(answer).ravel(), np.cumsum(self._lengths)[:-1])
         residuals = []
         for one, weight, block in zip(self.sets, self.weights, blocks, strict=True):
@@ -174,7 +178,7 @@ class Residuals(Query):
             shaped = block.reshape([size if size > 2 else 1 for size in sizes]) / (weight * self.multiplier(one))
             for axis, size in enumerate(sizes):
                 if size == 2:
-                    # Of two values a block has the difference, and each deviates from the mean by half of that.
+                    # For two values a block holds their difference, and each deviates from the mean by half of it.
                     shaped = np.concatenate([-shaped / 2, shaped / 2], axis=axis)
                 else:
                     shaped = shaped - shaped.mean(axis=axis, keepdims=True)
@@ -182,12 +186,12 @@ class Residuals(Query):
         return residuals
 
     def cell_variances(self, variances: Sequence[float]) -> list[float]:
-        """Return the variance of each number of each set's residual, in rows.
+        """Return, for each set, the variance of each number of its residual, in rows squared.
 
         Parameters
         ----------
         variances
-            For each set, of independent noise on the numbers of its block.
+            For each set, the variance of the independent noise on each number of its block.
         """
         return [
             variance * _share_of_variance(tuple(self.of[a].size for a in one)) / (weight * self.multiplier(one)) ** 2
@@ -197,5 +201,5 @@ class Residuals(Query):
 
 @functools.lru_cache(maxsize=4096)
 def _share_of_variance(sizes: tuple[int, ...]) -> float:
-    """Return the share of a block's variance that a number of the residual has, after centring and halving."""
+    """Return the variance of a number of the residual, after centring and halving, as a share of that of the block."""
     return math.prod(0.25 if size == 2 else 1 - 1 / size for size in sizes)

@@ -1,4 +1,4 @@
-"""Scores of candidates, for selections and for exponential densities on an interval."""
+"""Scores of candidates, for selections, and scores of an interval's points, for exponential densities."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts
 class CandidateScores(Query):
     """One score for each of some public candidates, to be selected from.
 
-    A subclass declares its sensitivity in the linf norm (with `monotonic`, where adding a row never lowers a
-    score, a selection needs half the noise) and lists its candidates from public inputs alone: a candidate that
-    depends on the rows breaks every claim.
+    A subclass declares its sensitivity in the linf norm. If it is monotonic, so that adding a row never lowers a score,
+    a selection needs half the noise. A subclass lists its candidates from public inputs alone. A candidate that depends
+    on the rows breaks every claim.
     """
 
     integer = False
@@ -39,7 +39,7 @@ class CandidateScores(Query):
 @final
 @attrs.frozen
 class Supports(CandidateScores):
-    """The support of each of some descriptions, which is the number of rows that it holds for.
+    """The support of each of some descriptions, which is the number of rows for which it holds.
 
     Examples
     --------
@@ -66,14 +66,15 @@ class Supports(CandidateScores):
 
     @property
     def answer_length(self) -> int:
-        """One score a description."""
+        """One score for each description."""
         return len(self.descriptions)
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """The sensitivity. A row that is added raises each support by 0 or 1, a replacement changes it by 1 at most.
+        """Adding a row raises each support by 0 or 1, and replacing a row changes it by at most 1.
 
-        The l1 sensitivity is attained where a row fits all descriptions; for disjoint ones a histogram's is lower.
+        The l1 sensitivity is attained if all descriptions hold for a row. For disjoint descriptions a histogram has a
+        lower one.
         """
         source = "a row is in each support once or not at all"
         return (
@@ -83,7 +84,7 @@ class Supports(CandidateScores):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The support of one description; norms of several add up, but for the largest change."""
+        """The claims about the support of one description. Norms of several add up, except for linf."""
         return histogram_claims(1)
 
     def candidates(self, **inputs: Any) -> Sequence[Description]:
@@ -95,7 +96,7 @@ class Supports(CandidateScores):
         return np.array([int(d.holds(block).sum()) for d in self.descriptions], dtype=np.int64)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the rows by each description."""
+        """Return a table of rows by each description."""
         tables = [Crosstab([Cases([one])]) for one in self.descriptions]
         return JointCounts(tables, lambda counts: np.array([own[0] for own in counts]))
 
@@ -104,15 +105,16 @@ class Supports(CandidateScores):
 class PiecewiseScores:
     """A score that is constant between breaks of an interval, for an interval mechanism.
 
-    The breaks may be private values: the density they define is over the whole public interval, and no break is
+    The breaks may be private values. The density that they define covers the whole public interval, and no break is
     ever released.
 
     Attributes
     ----------
     breaks
-        Non-decreasing float64, shape (pieces + 1,); the first and last are the public bounds.
+        The ends of the pieces, float64, shape (pieces + 1,), never decreasing. The first and the last are the public
+        bounds.
     scores
-        float64, shape (pieces,).
+        The score of each piece, float64, shape (pieces,).
     """
 
     breaks: NDArray[np.float64] = attrs.field(converter=wide)
@@ -121,6 +123,6 @@ class PiecewiseScores:
     def __attrs_post_init__(self) -> None:
         """Refuse shapes that do not fit and values that are not finite."""
         if self.scores.ndim != 1 or self.breaks.shape != (len(self.scores) + 1,):
-            raise InputError("piecewise scores need one break more than scores")
+            raise InputError("piecewise scores need exactly one more break than scores")
         if not (np.isfinite(self.breaks).all() and np.isfinite(self.scores).all()):
             raise InputError("piecewise scores and their breaks must be finite on every table")

@@ -1,4 +1,4 @@
-"""Counts of rows that two sets have in common, from cross tables of the attributes that tell who is in a set."""
+"""Counts of rows that two sets have in common, from cross tables of the attributes that define the sets."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts
 @final
 @attrs.frozen(eq=False)
 class RowSets:
-    """Some sets of rows, each told by the codes of the same few attributes.
+    """Some sets of rows, each defined by the codes of the same few attributes.
 
     Attributes
     ----------
     of
-        The attributes; none for the set of all rows.
+        The attributes. None of them for the set of all rows.
     places
-        Where the sets stand among all sets of their side, shape (sets,).
+        The positions of the sets among all sets of their side, shape (sets,).
     members
-        Makes, when they are needed, which cells of the attributes' cross table are in each set, as 1 and else 0, shape
-        (sets, cells).
+        A function that returns whether each cell of the attributes' cross table is in each set, as 1 or 0, shape (sets,
+        cells). It is called only when this is needed.
     """
 
     of: tuple[Attribute, ...]
@@ -36,12 +36,12 @@ class RowSets:
 
     @classmethod
     def everyone(cls, place: int) -> RowSets:
-        """Return the set of all rows."""
+        """Return the set of all rows, at a position among the sets of its side."""
         return cls((), np.array([place]), lambda: np.ones((1, 1), dtype=np.int64))
 
     @classmethod
     def codes(cls, attribute: Attribute, first: int = 0) -> RowSets:
-        """Return a set for each code of an attribute, in turn from a first place."""
+        """Return one set for each code of an attribute, at consecutive positions from `first` on."""
         number = attribute.size
         return cls((attribute,), first + np.arange(number), lambda: np.eye(number, dtype=np.int64))
 
@@ -52,21 +52,21 @@ def in_common(
     shape: tuple[int, int],
     within: Sequence[Description | None] = (None,),
 ) -> JointCounts:
-    """Return the tables that tell how many rows are in each two sets, one a side.
+    """Return the cross tables from which follows how many rows each left and each right set have in common.
 
     Parameters
     ----------
     left, right
-        The sets of either side.
+        The sets of each side.
     shape
-        How many sets either side has.
+        The numbers of sets of both sides.
     within
-        Descriptions of the rows that are counted, None for all rows.
+        Descriptions of the rows that are counted. None for all rows.
 
     Returns
     -------
     JointCounts
-        Whose counts have the shape (descriptions, left sets, right sets).
+        The tables. The counts that follow from them have the shape (descriptions, left sets, right sets).
     """
     chosen = _case_columns(within)
     tables = [Crosstab([*one.of, *other.of, *own]) for own, _ in chosen for one in left for other in right]
@@ -89,10 +89,10 @@ def in_common(
 
 
 def _case_columns(within: Sequence[Description | None]) -> list[tuple[tuple[Cases, ...], dict[int, list[int]]]]:
-    """Return columns that tell who is described, each with the cells of the descriptions that it tells of.
+    """Return columns that tell for which rows descriptions hold, each with the cells of each of its descriptions.
 
-    A column tells of two descriptions: where both hold, the first, the second or none. So half as many tables are
-    counted as there are descriptions.
+    A column covers two descriptions. Its cells are the rows for which both hold, the first, the second, or none. So
+    there are only half as many tables as descriptions.
     """
     found: list[tuple[tuple[Cases, ...], dict[int, list[int]]]] = []
     described = [(d, one) for d, one in enumerate(within) if one is not None]

@@ -1,9 +1,10 @@
 """Sums of a numeric attribute's values, clamped to public bounds.
 
-Each value is rounded by itself to a whole number of small steps, and steps are added up as integers: the sum is exact,
-the same in any order of rows and blocks, and no rounding is left for a mechanism to pay for. A step is the power of two
-just above a 2**30th of the largest size of a value, so that the sum of n rows is off by at most n 2**-30 of that size.
-With bounds of up to 2**30 a whole number is a whole number of steps, and its sum is not rounded at all.
+Each value is rounded by itself to a whole number of small steps, and steps are added up as integers. So the sum is
+exact and the same in any order of rows and blocks, and mechanisms need no slack for rounding. A step is the smallest
+power of two that is at least 2**-30 of the largest size of a value. So the sum of n rows is off by at most n 2**-30 of
+that size. If that size is at most 2**30, a step is at most 1. Then every whole number is a whole number of steps, and
+sums of whole numbers are not rounded at all.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from dpframework.queries.counts import histogram_claims
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, describe_known
 
-STEPS = 1 << 30  # of the largest size of a value: below 2**31 rows, their sum fits into 62 bits
-LARGEST = 2.0**1000  # of a bound: its rounded value is finite
-NARROWEST = 2 * STEPS * sys.float_info.min  # between two bounds: a step of half of it is a number of full precision
+STEPS = 1 << 30  # the most steps of a value, so that sums over fewer than 2**31 rows fit into 62 bits
+LARGEST = 2.0**1000  # the largest size of a bound, so that rounded bounds are finite
+NARROWEST = 2 * STEPS * sys.float_info.min  # the least width of bounds, so that a step has full precision
 
 
 def _numeric(attribute: Attribute) -> Numeric:
@@ -45,17 +46,17 @@ def _numeric(attribute: Attribute) -> Numeric:
 def _bound(value: float) -> float:
     bound = finite_number(value, "a bound")
     if abs(bound) > LARGEST:
-        raise InputError(f"a bound is {bound:g}; sums are made of numbers up to {LARGEST:.0e}")
+        raise InputError(f"a bound is {bound:g}, beyond the largest that sums can have; give one up to {LARGEST:.0e}")
     return bound
 
 
 def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
-    """Refuse bounds in the wrong order, ones that no value can reach, and ones without a step between them.
+    """Refuse bounds that are in the wrong order, beyond the schema's, or too close together.
 
     Raises
     ------
     InputError
-        Names the attribute and its bounds.
+        If they are. The sentence names the attribute and its bounds.
     """
     low, high = attribute.lower, attribute.upper
     if not low <= lower < upper <= high:
@@ -65,16 +66,16 @@ def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
         )
     if upper - lower < NARROWEST:
         raise InputError(
-            f"bounds [{lower:g}, {upper:g}] of '{attribute.name}' are closer than the {NARROWEST:.0e} that numbers are "
-            "rounded within"
+            f"bounds [{lower:g}, {upper:g}] of '{attribute.name}' are closer than {NARROWEST:.0e}, so that numbers "
+            "between them cannot be rounded to steps; give wider bounds"
         )
 
 
 @attrs.frozen
 class WithinBounds(Query):
-    """The attribute of a query, the bounds that its values are clamped to, and which rows it is about.
+    """The attribute of a query, the bounds to which its values are clamped, and which rows it reads.
 
-    A row for which `where` does not hold counts as one without a value. Whether it holds follows from the row alone.
+    A row for which `where` does not hold counts as a row without a value. Whether it holds depends on the row alone.
     """
 
     integer = False
@@ -92,17 +93,17 @@ class WithinBounds(Query):
         return self.attribute.upper
 
     def __attrs_post_init__(self) -> None:
-        """Refuse bounds that are none of the attribute."""
+        """Refuse bounds that do not fit the attribute."""
         require_bounds(self.attribute, self.lower, self.upper)
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The one attribute, and the attributes of the description."""
+        """The attribute, and the attributes of the description."""
         return (self.attribute.name, *attributes_of(() if self.where is None else (self.where,)))
 
     @property
     def optional(self) -> bool:
-        """Whether a row may add nothing: without a value, or where the description does not hold."""
+        """Whether a row may add nothing, because it may have no value or because the description may not hold."""
         return self.attribute.missing or self.where is not None
 
     def counted(self, block: Block) -> NDArray[np.bool_]:
@@ -111,35 +112,34 @@ class WithinBounds(Query):
         return known if self.where is None else known & self.where.holds(block)
 
     def present(self, block: Block) -> NDArray[np.float64]:
-        """Return this block's clamped values, without rows that miss one or are not asked for."""
+        """Return the clamped values of this block's counted rows (see `counted`)."""
         return np.clip(block.values(self.attribute.name)[self.counted(block)], self.lower, self.upper)
 
     @property
     def asked(self) -> tuple[Cases, ...]:
-        """The cut of a cross table into the rows that are asked for and the others; nothing if all are."""
+        """The column of a cross table that separates rows where `where` holds from others, if there is a `where`."""
         return () if self.where is None else (Cases([self.where]),)
 
     @property
     def bounds_text(self) -> str:
-        """The attribute, the bounds and the description, for a reader."""
+        """The attribute, the bounds and the description, as text for readers."""
         return f"'{self.attribute.name}' within [{self.lower:g}, {self.upper:g}]{self.where_text}"
 
     @property
     def where_text(self) -> str:
-        """The description, for a reader; empty if all rows are asked for."""
+        """The description as text for readers, empty if there is none."""
         return "" if self.where is None else f", where {self.where}"
 
 
 @final
 @attrs.frozen
 class BoundedSum(WithinBounds):
-    """The sum of value - centre over the rows that have a value, each value clamped to public bounds.
+    """The sum of value - centre over the rows with a value, where each value is clamped to public bounds.
 
-    With L and U the rounded differences of the bounds to the centre, a row that is added adds something in [L, U], or
-    nothing where its value is missing or it is not asked for. So adding one raises the sum by max(U, 0) at most, and
-    lowers it by max(-L, 0).
-    Replacing one changes it by U - L at most; where a row may add nothing, by as much as lies between the smallest and
-    the largest of L, U and 0. One number has one change: all norms agree.
+    Let L and U be the rounded differences of the bounds from the centre. A row adds an amount in [L, U], or nothing if
+    its value is missing or `where` does not hold. So adding a row raises the sum by at most max(U, 0), and lowers it by
+    at most max(-L, 0). Replacing a row changes the sum by at most U - L. If a row may add nothing, it is at most the
+    difference between the largest and the smallest of L, U and 0. For a single number all norms of a change agree.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class BoundedSum(WithinBounds):
     lower, upper
         Public bounds, by default the schema's.
     centre
-        What is subtracted from each value; 0 for the sum itself.
+        The number that is subtracted from each value, 0 for the sum itself.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class BoundedSum(WithinBounds):
 
     @property
     def step(self) -> float:
-        """The step that differences are rounded to, a power of two."""
+        """The step to which differences are rounded, a power of two."""
         return 2.0 ** math.ceil(math.log2(max(abs(self.lower - self.centre), abs(self.upper - self.centre)) / STEPS))
 
     @property
@@ -200,7 +200,7 @@ class BoundedSum(WithinBounds):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The sum of a number of each row, which lies in the range of the class docstring."""
+        """The claims about a sum of one number per row, in the range of the class docstring."""
         (declared, *_) = self.sensitivities
         assert declared.rise is not None
         assert declared.fall is not None
@@ -212,7 +212,7 @@ class BoundedSum(WithinBounds):
 
     @property
     def _ends(self) -> tuple[Fraction, Fraction]:
-        """The rounded differences of the bounds to the centre."""
+        """The rounded differences of the bounds from the centre."""
         low, high = self._steps(np.array([self.lower, self.upper])).tolist()
         return low * Fraction(self.step), high * Fraction(self.step)
 
@@ -220,16 +220,16 @@ class BoundedSum(WithinBounds):
         return np.asarray(np.rint((values - self.centre) / self.step), dtype=np.int64)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Add this block's differences up, in steps, shape (1,)."""
+        """Add up this block's differences, in steps, shape (1,)."""
         return np.array([self._steps(self.present(block)).sum()], dtype=np.int64)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the sum of all steps."""
+        """Return the cross table of the sum of steps."""
         steps = WholeSteps(self.attribute.name, self.lower, self.upper, self.centre, self.step)
         return JointCounts([Crosstab(self.asked, steps)], lambda counts: counts[0].ravel()[:1])
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
-        """Return the one number."""
+        """Return the sum as a single number."""
         (steps,) = counts
         return steps * self.step
 
@@ -239,15 +239,15 @@ class BoundedSum(WithinBounds):
 class BoundDistances(WithinBounds):
     """The sums of the values' distances from the lower and from the upper bound, in widths of the range.
 
-    With t = (value - lower) / (upper - lower), clamped to [0, 1], the answer is (sum of t, sum of 1 - t). Their sum is
-    the number of rows that have a value, and the first one's share of it is where the mean lies between the bounds.
+    With t = (value - lower) / (upper - lower), clamped to [0, 1], the answer is (sum of t, sum of 1 - t). Both together
+    are the number of rows with a value. The share of the first sum says where the mean lies between the bounds.
 
-    A row that is added adds (t, 1 - t), whose l1 norm is 1 whatever t is, and whose squared l2 norm is at most 1: one
-    noisy pair holds both a sum and a count at the price of a count. No other noise fits better: the vectors that a row
-    can add, and their negatives, have the unit ball of the l1 norm as their convex hull. Adding a row lowers neither
-    sum. Replacing one moves d = t' - t from one sum to the other: l1 change 2 abs(d), squared l2 change 2 d**2, linf
-    change abs(d), each largest at d = 1. Where values may be missing, a row that gains or loses one changes the pair
-    as one that is added or removed.
+    A row adds (t, 1 - t), whose l1 norm is 1 whatever t is, and whose squared l2 norm is at most 1. So one noisy pair
+    contains both a sum and a count at the cost of a count. No other shape of noise fits better, since the convex hull
+    of the vectors that a row can add, and of their negatives, is the unit ball of the l1 norm. Adding a row lowers
+    neither sum. Replacing a row moves d = t' - t from one sum to the other. The l1 change is 2 abs(d), the squared l2
+    change 2 d**2, the linf change abs(d), and each is largest at d = 1. A row that gains or loses its value changes the
+    pair like a row that is added or removed.
 
     Attributes
     ----------
@@ -286,26 +286,26 @@ class BoundDistances(WithinBounds):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The shares of one row, of which a row without a value has none."""
+        """The claims about the two shares of a row, which are both 0 for a row without a value."""
         return histogram_claims(2)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Add this block's distances up, in steps of a 2**30th, shape (2,)."""
+        """Add up this block's distances, in steps of 2**-30, shape (2,)."""
         shares = (self.present(block) - self.lower) / (self.upper - self.lower)
         steps = np.rint(shares * STEPS).astype(np.int64)
         return np.array([steps.sum(), (STEPS - steps).sum()], dtype=np.int64)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the sum of the distances from the lower bound, and the rows that have a value."""
+        """Return cross tables of the sum of distances from the lower bound, and of the rows with a value."""
         steps = WholeSteps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
         known = Crosstab([*self.asked, Cases([describe_known(self.attribute.name, self.lower)])])
 
         def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-            (summed, *_), (rows, *_) = (own.ravel() for own in counts)  # those that are asked for come first
+            (summed, *_), (rows, *_) = (own.ravel() for own in counts)  # the rows where `where` holds come first
             return np.array([summed, STEPS * rows - summed])
 
         return JointCounts([Crosstab(self.asked, steps), known], assemble)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
-        """Return both sums, in widths."""
+        """Return both sums, in widths of the range."""
         return counts / STEPS

@@ -1,4 +1,4 @@
-"""How many choices of a match a budget carries, and how many rows a match gains by, from public facts."""
+"""Decide from public facts how many choices of a match a budget carries, and up to how many rows count for a match."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from fractions import Fraction
 
 from dpframework.facts.schema import Schema
 
-SOME_ROWS = 2_500  # meant where a schema says nothing of rows
-LOOSE = 10_000  # rows: a higher bound is taken for this one
-#: Of the rows: a match that holds for more of them gains nothing by it.
+SOME_ROWS = 2_500  # the number of rows to plan for if the schema states none
+LOOSE = 10_000  # a higher bound on the number of rows is replaced by this one
+#: The share of the rows beyond which a match gains nothing by holding for more rows.
 CAP = Fraction(3, 10)
-WITHIN = 0.08  # of the rows: how far from the best a choice may be to be worth its budget
+WITHIN = 0.08  # how far from the best a choice may be to be worth its budget, as a share of the rows
 
 
 def rows_meant(schema: Schema) -> int:
-    """Return a public number of rows to plan for, the schema's `rows` or else a bound that is not loose.
+    """Return a public number of rows to plan for: the schema's `rows`, or else its bound if that is not loose.
 
-    A bound of a million rows tells little of a table: as one of `LOOSE` it costs a larger table some choices, where a
-    smaller one would be given so many that each of them is a lottery.
+    A bound of a million rows says little about a table. Replacing it by `LOOSE` costs a larger table some choices.
+    Keeping it would give a smaller table so many choices that each of them is nearly random.
     """
     if schema.rows is not None:
         return schema.rows
@@ -26,7 +26,7 @@ def rows_meant(schema: Schema) -> int:
 
 
 def cap_of(rows: float) -> int:
-    """Return the rows beyond which a match gains nothing, in a table of this many.
+    """Return the number of rows beyond which a match gains nothing, in a table of `rows` rows.
 
     Examples
     --------
@@ -39,15 +39,15 @@ def cap_of(rows: float) -> int:
 def choices_carried(budget: float, candidates: int, most: int) -> int:
     """Return how many choices of a match an epsilon carries.
 
-    A choice by the exponential mechanism at epsilon e among m candidates is within ln(m) / e rows of the best, roughly.
-    As many choices share the epsilon as leave each within `WITHIN` of the rows, at least one.
+    A choice by the exponential mechanism with epsilon e among m candidates is roughly within ln(m) / e rows of the
+    best. The epsilon is shared by as many choices as keep each within `WITHIN` of the rows, but by at least one.
 
     Parameters
     ----------
     budget
         Epsilon times the number of rows.
     candidates
-        How many there are to choose from.
+        The number of candidates of each choice.
     most
         The most choices.
 
@@ -60,7 +60,7 @@ def choices_carried(budget: float, candidates: int, most: int) -> int:
 
 
 def budget_of_choices(number: int, candidates: int) -> float:
-    """Return the epsilon times rows above which `choices_carried` is at least this number.
+    """Return the product of epsilon and rows above which `choices_carried` is at least `number`.
 
     Examples
     --------

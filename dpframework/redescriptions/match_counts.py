@@ -1,9 +1,9 @@
 """Count the rows that pairs of tests of two views have in common, with bits or with tables.
 
-Sets are made of the binary digits of codes: these are fewer than tests. Of two sets of rows as bits, 64 rows take an
-instruction or two. A pair of attributes has as many pairs of sets as pairs of tests, so where these are many, each row
-is counted once in the attributes' table instead, and sums over the table are the numbers of the sets. Which of both it
-is follows from the numbers of tests: they are public.
+As bits, sets of rows are computed from the binary digits of codes, since there are fewer digits than tests. Counting
+the common rows of two sets takes one or two instructions for 64 rows. A pair of attributes has as many pairs of sets as
+pairs of tests. Where these are many, each row is counted once in the attributes' cross table instead, and the numbers
+of the sets are sums over that table. Which of both is done depends on the numbers of tests, which are public.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 from dpframework.tables.tallies import joint_codes
 
-TILE = 1 << 16  # rows: their bits for all tests stay in the cache
-MOST_KEPT = 1 << 26  # bytes of sets that are kept from one choice to the next
-MOST_AS_BITS = 256  # pairs of tests: from here on it takes less time to count a row in a table
+TILE = 1 << 16  # rows of a tile, whose bits for all tests stay in the processor's cache
+MOST_KEPT = 1 << 26  # the most bytes of sets that are kept from one choice to the next
+MOST_AS_BITS = 256  # beyond this number of pairs of tests, counting rows in a table takes less time
 Masks = NDArray[np.bool_]
 Words = NDArray[np.uint64]
-Sets = dict[Block, list[tuple[Words, Words]]]  # of either side, for each tile of a block
+Sets = dict[Block, list[tuple[Words, Words]]]  # by block: for each of its tiles, the sets of both sides
 Integers = NDArray[np.int64]
 
 
@@ -38,14 +38,14 @@ Integers = NDArray[np.int64]
 class ViewTests:
     """The tests of a view, and the sets of rows that are counted for it.
 
-    These are the tests, then where each attribute that may be missing is known, then everyone.
+    The sets are the rows of each test, then the rows where each attribute that may be missing is known, then all rows.
 
     Attributes
     ----------
     attributes
         The attributes of the view.
     tests
-        The tests of each.
+        The tests of each attribute.
     """
 
     attributes: tuple[Attribute, ...]
@@ -58,12 +58,12 @@ class ViewTests:
 
     @property
     def spans(self) -> list[slice]:
-        """Where each attribute's tests are among the sets."""
+        """The positions of each attribute's tests among the sets."""
         ends = np.cumsum([0, *map(len, self.tests)]).tolist()
         return [slice(low, high) for low, high in itertools.pairwise(ends)]
 
     def known(self) -> Integers:
-        """Return, for each test, which of the sets says where its attribute is known."""
+        """Return, for each test, the number of the set of rows where its attribute is known."""
         nullable = [a.name for a in self.attributes if a.missing_code is not None]
         start = sum(map(len, self.tests))
         sets = [
@@ -75,7 +75,7 @@ class ViewTests:
 
     @functools.cached_property
     def wanted(self) -> list[Integers]:
-        """The code that each attribute's tests ask for, or the last of them."""
+        """For each attribute, the code of each of its tests. The tests of a numeric one hold up to that code."""
         found = []
         for attribute, tests in zip(self.attributes, self.tests, strict=True):
             code_of = {label: code for code, label in enumerate(attribute.labels)}
@@ -84,13 +84,13 @@ class ViewTests:
         return found
 
     def words(self, block: Block) -> NDArray[np.uint64]:
-        """Return the sets as bits of a block's rows, shape (sets, words of 64 rows). Spare bits may be set too."""
+        """Return the sets of a block's rows as bits, shape (sets, words of 64 rows). Spare bits may be set too."""
         from dpframework.redescriptions.kernels.matches import fill_sets
 
         words = empty_words(self.number, block.rows)
         position, nullable = 0, sum(map(len, self.tests))
         for attribute, wanted in zip(self.attributes, self.wanted, strict=True):
-            # the binary digits of the codes, the last first, each as a set of rows
+            # For each binary digit of the codes, from the lowest, the set of rows in which it is 1.
             codes = block.codes(attribute.name)
             number = (attribute.size - 1).bit_length()
             digits = empty_words(number, len(codes))
@@ -106,7 +106,7 @@ class ViewTests:
         return words
 
     def row_sets(self) -> list[RowSets]:
-        """Return the sets as cells of the attributes: the tests of each and where it is known, then everyone."""
+        """Return the sets as cells of attributes: for each, its tests and where it is known, and last all rows."""
         nullable, tests, found = 0, sum(map(len, self.tests)), []
         for k, attribute in enumerate(self.attributes):
             codes, wanted = np.arange(attribute.size), self.wanted[k][:, np.newaxis]
@@ -121,17 +121,17 @@ class ViewTests:
         return [*found, RowSets.everyone(self.number - 1)]
 
     def summed(self, k: int, table: NDArray[Any]) -> NDArray[Any]:
-        """Return the sums of a table's rows, by code of attribute k, over the codes of each of its tests."""
+        """Return, for each test of attribute k, the sum of a table over the codes for which the test holds."""
         return np.asarray((table.cumsum(axis=0) if isinstance(self.attributes[k], Numeric) else table)[self.wanted[k]])
 
 
 def empty_words(sets: int, rows: int) -> NDArray[np.uint64]:
-    """Return the bits of empty sets of rows, in words of 64 rows."""
+    """Return empty sets of rows as bits, in words of 64 rows."""
     return np.zeros((sets, -(-rows // 64)), dtype=np.uint64)
 
 
 def pack(masks: NDArray[Any], words: NDArray[np.uint64]) -> None:
-    """Fill in where masks are not 0, as bits."""
+    """Fill in words with bits that are 1 where masks are not 0."""
     bits = np.packbits(masks, axis=1)
     words.view(np.uint8)[:, : bits.shape[1]] = bits
 
@@ -145,18 +145,19 @@ def common_counts(
     everyone: bool,
     sets: Sets | None = None,
 ) -> NDArray[np.int32]:
-    """Count a block's rows in each set of either side at once, among all rows if asked, then in each known set.
+    """Count a block's rows that each pair of a left and a right set have in common.
 
-    Sets that are in `sets` are not made again; those that are made are added, if there is room.
+    They are counted among all rows, if `everyone`, and within each known set. Sets that are in `sets` are not computed
+    again. Those that are computed are added to it, if there is room.
 
     Returns
     -------
     NDArray[np.int32]
-        Shape (known sets, and one more for all rows, left sets, right sets).
+        The counts, shape (all rows if `everyone` and then known sets, left sets, right sets).
     """
     from dpframework.redescriptions.kernels.matches import count_common
 
-    # Where two attributes have many pairs of tests, their cross table is cheaper than intersecting sets of bits.
+    # Where two attributes have many pairs of tests, their cross table takes less time than intersecting sets of bits.
     tabled = [
         (i, j)
         for i in range(len(left.tests))
@@ -186,15 +187,15 @@ def common_counts(
 
 
 def common_tables(left: ViewTests, right: ViewTests, known: Sequence[Description], *, everyone: bool) -> JointCounts:
-    """Return the cross tables that `common_counts` follow from."""
+    """Return the cross tables from which `common_counts` follow."""
     shape = left.number, right.number
     return in_common(left.row_sets(), right.row_sets(), shape, [*([None] * everyone), *known])
 
 
 def _tiles(block: Block, left: ViewTests, right: ViewTests, sets: Sets | None) -> Iterator[tuple[Block, Words, Words]]:
-    """Yield a block's tiles with the sets of either side."""
+    """Yield a block's tiles, each with the sets of both sides."""
     held = None if sets is None else sets.get(block)
-    kept = [] if sets is None else list(sets.values())  # at once: another thread may add its block's
+    kept = [] if sets is None else list(sets.values())  # a copy, since another thread may add sets meanwhile
     taken = sum(words.nbytes for tiles in kept for pair in tiles for words in pair)
     room = taken + (left.number + right.number) * (block.rows // 8) <= MOST_KEPT
     made = []

@@ -1,37 +1,40 @@
-r"""Matches of tests of two views, scored in rows, so that one row moves a score by 1 at most on any table.
+r"""Matches of tests of two views, scored in rows, so that one row moves a score by at most 1 on any table.
 
-A *test* is a literal: a value of an attribute, or "below a public cut". A *match* is a test of either view, in one of
-two orientations: both should hold for the same rows, or one just where the other does not. Of a match, B is the number
-of rows that both sides hold for, N of those that neither holds for (where an attribute is known and its test fails),
-and A of those that one side holds for and the other does not. A row with a missing value satisfies neither a test nor
-its negation: it is in A if the other side is known, and nowhere if it is not.
+A *test* is a literal: a value of an attribute, or "below a public cut". A *match* is one test of each view, in one of
+two orientations: both should hold for the same rows, or one exactly where the other does not. For a match, B is the
+number of rows for which both sides hold, and N the number of rows for which neither holds (both attributes are known,
+and both tests fail). A is the number of all other rows for which at least one attribute is known. For a row with a
+missing value neither the test nor its negation holds. It counts in A if the other attribute is known, and nowhere
+otherwise.
 
-**The score.** With w the Jaccard index aimed at and c a public number of rows,
+**The score.** With w the target for the Jaccard index and c a public number of rows,
 
     q = (1 - w) min(B, N, c) - w A.
 
-(1 - w) B > w A just if B / (B + A) > w: a positive score says that the index is above w for both B and N, so for the
-match and its complement. A row that is added is in B, in N, in A or in none of them. In B or N it raises q by 1 - w or
-0; in A it lowers q by w. So q moves by something in [-w, 1 - w]: two scores move apart by 1 at most, for every w and c.
-A row that is replaced moves q by w + (1 - w) = 1 at most, from A to the smaller of B and N or back.
+(1 - w) B > w A exactly if B / (B + A) > w. So a positive score says that the index is above w for both B and N, that
+is, for the match and its complement. An added row counts in B, in N, in A or in none of them. In B or N it raises q by
+1 - w or 0. In A it lowers q by w. So q moves by an amount in [-w, 1 - w], and two scores move apart by at most 1, for
+every w and c. A replaced row moves q by at most w + (1 - w) = 1, when it goes from A to the smaller of B and N or back.
 
-**Few rows.** Large matches hide small ones, whose gain can be no more than their rows. With a public number m of rows,
+**Few rows.** Large matches hide small ones, which cannot gain more than their rows. With a public number m of rows,
 
     q = min((1 - w) min(B, N, c), w (m - B)) - w A
 
-is positive only if fewer than m rows are in B, and largest at w m of them. A row in B lowers the second term by w, and
-one in A lowers q by w: so q moves within [-w, 1 - w] as before, and by w + (1 - w) at most if a row is replaced.
+is positive only if fewer than m rows are in B, and can be largest if w m are. A row in B lowers the second term by w,
+and a row in A lowers q by w. So q moves by an amount in [-w, 1 - w] as before, and by at most w + (1 - w) if a row is
+replaced.
 
-**Different from what is known.** Let S be a set of rows given by public descriptions, and M one of B and N as a set.
-With d the largest Jaccard index of M and S that is wanted::
+**Different from a known set.** Let S be a set of rows given by public descriptions, and M the set of rows of B or of N.
+With d the largest Jaccard index of M and S that is wanted, the term::
 
     k (d |M or S| - |M and S|),    k = min((1 - w) / d, w / (1 - d)),
 
-is positive just if their index is below d. A row that is added to both sets moves it by -k (1 - d), one in exactly one
-of them by k d, any other by 0: within [-w, 1 - w] by the choice of k. A minimum of functions that each move within an
-interval moves within it. So the minimum of q and of these, for either M and any number of sets S, still has spread 1:
-sets may come from any release, and are given at run time. (A replaced row: the length of that interval, 1, again.)
-All of that holds for any c, so c may come from a release too.
+is positive exactly if their index is below d. An added row moves the term by -k (1 - d) if it is in both sets, by k d
+if it is in one of them, and by 0 otherwise. By the choice of k these amounts are in [-w, 1 - w]. If each of several
+functions moves by an amount in an interval, so does their minimum. So the minimum of q and of such terms, for both M
+and any number of sets S, still has spread 1. A replaced row moves it by at most the length of that interval, again 1.
+So sets may come from any release, and are given at run time. All this holds for any c, so c may come from a release
+too.
 """
 
 from __future__ import annotations
@@ -60,14 +63,14 @@ from dpframework.redescriptions.match_counts import Sets, ViewTests, common_coun
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 
-DISTINCT = Fraction(7, 10)  # a match whose Jaccard index with a known set of rows is this or more is no news
-GIVEN_CAP = public("cap", 0, 10**18)  # any number of rows
+DISTINCT = Fraction(7, 10)  # from this Jaccard index with a known set of rows on, a match is too similar to it
+GIVEN_CAP = public("cap", 0, 10**18)  # a cap given at run time, at most a number that no table's rows reach
 
 Floats = NDArray[np.float64]
 
 
 def binary_tests(attribute: Attribute) -> list[Literal]:
-    """Return the tests of an attribute, without negations of each other. A missing value has no test.
+    """Return the tests of an attribute, without a test that negates another. There is no test for a missing value.
 
     Examples
     --------
@@ -78,7 +81,7 @@ def binary_tests(attribute: Attribute) -> list[Literal]:
     if isinstance(attribute, Numeric):
         return [Below(attribute.name, cut) for cut in attribute.interior_cuts]
     size = attribute.size - (attribute.missing_code is not None)
-    # of two values the second is enough: for a Boolean it is the one to read, "true"
+    # For two values, a test of the second is enough. For a Boolean that is "true", which reads better.
     first = {1: 1, 2: 1}.get(size, 0)
     return [Equals(attribute.name, label) for label in attribute.labels[first:size]]
 
@@ -86,14 +89,14 @@ def binary_tests(attribute: Attribute) -> list[Literal]:
 @final
 @attrs.frozen
 class Match:
-    """A test of either view, and whether they should hold for the same rows or for opposite ones.
+    """One test of each view, and whether they should hold for the same rows or for opposite ones.
 
     Attributes
     ----------
     left, right
         The tests.
     opposite
-        Whether the right one should fail where the left one holds.
+        Whether the right test should fail where the left test holds.
 
     Examples
     --------
@@ -108,7 +111,7 @@ class Match:
 
     @property
     def sides(self) -> tuple[Description, Description]:
-        """The description of either side."""
+        """The description of each side."""
         return self.left, Not(self.right) if self.opposite else self.right
 
     @property
@@ -120,7 +123,7 @@ class Match:
 
 @attrs.frozen(eq=False)
 class _Matches(Sequence[Match]):
-    """All matches of two lists of tests in the order of their scores, made on demand."""
+    """The allowed matches of two lists of tests, in the order of their scores. Each is made on demand."""
 
     left: tuple[Literal, ...]
     right: tuple[Literal, ...]
@@ -145,25 +148,25 @@ class _Matches(Sequence[Match]):
 @final
 @attrs.frozen(slots=False)
 class MatchScores(CandidateScores):
-    """The score of each pair of tests, one a view, in either orientation (see the module).
+    """The scores of all pairs of tests, one of each view, in both orientations (see the module).
 
-    At run time it may be given `known`: descriptions of sets of rows that a match should differ from. With `given_cap`
-    it may be given `cap`, too.
+    At run time, the input `known` may give descriptions of sets of rows that a match should differ from. With
+    `given_cap`, the input `cap` may give a cap.
 
     Attributes
     ----------
     left, right
-        The attributes of each view; no match is of one attribute alone.
+        The attributes of each view. No match has the same attribute on both sides.
     target
-        The Jaccard index aimed at: w.
+        The target for the Jaccard index, w.
     cap
-        The public number of rows beyond which a match gains nothing: c; None for no cap.
+        The public number of rows beyond which a match gains nothing, c. None for no cap.
     given_cap
-        Whether a cap may be given at run time, from a release; the smaller one counts.
+        Whether a cap may be given at run time, from a release. The smaller of both caps counts.
     most
-        The public number of rows below which B is to be: m; None for any.
+        The public number of rows below which B should be, m. None for any number.
     followed
-        Whether another choice from the same rows follows, for which counts are kept. It changes no score.
+        Whether another choice from the same rows follows, so that counts are kept for it. This changes no score.
 
     Raises
     ------
@@ -184,7 +187,7 @@ class MatchScores(CandidateScores):
         """Refuse views without a pair of tests."""
         if not len(self._allowed):
             raise InputError(
-                "no two attributes, one of each view, have a test; each view needs one with two values or a cut"
+                "no two attributes, one of each view, have a test; give each view an attribute with two values or a cut"
             )
 
     @property
@@ -199,13 +202,13 @@ class MatchScores(CandidateScores):
 
     @functools.cached_property
     def tests(self) -> tuple[tuple[Literal, ...], tuple[Literal, ...]]:
-        """The tests of either view."""
+        """The tests of each view."""
         left, right = (tuple(test for a in side for test in binary_tests(a)) for side in (self.left, self.right))
         return left, right
 
     @functools.cached_property
     def _allowed(self) -> Sequence[int] | NDArray[np.int64]:
-        """The positions of pairs of two attributes, among all pairs in both orientations; a range if those are all."""
+        """The positions of pairs of different attributes among all pairs in both orientations, a range if all are."""
         if not {a.name for a in self.left} & {a.name for a in self.right}:
             return range(2 * math.prod(map(len, self.tests)))
         left, right = (np.array([test.attribute for test in side], dtype=object) for side in self.tests)
@@ -219,7 +222,7 @@ class MatchScores(CandidateScores):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """1 - w up and w down when a row is added, 1 when one is replaced (see the module)."""
+        """At most 1 - w up and at most w down for an added row, and at most 1 for a replaced one (see the module)."""
         rise, fall = 1 - self.target, self.target
         source = "a row is in both sides of a match, in neither or in one: derived in redescriptions.matches"
         return (Sensitivity(Norm.LINF, max(rise, fall), 1, rise=rise, fall=fall, source=source),)
@@ -246,7 +249,7 @@ class MatchScores(CandidateScores):
         )
 
     def _score_of_match(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
-        """Return a match's score from the rows that both sides, neither or one of them holds for."""
+        """Return a match's score from the numbers of rows for which both sides hold, neither holds, or one does."""
         from dpframework.redescriptions.kernels.matches import match_scores
 
         both, neither, one = counts.tolist()
@@ -256,11 +259,11 @@ class MatchScores(CandidateScores):
         return float(scores[0, 0, 0])
 
     def _score_of_known(self, counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:
-        """Return a known set's term from the rows that are in it and in the match, in the match only, in it only."""
+        """Return a known set's term from the numbers of rows in set and match, in the match only, in the set only."""
         from dpframework.redescriptions.kernels.matches import lower_scores
 
         in_both, in_match, in_known = counts.tolist()
-        # So many rows in neither set that their term is never the least.
+        # With this many rows in neither set, the other term of the minimum is never the smaller one.
         many = int(counts.sum() + 1) * 100
         rows = _two_tests(in_both + in_match, in_known, many)
         scores = np.full((2, 1, 1), np.inf)
@@ -278,23 +281,23 @@ class MatchScores(CandidateScores):
         return left, right
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int32]:
-        """Count this block's rows by pairs of tests, among all rows and then within each known set."""
+        """Count this block's rows for all pairs of tests, among all rows and then within each known set."""
         everyone, sets = inputs.get("everyone", True), inputs.get("sets")
         return common_counts(block, *self._sides, inputs.get("known", ()), everyone=everyone, sets=sets)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of each pair of attributes, and its tables within each known set."""
+        """Return the cross table of each pair of attributes, for all rows and within each known set."""
         return common_tables(*self._sides, inputs.get("known", ()), everyone=inputs.get("everyone", True))
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Floats:
-        """Score all matches, against each set of rows that is known."""
+        """Return the scores of all matches, lowered for each known set of rows."""
         counts = np.asarray(counts, dtype=np.int64)
         return self._list(self._lower(counts[0], counts[1:], self._score(counts[0], self._cap(inputs))))
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> Floats:
-        """Score all matches. Counts for the sets of the last choice on these rows are not made again.
+        """Return the scores of all matches. Known sets of the last choice on these rows are not counted again.
 
-        A score is a minimum, and one more known set adds one term to it: the scores so far are enough.
+        A score is a minimum, and one more known set adds one term to it. So the earlier scores are enough to go on.
         """
         if not self.followed:
             return np.asarray(super().evaluate(engine, rows, **inputs))
@@ -312,11 +315,11 @@ class MatchScores(CandidateScores):
             counts = engine.sum(rows, Counting(self, {"known": more, "everyone": False, "sets": sets}))
             scores = self._lower(last.everyone, counts, last.scores.copy())
             last = _Last(self, cap, known, last.everyone, scores, sets)
-        kept[_Last] = last  # one query is kept at a time
+        kept[_Last] = last  # only the last choice is kept
         return self._list(last.scores)
 
     def _list(self, scores: Floats) -> Floats:
-        """Return the scores of allowed matches: if all are, the given ones themselves, which nobody may change."""
+        """Return the scores of allowed matches. If all are allowed, these are the given scores, made read-only."""
         if isinstance(self._allowed, range):
             scores.flags.writeable = False
             return scores.reshape(-1)
@@ -327,7 +330,7 @@ class MatchScores(CandidateScores):
         return math.inf if self.most is None else float(self.most)
 
     def _cap(self, inputs: Mapping[str, Any]) -> float:
-        """Return the rows beyond which a match gains nothing, by the schema and by a release."""
+        """Return the number of rows beyond which a match gains nothing, by the planned and by the given cap."""
         caps = [math.inf if self.cap is None else float(self.cap)]
         if self.given_cap and "cap" in inputs:
             caps.append(float(inputs["cap"]))
@@ -350,11 +353,11 @@ class MatchScores(CandidateScores):
         return scores
 
 
-_KNOWN = np.array([1])  # the place of the set of rows where a test's attribute is known
+_KNOWN = np.array([1])  # the number of the set of rows where a test's attribute is known
 
 
 def _two_tests(both: int, one: int, neither: int) -> NDArray[np.int64]:
-    """Return rows in common by two tests, as kernels read them: a test, where it is known, everyone, either way."""
+    """Return numbers of rows in common. Both axes are a test, the rows where its attribute is known, and all rows."""
     rows = both + one + neither
     return np.array([[both, both + one, both + one], [both, rows, rows], [both, rows, rows]])
 
@@ -367,17 +370,17 @@ class _Last:
     Attributes
     ----------
     query
-        What was asked.
+        The query that was evaluated.
     cap
-        The rows beyond which a match gained nothing.
+        The number of rows beyond which a match gained nothing.
     known
-        The sets of rows.
+        The descriptions of the known sets of rows.
     everyone
-        Rows in common by left set and right set, of all rows.
+        The number of rows that each left set and each right set have in common.
     scores
-        The scores of all matches, those of one attribute alone included.
+        The scores of all matches, also of those that are not allowed.
     sets
-        The sets of rows as bits, of blocks that there is room for.
+        The sets of rows as bits, for as many blocks as there is room for.
     """
 
     query: MatchScores

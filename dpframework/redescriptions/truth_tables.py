@@ -1,4 +1,4 @@
-"""Count rows by which of several released descriptions of two views hold for them."""
+"""Counts of rows by which of several released descriptions of two views hold for them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from dpframework.tables.tallies import tally
 @final
 @attrs.frozen
 class TruthCells(ReadsAmong, CellCounts):
-    """Count rows by the descriptions that hold for them, left view by right view.
+    """The number of rows for each combination of descriptions that hold, left view by right view.
 
-    The descriptions are given at run time, as many of either view as planned at most. A row is in one cell, whatever
-    they are.
+    The descriptions are given at run time, at most as many of each view as planned. Whatever they are, a row is in
+    exactly one cell.
 
     Attributes
     ----------
     most
-        How many descriptions of either view, at most.
+        The most descriptions of each view.
     """
 
     name = "truth-cells"
@@ -35,16 +35,16 @@ class TruthCells(ReadsAmong, CellCounts):
 
     @property
     def text(self) -> str:
-        """Name the counts."""
+        """Describe the counts."""
         return f"rows by which of {self.most} released pairs of tests hold"
 
     @property
     def answer_length(self) -> int:
-        """The number of cells."""
+        """The largest number of cells."""
         return int(4**self.most)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count this block's rows, shape (cells of the left view, cells of the right)."""
+        """Count this block's rows, shape (cells of the left view, cells of the right view)."""
         left, right = inputs["left"], inputs["right"]
         number, kind = 2 ** (len(left) + len(right)), np.min_scalar_type(2 ** (len(left) + len(right)) - 1)
 
@@ -59,9 +59,9 @@ class TruthCells(ReadsAmong, CellCounts):
         return tally(map(cells, block.tiles()), number).reshape(-1, 2 ** len(right))
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of the descriptions, the last of either view first, as bits of a cell's number."""
+        """Return the cross table of the descriptions, the last of each view first, as the bits of a cell's number."""
         left, right = inputs["left"], inputs["right"]
         table = Crosstab([Cases([one]) for side in (left, right) for one in reversed(side)])
         shape = 2 ** len(left), 2 ** len(right)
-        # the first cell of a column is where its description holds, and its bit is 1
+        # In the first cell of a column its description holds, and the bit is 1. So cells are in reverse order.
         return JointCounts([table], lambda counts: np.flip(counts[0]).reshape(shape))

@@ -63,9 +63,9 @@ def test_cross_tables_count_as_kernels_do_within_narrow_bounds(
 @pytest.mark.parametrize("make", [*MAKE, queries.BoundedSum, lambda cost: queries.GroupSums(cost, by=[ILL])])
 def test_bounds_without_a_step_between_them_are_refused(make: Callable[[dpf.Numeric], Any]) -> None:
     for upper in (5e-324, NARROWEST / 2):
-        with pytest.raises(dpf.InputError, match=r"are closer than the .* that numbers are rounded within"):
+        with pytest.raises(dpf.InputError, match=r"are closer than .*, so that numbers between"):
             make(dpf.Numeric("cost", 0, upper, bins=1))
-    with pytest.raises(dpf.InputError, match=r"a bound is 1.7e\+308; sums are made of numbers up to"):
+    with pytest.raises(dpf.InputError, match=r"a bound is 1.7e\+308, beyond the largest that sums can have"):
         make(dpf.Numeric("cost", 0, 1.7e308, bins=1))
     (declared, *_) = make(dpf.Numeric("cost", 0, LARGEST, bins=1)).sensitivities
     assert declared.change.replace_one

@@ -1,6 +1,6 @@
-"""Numba kernels that count the rows two sets have in common, and score matches by these counts.
+"""Numba kernels that count the rows that two sets have in common, and that score matches by these counts.
 
-Import them inside functions: numba takes 0.6 s to load.
+Import them inside functions, since numba takes 0.6 s to load.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ Integers = NDArray[np.int64]
 
 
 def fill_sets(digits: NDArray[Any], codes: Integers, below: bool, sets: NDArray[Any]) -> None:
-    """Fill in sets[t], where the code is codes[t], or that at most, in words of 64 rows.
+    """Fill in sets[t] with the rows whose code is codes[t], or at most codes[t] if `below`, in words of 64 rows.
 
-    digits[k] is where the code has a 1 in its binary digit k, the last one first.
+    digits[k] is the set of rows whose code has a 1 in binary digit k, counted from the lowest digit.
     """
     _fill_sets(digits, codes, below, sets, np.empty(digits.shape[1], dtype=np.uint64))
 
 
 @njit(nogil=True, cache=True)
 def _fill_sets(digits: NDArray[Any], codes: Integers, below: bool, sets: NDArray[Any], equal: NDArray[Any]) -> None:
-    """Do as `fill_sets`, with room for the rows whose higher digits are the code's."""
+    """Do the work of `fill_sets`. `equal` is scratch memory for the rows that agree in all higher digits."""
     words = digits.shape[1]
     for t in range(len(codes)):
         less = sets[t]
@@ -49,7 +49,10 @@ def _fill_sets(digits: NDArray[Any], codes: Integers, below: bool, sets: NDArray
 def count_common(
     sets: NDArray[Any], others: NDArray[Any], within: NDArray[Any], asked: NDArray[np.bool_], counts: NDArray[Any]
 ) -> None:
-    """Add to counts[k, i, j] the rows in sets[i], others[j] and within[k], in words of 64 rows, where asked[i, j]."""
+    """Add the number of rows in sets[i], others[j] and within[k] to counts[k, i, j], where asked[i, j] is true.
+
+    Sets are given as words of 64 rows.
+    """
     _count_common(sets, others, within, asked, counts, np.empty(sets.shape[1], dtype=np.uint64))
 
 
@@ -62,7 +65,7 @@ def _count_common(
     counts: NDArray[Any],
     some: NDArray[Any],
 ) -> None:
-    """Do as `count_common`, with room for the rows of a set that are counted."""
+    """Do the work of `count_common`. `some` is scratch memory for the rows of one set that are counted."""
     words = sets.shape[1]
     for k in range(len(within)):
         for i in range(len(sets)):
@@ -78,7 +81,7 @@ def _count_common(
 
 @njit(nogil=True, cache=True, inline="always")
 def _cells(counts: Any, i: int, j: int, known_left: int, known_right: int) -> tuple[int, int, int, int, int]:
-    """Return the rows where both tests hold, the left one only, the right one only, neither, or one is unknown."""
+    """Return numbers of rows: both tests hold, only the left, only the right, neither, or exactly one is unknown."""
     n11 = counts[i, j]
     n10 = counts[i, known_right] - n11
     n01 = counts[known_left, j] - n11
@@ -103,14 +106,14 @@ def match_scores(
     Parameters
     ----------
     counts
-        Rows in common by left set and right set. Sets are the tests of a view, then where attributes are known; the
-        last is everyone.
+        The number of rows in common of each left set and each right set. The sets of a view are its tests, then the
+        rows where each attribute is known, and last all rows.
     known_left, known_right
-        For each test which set says where its attribute is known.
+        For each test, the number of the set of rows where its attribute is known.
     target, cap, most
-        w, c and m of the module `matches`.
+        The numbers w, c and m of the module `matches`.
     scores
-        Where they are filled in.
+        The array to fill in.
     """
     for i in range(len(known_left)):
         for j in range(len(known_right)):
@@ -131,21 +134,21 @@ def lower_scores(
     most: float,
     scores: Floats,
 ) -> None:
-    """Lower the scores of all matches that are too like a known set of rows.
+    """Lower the scores of all matches that are too similar to a known set of rows.
 
     Parameters
     ----------
     counts, within
-        Rows in common, of all rows and of those in the set (see `match_scores`).
+        The numbers of rows in common, among all rows and among those in the known set (see `match_scores`).
     most
-        d of the module `matches`.
+        The number d of the module `matches`.
     """
     weight, size = min((1 - target) / most, target / (1 - most)), within[-1, -1]
     for i in range(len(known_left)):
         for j in range(len(known_right)):
             n11, n10, n01, n00, _ = _cells(counts, i, j, known_left[i], known_right[j])
             s11, s10, s01, s00, _ = _cells(within, i, j, known_left[i], known_right[j])
-            # d |M or S| - |M and S|, of M the rows of both sides and those of neither
+            # d |M or S| - |M and S|, once for M as the rows where both sides hold, once as those where neither does
             least = min(most * (n11 + size) - (1 + most) * s11, most * (n00 + size) - (1 + most) * s00)
             scores[0, i, j] = min(scores[0, i, j], weight * least)
             least = min(most * (n10 + size) - (1 + most) * s10, most * (n01 + size) - (1 + most) * s01)
