@@ -21,7 +21,7 @@ from dpframework.mechanisms.losses import Losses, divide, double_at_most, either
 from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
-from dpframework.tables.counts import wide
+from dpframework.tables.counts import in_64_bits
 
 LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
 LARGEST_INTEGER = 1 << 62
@@ -120,7 +120,7 @@ class Calibration:
         ------
         InputError
             If the answer is not finite, not integer although declared so, longer than declared, or of a type that may
-            wrap round or round off (see `counts.wide`); no value is shown.
+            wrap round or round off (see `counts.in_64_bits`); no value is shown.
         """
         array = self._usable(answer)
         if not self.facts.integer:
@@ -156,7 +156,7 @@ class Calibration:
             raise self._unusable(f"answered with {array.dtype}; numbers are needed")
         if array.dtype.kind == "b":  # truth values are no counts
             return array.astype(np.int64)
-        array = wide(array)
+        array = in_64_bits(array)
         if array.dtype.kind == "f":
             if self.facts.integer:
                 raise self._unusable("declares integer answers but answered with floats")

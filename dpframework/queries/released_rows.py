@@ -44,7 +44,7 @@ from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import Count
 from dpframework.queries.scores import CandidateScores
 from dpframework.tables.blocks import Block
-from dpframework.tables.counts import wide
+from dpframework.tables.counts import in_64_bits
 from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
 
 #: The norms in which a sensitivity can be multiplied by the weight (squared for squared l2). `Norm.HISTOGRAMS` is left
@@ -218,7 +218,7 @@ class AtReleasedRows(Query):
         # A product that overflows would move further than the declared sensitivity.
         if answer.dtype.kind in "iu":
             bound = _LARGEST // weight
-            answer = np.clip(np.minimum(wide(answer), bound).astype(np.int64), -bound, bound)
+            answer = np.clip(np.minimum(in_64_bits(answer), bound).astype(np.int64), -bound, bound)
         return answer * weight
 
 

@@ -45,7 +45,9 @@ Sets = tuple[tuple[int, ...], ...]
 def change_by_addition(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...], norm: Norm) -> int:
     """Return the change by an added or removed row in the l1 or squared l2 norm, or the largest l1 norm of a block."""
     if norm is Norm.SQUARED_L2:
-        return sum(k * k * math.prod(_own(sizes[a]) for a in of) for of, k in zip(sets, weights, strict=True))
+        return sum(
+            k * k * math.prod(_squared_length(sizes[a]) for a in of) for of, k in zip(sets, weights, strict=True)
+        )
     return max(weights) if norm is Norm.BLOCKS else sum(weights)
 
 
@@ -56,18 +58,18 @@ def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int
         return max((2 * k for of, k in zip(sets, weights, strict=True) if of), default=0)
     differing = None if _are_disjoint(sets) else _choices(sizes, sets, weights)
     if differing is None:
-        return sum(_largest(tuple(sizes[a] for a in of), k, norm) for of, k in zip(sets, weights, strict=True))
+        return sum(_largest_change(tuple(sizes[a] for a in of), k, norm) for of, k in zip(sets, weights, strict=True))
     squared = norm is Norm.SQUARED_L2
     # Each attribute's factor in the inner product of two rows: _own(n) if they agree there, else -n, or -1 for two
     # values.
-    other = [np.where(d, -1 if n == 2 else -n, _own(n)) for d, n in zip(differing, sizes, strict=True)]
+    other = [np.where(d, -1 if n == 2 else -n, _squared_length(n)) for d, n in zip(differing, sizes, strict=True)]
     total = np.zeros(differing.shape[1], dtype=np.int64)
     for of, k in zip(sets, weights, strict=True):
         if not of:
             continue
         if squared:
             inner = functools.reduce(np.multiply, [other[a] for a in of])
-            total += 2 * k * k * (math.prod(_own(sizes[a]) for a in of) - inner)
+            total += 2 * k * k * (math.prod(_squared_length(sizes[a]) for a in of) - inner)
         else:
             # A block stays the same only if no attribute with three or more values differs, and an even number of those
             # with two values do.
@@ -88,18 +90,18 @@ def _are_disjoint(sets: Sets) -> bool:
     return len(used) == len(set(used))
 
 
-def _own(size: int) -> int:
+def _squared_length(size: int) -> int:
     """Return the squared length of the vector of an attribute, centred if it has more than two values."""
     return 1 if size == 2 else size * (size - 1)
 
 
-def _largest(sizes: tuple[int, ...], k: int, norm: Norm) -> int:
+def _largest_change(sizes: tuple[int, ...], k: int, norm: Norm) -> int:
     """Return the largest change of one block, which is attained if only the attribute with fewest values differs."""
     if not sizes:
         return 0
     if norm is not Norm.SQUARED_L2:
         return 2 * k
-    least, whole = min(sizes), math.prod(map(_own, sizes))
+    least, whole = min(sizes), math.prod(map(_squared_length, sizes))
     return 2 * k * k * (whole + (whole if least == 2 else whole // (least - 1)))
 
 

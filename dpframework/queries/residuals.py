@@ -88,7 +88,7 @@ class Residuals(Query):
     def __attrs_post_init__(self) -> None:
         """Refuse attributes with one value, invalid sets, and weights that 64 bits may not hold."""
         if any(a.size < 2 for a in self.of):
-            raise InputError("an attribute of residuals has one value only; give attributes with at least two")
+            raise InputError("an attribute of residuals has one value only; give each at least two values")
         if len(set(self.sets)) < len(self.sets) or len(self.weights) != len(self.sets):
             raise InputError("residuals need each set once, and a weight for each")
         if any(list(one) != sorted(set(one)) or not set(one) <= set(range(len(self.of))) for one in self.sets):

@@ -17,7 +17,7 @@ from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims
 from dpframework.tables.blocks import Block
-from dpframework.tables.counts import wide
+from dpframework.tables.counts import in_64_bits
 from dpframework.tables.joint_counts import Crosstab, JointCounts
 
 
@@ -117,8 +117,8 @@ class PiecewiseScores:
         The score of each piece, float64, shape (pieces,).
     """
 
-    breaks: NDArray[np.float64] = attrs.field(converter=wide)
-    scores: NDArray[np.float64] = attrs.field(converter=wide)
+    breaks: NDArray[np.float64] = attrs.field(converter=in_64_bits)
+    scores: NDArray[np.float64] = attrs.field(converter=in_64_bits)
 
     def __attrs_post_init__(self) -> None:
         """Refuse shapes that do not fit and values that are not finite."""

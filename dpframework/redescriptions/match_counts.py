@@ -74,7 +74,7 @@ class ViewTests:
         return start + np.array(sets, dtype=np.int64)
 
     @functools.cached_property
-    def wanted(self) -> list[Integers]:
+    def test_codes(self) -> list[Integers]:
         """For each attribute, the code of each of its tests. The tests of a numeric one hold up to that code."""
         found = []
         for attribute, tests in zip(self.attributes, self.tests, strict=True):
@@ -89,7 +89,7 @@ class ViewTests:
 
         words = empty_words(self.number, block.rows)
         position, nullable = 0, sum(map(len, self.tests))
-        for attribute, wanted in zip(self.attributes, self.wanted, strict=True):
+        for attribute, wanted in zip(self.attributes, self.test_codes, strict=True):
             # For each binary digit of the codes, from the lowest, the set of rows in which it is 1.
             codes = block.codes(attribute.name)
             number = (attribute.size - 1).bit_length()
@@ -109,7 +109,7 @@ class ViewTests:
         """Return the sets as cells of attributes: for each, its tests and where it is known, and last all rows."""
         nullable, tests, found = 0, sum(map(len, self.tests)), []
         for k, attribute in enumerate(self.attributes):
-            codes, wanted = np.arange(attribute.size), self.wanted[k][:, np.newaxis]
+            codes, wanted = np.arange(attribute.size), self.test_codes[k][:, np.newaxis]
             places = list(range(self.number))[self.spans[k]]
             held = [codes <= wanted if isinstance(attribute, Numeric) else codes == wanted]
             if attribute.missing_code is not None:
@@ -120,9 +120,11 @@ class ViewTests:
             found.append(RowSets((attribute,), np.array(places, dtype=np.int64), functools.partial(np.copy, members)))
         return [*found, RowSets.everyone(self.number - 1)]
 
-    def summed(self, k: int, table: NDArray[Any]) -> NDArray[Any]:
+    def sums_over_tests(self, k: int, table: NDArray[Any]) -> NDArray[Any]:
         """Return, for each test of attribute k, the sum of a table over the codes for which the test holds."""
-        return np.asarray((table.cumsum(axis=0) if isinstance(self.attributes[k], Numeric) else table)[self.wanted[k]])
+        return np.asarray(
+            (table.cumsum(axis=0) if isinstance(self.attributes[k], Numeric) else table)[self.test_codes[k]]
+        )
 
 
 def empty_words(sets: int, rows: int) -> NDArray[np.uint64]:
@@ -181,7 +183,7 @@ def common_counts(
             _add_tables(tile, left, right, masks, tables)
     for (i, j), table in tables.items():
         for k in range(within):
-            sums = right.summed(j, left.summed(i, table[k]).T).T
+            sums = right.sums_over_tests(j, left.sums_over_tests(i, table[k]).T).T
             counts[k, left.spans[i], right.spans[j]] = sums
     return counts
 

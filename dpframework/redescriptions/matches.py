@@ -302,20 +302,20 @@ class MatchScores(CandidateScores):
         if not self.followed:
             return np.asarray(super().evaluate(engine, rows, **inputs))
         known, cap, kept = tuple(inputs.get("known", ())), self._cap(inputs), engine.kept(rows)
-        last: _Last | None = kept.get(_Last)
+        last: _LastChoice | None = kept.get(_LastChoice)
         if last is not None and (last.query, last.cap) != (self, cap):
             last = None
         sets: Sets = {} if last is None else last.sets
         if last is None or known[: len(last.known)] != last.known:
             counts = engine.sum(rows, Counting(self, {"known": known, "sets": sets}))
             scores = self._lower(counts[0], counts[1:], self._score(counts[0], cap))
-            last = _Last(self, cap, known, counts[0].copy(), scores, sets)
+            last = _LastChoice(self, cap, known, counts[0].copy(), scores, sets)
         elif len(known) > len(last.known):
             more = known[len(last.known) :]
             counts = engine.sum(rows, Counting(self, {"known": more, "everyone": False, "sets": sets}))
             scores = self._lower(last.everyone, counts, last.scores.copy())
-            last = _Last(self, cap, known, last.everyone, scores, sets)
-        kept[_Last] = last  # only the last choice is kept
+            last = _LastChoice(self, cap, known, last.everyone, scores, sets)
+        kept[_LastChoice] = last  # only the last choice is kept
         return self._list(last.scores)
 
     def _list(self, scores: Floats) -> Floats:
@@ -364,7 +364,7 @@ def _two_tests(both: int, one: int, neither: int) -> NDArray[np.int64]:
 
 @final
 @attrs.frozen(eq=False)
-class _Last:
+class _LastChoice:
     """The known sets and the counts of the last choice on some rows (private).
 
     Attributes

@@ -12,12 +12,12 @@ from dpframework.facts.attributes import MOST_CODES
 ROUNDS = 300  # the most rounds of Lloyd's algorithm, which ends earlier once the centres stay
 
 
-def fitting(bins: int, lower: float, upper: float) -> int:
+def feasible_bins(bins: int, lower: float, upper: float) -> int:
     """Return `bins`, or 1 where floating-point numbers are too coarse to cut a range this narrow."""
     return bins if (upper - lower) / bins > 4 * np.spacing(max(abs(lower), abs(upper))) else 1
 
 
-def midway(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def midpoints(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the midpoint of each two neighbours among increasing points, or the upper one if no float lies between."""
     low, high = points[:-1], points[1:]
     middle = low + (high - low) / 2
@@ -69,7 +69,7 @@ def k_means(points: NDArray[np.float64], weights: NDArray[np.int64], most: int) 
 
 def _spread(points: NDArray[np.float64], weights: NDArray[np.int64], centres: NDArray[np.float64]) -> float:
     """Return the sum over rows of the squared distance to the nearest centre."""
-    nearest_centres = centres[np.searchsorted(midway(centres), points, side="right")]
+    nearest_centres = centres[np.searchsorted(midpoints(centres), points, side="right")]
     return float(np.sum(weights * (points - nearest_centres) ** 2))
 
 
@@ -85,7 +85,7 @@ def _lloyd(
     offset = float(np.average(points, weights=weights))
     sums = np.concatenate([[0.0], np.cumsum((points - offset) * weights)])
     for _ in range(ROUNDS):
-        edges = np.concatenate([[0], np.searchsorted(points, midway(centres)), [len(points)]])
+        edges = np.concatenate([[0], np.searchsorted(points, midpoints(centres)), [len(points)]])
         counts = np.diff(rows[edges])
         moved = np.asarray(np.diff(sums[edges])[counts > 0] / counts[counts > 0] + offset)
         if np.array_equal(moved, centres):

@@ -13,7 +13,14 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.cluster_rows import OpenedTable, pickle
 from dpframework.tables.progress import tell
 from dpframework.tables.shuffle import Shuffle, ShuffleFindings
-from dpframework.tables.worker_answers import Answer, Failed, Read, Shuffled, Unreached, require_answer
+from dpframework.tables.worker_answers import (
+    Answer,
+    FailureAnswer,
+    ReadAnswer,
+    ShuffleAnswer,
+    UnreachableAnswer,
+    require_answer,
+)
 from dpframework.tables.worker_shuffle import WorkerPlace
 
 MOST_LOSSES = 4  # how often a task is tried when workers are lost; the task itself may be what ends them
@@ -85,7 +92,7 @@ class ClusterReader:
             return "read", table.number, piece, pickle((table.pieces[piece], table.key, table.gone))
 
         for address, piece, answer in self._in_turn(table, given, call):
-            self._keep(table, address, piece, require_answer(answer, Read, _READING))
+            self._keep(table, address, piece, require_answer(answer, ReadAnswer, _READING))
 
     def _shuffle(self, table: OpenedTable, how: Shuffle[Any], missing: Collection[int], live: Collection[str]) -> None:
         """Have workers read the missing pieces of a shuffled table, whose rows depend on all pieces.
@@ -130,15 +137,15 @@ class ClusterReader:
 
         wanted = {address: [piece for piece in own if piece in missing] for address, own in given.items()}
         for address, piece, answer in self._in_turn(table, wanted, settle):
-            if not isinstance(answer, Unreached):
-                self._keep(table, address, piece, require_answer(answer, Read, _READING))
+            if not isinstance(answer, UnreachableAnswer):
+                self._keep(table, address, piece, require_answer(answer, ReadAnswer, _READING))
 
     def _join_findings(self, answers: Iterator[tuple[str, int, Answer]], number: int) -> ShuffleFindings | None:
         """Return the joint findings of a number of answers, None if fewer came or a worker could not reach another."""
         given = [answer for _, _, answer in answers]
-        if len(given) < number or any(isinstance(answer, Unreached) for answer in given):
+        if len(given) < number or any(isinstance(answer, UnreachableAnswer) for answer in given):
             return None
-        found: list[ShuffleFindings] = [require_answer(answer, Shuffled, _READING).found for answer in given]
+        found: list[ShuffleFindings] = [require_answer(answer, ShuffleAnswer, _READING).found for answer in given]
         return functools.reduce(ShuffleFindings.__or__, found)
 
     def _places(self, given: Mapping[str, Sequence[int]]) -> list[WorkerPlace]:
@@ -160,7 +167,7 @@ class ClusterReader:
         while any(waiting.values()):
             turn = {address: own.pop(0) for address, own in waiting.items() if own}
             for address, answer in self.answers({address: call(number) for address, number in turn.items()}):
-                if isinstance(answer, Failed) and isinstance(answer.error, NotOpened):
+                if isinstance(answer, FailureAnswer) and isinstance(answer.error, NotOpened):
                     # Raised before `begun` is set: a first piece that cannot be opened is no fact of the rows.
                     raise answer.error
                 table.begun = True
@@ -169,7 +176,7 @@ class ClusterReader:
                 else:
                     yield address, turn[address], answer
 
-    def _keep(self, table: OpenedTable, address: str, piece: int, read: Read) -> None:
+    def _keep(self, table: OpenedTable, address: str, piece: int, read: ReadAnswer) -> None:
         """Store which worker holds a piece, and its findings. If it was read before, the findings must be the same."""
         if table.read.setdefault(piece, read) != read:
             name = os.path.basename(table.pieces[piece].file)

@@ -16,7 +16,7 @@ from dpframework.tables.cluster_worker import Derivation, Mask, SampleOf
 from dpframework.tables.files import Piece
 from dpframework.tables.related_caches import RelatedCaches
 from dpframework.tables.shuffle import Shuffle
-from dpframework.tables.worker_answers import Read
+from dpframework.tables.worker_answers import ReadAnswer
 
 
 @attrs.define(eq=False)
@@ -46,7 +46,7 @@ class OpenedTable:
     pieces: list[Piece]
     key: bytes = attrs.field(repr=False)
     shuffle: Shuffle[Any] | None = None
-    read: dict[int, Read] = attrs.field(factory=dict)
+    read: dict[int, ReadAnswer] = attrs.field(factory=dict)
     places: dict[int, str] = attrs.field(factory=dict)
     dropped: list[int] = attrs.field(factory=list)
     gone: set[int] = attrs.field(factory=set)
@@ -60,7 +60,7 @@ class OpenedTable:
         for told in self.told.values():
             told.discard(piece)
 
-    def forgotten(self) -> tuple[int, ...]:
+    def take_dropped(self) -> tuple[int, ...]:
         """Return the numbers of the sets of rows that workers may drop, and forget their samples here."""
         found = []
         # A handle that is dropped may add to this list at any time, also during the loop.
@@ -104,7 +104,7 @@ class ClusterRows:
     around: RelatedCaches | None = None
     samples: tuple[ClusterRows, ...] = ()
 
-    def made(self, by: Cut, numbers: tuple[int, ...], attribute: Attribute | None) -> list[ClusterRows]:
+    def derive(self, by: Cut, numbers: tuple[int, ...], attribute: Attribute | None) -> list[ClusterRows]:
         """Return handles of the parts of a cut, or of the same rows with one more attribute."""
         step = Derivation(self.number, numbers, by, attribute)
         kept: list[dict[Hashable, Any]] = [{} for _ in numbers]
@@ -115,7 +115,7 @@ class ClusterRows:
             found.append(ClusterRows(self.table, number, (*self.lineage, step), own, around, samples)._until_dropped())
         return found
 
-    def sampled(self, number: int, masks: dict[int, Mask]) -> ClusterRows:
+    def sample(self, number: int, masks: dict[int, Mask]) -> ClusterRows:
         """Return a handle of a sample, given which rows of each piece are in it."""
         self.table.masks[number] = masks
         lineage = (*self.lineage, SampleOf(self.number, number))

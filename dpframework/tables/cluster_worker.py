@@ -25,18 +25,18 @@ from dpframework.facts.packages import distributions, package_form
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Mapped
 from dpframework.tables.files import Piece
-from dpframework.tables.keys import merge
+from dpframework.tables.keys import add_counts
 from dpframework.tables.silence import silenced
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.worker_answers import (
-    Absent,
+    AbsentAnswer,
     Answer,
-    Failed,
-    Read,
-    Shuffled,
-    Tallied,
-    Unreached,
+    FailureAnswer,
+    ReadAnswer,
+    ShuffleAnswer,
+    TallyAnswer,
+    UnreachableAnswer,
     pack_answer,
 )
 from dpframework.tables.worker_shuffle import ShuffledPieces, UnreachableError
@@ -56,7 +56,7 @@ class Derivation:
     ----------
     source
         The number of the set of rows that these come from.
-    made
+    results
         The numbers of the sets of rows that were made, in the order of the parts.
     by
         The cut, or the cases of a new attribute.
@@ -65,7 +65,7 @@ class Derivation:
     """
 
     source: int
-    made: tuple[int, ...]
+    results: tuple[int, ...]
     by: Cut
     attribute: Attribute | None = None
 
@@ -103,12 +103,12 @@ class SampleOf:
     ----------
     source
         The number of the set of rows that the sample was drawn from.
-    made
+    sample
         The number of the sample.
     """
 
     source: int
-    made: int
+    sample: int
 
 
 @attrs.frozen
@@ -148,7 +148,7 @@ class ClusterWorker:
     def read(self, table: int, piece: int, given: bytes) -> bytes:
         """Read a piece of a table and keep it. `given` is the `Piece`, a key, and numbers of sets of rows to drop."""
 
-        def reading() -> Read:
+        def reading() -> ReadAnswer:
             import cloudpickle
 
             described, key, gone = cloudpickle.loads(given)
@@ -158,32 +158,34 @@ class ClusterWorker:
 
         return _guard(reading, telling=True)
 
-    def _keep(self, table: int, piece: int, read: tuple[Table, RowFindings], key: bytes, gone: Iterable[int]) -> Read:
+    def _keep(
+        self, table: int, piece: int, read: tuple[Table, RowFindings], key: bytes, gone: Iterable[int]
+    ) -> ReadAnswer:
         rows, found = read
         self._pieces[table, piece] = {table: self._engine.load(rows)}
         self._gone.setdefault(table, set()).update(gone)
-        return Read(found, _digest(rows, key))
+        return ReadAnswer(found, _digest(rows, key))
 
     def spread(self, table: int, piece: int, given: bytes) -> bytes:
         """Spread a piece of a table. `given` is the `Shuffle`, the `Piece`, and the number of buckets."""
 
-        def spreading() -> Shuffled:
+        def spreading() -> ShuffleAnswer:
             import cloudpickle
 
-            return Shuffled(self._shuffled.spread(table, piece, *cloudpickle.loads(given)))
+            return ShuffleAnswer(self._shuffled.spread(table, piece, *cloudpickle.loads(given)))
 
         return _guard(spreading, telling=True)
 
     def gather(self, table: int, bucket: int, given: bytes) -> bytes:
         """Gather a bucket. `given` is the `Shuffle`, and the `WorkerPlace` of each worker with its pieces."""
 
-        def gathering() -> Shuffled | Unreached:
+        def gathering() -> ShuffleAnswer | UnreachableAnswer:
             import cloudpickle
 
             try:
-                return Shuffled(self._shuffled.gather(table, bucket, *cloudpickle.loads(given)))
+                return ShuffleAnswer(self._shuffled.gather(table, bucket, *cloudpickle.loads(given)))
             except UnreachableError:
-                return Unreached()
+                return UnreachableAnswer()
 
         return _guard(gathering)
 
@@ -194,14 +196,14 @@ class ClusterWorker:
         worker with its bucket.
         """
 
-        def settling() -> Read | Unreached:
+        def settling() -> ReadAnswer | UnreachableAnswer:
             import cloudpickle
 
             how, described, key, gone, places = cloudpickle.loads(given)
             try:
                 read = self._shuffled.settle(table, piece, how, described, places)
             except UnreachableError:
-                return Unreached()
+                return UnreachableAnswer()
             return self._keep(table, piece, read, key, gone)
 
         return _guard(settling, telling=True)
@@ -226,11 +228,11 @@ class ClusterWorker:
         rows that nobody will ask for again.
         """
 
-        def counting() -> list[NDArray[Any]] | Absent:
+        def counting() -> list[NDArray[Any]] | AbsentAnswer:
             totals: list[NDArray[Any]] | None = None
             for own in self._of_pieces(table, pieces, given, self._counts):
                 if own is None:
-                    return Absent()
+                    return AbsentAnswer()
                 totals = own if totals is None else [a + b for a, b in zip(totals, own, strict=True)]
             return totals or []
 
@@ -239,10 +241,10 @@ class ClusterWorker:
     def tally(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
         """Return sums over the rows of some pieces of functions that count by text (see `counts`)."""
 
-        def tallying() -> Tallied | Absent:
+        def tallying() -> TallyAnswer | AbsentAnswer:
             found = list(self._of_pieces(table, pieces, given, self._tallies))
             whole = [one for own in found if own is not None for one in own]
-            return Absent() if None in found else Tallied(merge(whole))
+            return AbsentAnswer() if None in found else TallyAnswer(add_counts(whole))
 
         return _guard(tallying)
 
@@ -267,13 +269,13 @@ class ClusterWorker:
     def sample(self, table: int, piece: int, given: bytes) -> bytes:
         """Make a sample of some rows of a piece. `given` is a `CountRequest`, the sample's number, and its `Mask`."""
 
-        def sampling() -> Absent | int:
+        def sampling() -> AbsentAnswer | int:
             import cloudpickle
 
             asked, number, packed = cloudpickle.loads(given)
             mask = packed.mask()
             if not self._has(table, piece, asked):
-                return Absent()
+                return AbsentAnswer()
             held, start = self._pieces[table, piece], 0
 
             def draw(rows: int) -> NDArray[np.bool_]:
@@ -311,19 +313,19 @@ class ClusterWorker:
     def _has(self, table: int, piece: int, asked: CountRequest) -> bool:
         """Tell whether a piece is here, and each sample that the rows come from."""
         held = self._pieces.get((table, piece))
-        samples = [step.made for step in asked.lineage if isinstance(step, SampleOf)]
+        samples = [step.sample for step in asked.lineage if isinstance(step, SampleOf)]
         return held is not None and all(number in held for number in samples)
 
     def _make(self, held: dict[int, Any], number: int, lineage: Sequence[Derivation | SampleOf]) -> Any:
         """Return some rows of a piece. Where they are not held, make them from the rows that they come from."""
         if number not in held:
-            step = next(one for one in lineage if isinstance(one, Derivation) and number in one.made)
+            step = next(one for one in lineage if isinstance(one, Derivation) and number in one.results)
             source = self._make(held, step.source, lineage)
             if step.attribute is not None and isinstance(step.by, Cases):
                 parts: Sequence[Any] = [self._engine.derive(source, step.attribute, step.by)]
             else:
                 parts = self._engine.split(source, step.by)
-            held.update(zip(step.made, parts, strict=True))
+            held.update(zip(step.results, parts, strict=True))
         return held[number]
 
 
@@ -380,4 +382,4 @@ def _guard(function: Callable[[], Answer], *, telling: bool = False) -> bytes:
         # A class that a library makes while it reads may be named after a cell.
         known = type(error).__module__.partition(".")[0] in _SENT
         kind = type(error).__name__ if known else "an error of its own"
-        return pack_answer(Failed(kind, error if telling and isinstance(error, InputError) else None))
+        return pack_answer(FailureAnswer(kind, error if telling and isinstance(error, InputError) else None))

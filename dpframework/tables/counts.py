@@ -16,7 +16,7 @@ from dpframework.facts.errors import InputError
 WIDE = 8  # bytes
 
 
-def wide(counts: Any) -> NDArray[Any]:
+def in_64_bits(counts: Any) -> NDArray[Any]:
     """Return counts in 64 bits.
 
     Integers of 32 bits are widened, since a block has fewer than 2**31 rows and its counts fit. All narrower types are
@@ -29,7 +29,7 @@ def wide(counts: Any) -> NDArray[Any]:
 
     Examples
     --------
-    >>> wide(np.array([7], dtype=np.int32)).dtype
+    >>> in_64_bits(np.array([7], dtype=np.int32)).dtype
     dtype('int64')
     """
     array = np.asarray(counts)

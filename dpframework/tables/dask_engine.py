@@ -29,11 +29,11 @@ from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
 from dpframework.tables.engines import Engine, rows_of
 from dpframework.tables.files import TableFiles
-from dpframework.tables.keys import merge
+from dpframework.tables.keys import add_counts
 from dpframework.tables.piecewise_reading import shuffle_of
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
-from dpframework.tables.worker_answers import OTHERWISE, Absent, Answer, Tallied, answer_of, require_answer
+from dpframework.tables.worker_answers import MISMATCH, AbsentAnswer, Answer, TallyAnswer, answer_of, require_answer
 
 POLL = 0.5  # how many seconds to wait for an answer before looking whether the worker is still there
 
@@ -146,7 +146,7 @@ class Dask(Engine):
         rows = [one for one, _ in asked]
         (table,) = {one.table for one in rows}
         wanted = tuple(CountRequest(one.number, one.lineage, tuple(functions)) for one, functions in asked)
-        counted = iter(self._count(rows, wanted, table.forgotten(), table.places))
+        counted = iter(self._count(rows, wanted, table.take_dropped(), table.places))
         return [list(itertools.islice(counted, len(one.functions))) for one in wanted]
 
     def _count(
@@ -162,16 +162,16 @@ class Dask(Engine):
         for answer in self._from_pieces("counts", rows, pickle((wanted, dropped)), pieces):
             own = require_answer(answer, list, "while it counted")
             if [one.shape for one in own] != [one.shape for one in totals or own] or len(own) != number:
-                raise InputError(OTHERWISE)
+                raise InputError(MISMATCH)
             totals = own if not totals else [a + b for a, b in zip(totals, own, strict=True)]
         return totals
 
     def tally(self, rows: ClusterRows, function: Callable[[Block], Mapping[str, int]]) -> dict[str, int]:
         """See `Engine`. Workers send each text with its count, and no rows."""
         wanted = (CountRequest(rows.number, rows.lineage, (function,)),)
-        asked = pickle((wanted, rows.table.forgotten()))
+        asked = pickle((wanted, rows.table.take_dropped()))
         answers = self._from_pieces("tally", [rows], asked, rows.table.places)
-        return merge([require_answer(answer, Tallied, "while it counted").counts for answer in answers])
+        return add_counts([require_answer(answer, TallyAnswer, "while it counted").counts for answer in answers])
 
     def _from_pieces(
         self, method: str, rows: Sequence[ClusterRows], asked: bytes, pieces: Iterable[int]
@@ -225,7 +225,7 @@ class Dask(Engine):
         for piece in sorted(rows.table.places):
             (of_piece,) = self._count([rows], (CountRequest(rows.number, rows.lineage, (rows_of,)),), (), [piece])
             masks[piece] = Mask.of(drawn(of_piece.item()))
-        made = rows.sampled(number, masks)
+        made = rows.sample(number, masks)
         self.counts(made, [])
         return made
 
@@ -235,10 +235,10 @@ class Dask(Engine):
         for k, step in enumerate(rows.lineage):
             if not isinstance(step, SampleOf):
                 continue
-            told = table.told.setdefault(step.made, set())
+            told = table.told.setdefault(step.sample, set())
             for piece in sorted(set(pieces) - told):
-                mask = table.masks[step.made][piece]
-                asked = pickle((CountRequest(step.source, rows.lineage[:k], ()), step.made, mask))
+                mask = table.masks[step.sample][piece]
+                asked = pickle((CountRequest(step.source, rows.lineage[:k], ()), step.sample, mask))
                 for _, answer in self._answers({table.places[piece]: ("sample", table.number, piece, asked)}):
                     if answer is not None:
                         require_answer(answer, int, "while it took a sample")
@@ -268,7 +268,7 @@ class Dask(Engine):
 
     def _make(self, rows: ClusterRows, by: Cut, number: int, attribute: Attribute | None = None) -> list[ClusterRows]:
         """Return handles of a number of sets of rows that are made from other rows."""
-        return rows.made(by, tuple(itertools.islice(self._numbers, number)), attribute)
+        return rows.derive(by, tuple(itertools.islice(self._numbers, number)), attribute)
 
     def _connect(self) -> None:
         """Connect to the cluster, or start one, if there is no connection yet."""
@@ -313,7 +313,7 @@ class Dask(Engine):
         for address in calls:
             answer = self._wait_for(address, waiting[address]) if address in waiting else None
             found = None if answer is None else answer_of(answer)
-            if found is None or isinstance(found, Absent):
+            if found is None or isinstance(found, AbsentAnswer):
                 self._actors.pop(address, None)
                 found = None
             yield address, found

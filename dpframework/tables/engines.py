@@ -23,8 +23,8 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.block_parts import parts_of
 from dpframework.tables.blocks import Block, pack_index
-from dpframework.tables.counts import wide
-from dpframework.tables.keys import merge
+from dpframework.tables.counts import in_64_bits
+from dpframework.tables.keys import add_counts
 from dpframework.tables.related_caches import RelatedCaches
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Engine(abc.ABC):
         Raises
         ------
         InputError
-            If a function counts in a type that may wrap around or round off (see `counts.wide`).
+            If a function counts in a type that may wrap around or round off (see `counts.in_64_bits`).
         """
         blocks = self.map(rows, functools.partial(count_block, functions))
         return [np.asarray(functools.reduce(np.add, one)) for one in zip(*blocks, strict=True)]
@@ -123,7 +123,7 @@ class Engine(abc.ABC):
         InputError
             If the engine has no `map` and does not define this method itself.
         """
-        return merge(self.map(rows, function))
+        return add_counts(self.map(rows, function))
 
     def number(self, rows: Rows) -> int:
         """Return the number of rows (private)."""
@@ -200,7 +200,7 @@ class Engine(abc.ABC):
 
 def count_block(functions: Sequence[Callable[[Block], NDArray[Any]]], block: Block) -> list[NDArray[Any]]:
     """Return the counts of functions on a block, in 64 bits."""
-    return [wide(function(block)) for function in functions]
+    return [in_64_bits(function(block)) for function in functions]
 
 
 def rows_of(block: Block) -> NDArray[np.int64]:

@@ -74,7 +74,7 @@ class Family:
         """The SQL expression for the number of the part that a row is in."""
         return self._root.sql
 
-    def takes(self, place: int, rows: SelectedRows) -> bool:
+    def add_if_disjoint(self, place: int, rows: SelectedRows) -> bool:
         """Add a part unless it may share rows with another one, and return whether it was added."""
         columns: SqlColumns = rows.table.columns
         steps: list[tuple[dict[int, str], int]] = []
@@ -112,9 +112,9 @@ def families(handles: Sequence[SelectedRows]) -> list[Family]:
     """Sort parts into families. The tables of one family can be counted together in a query."""
     found: list[Family] = []
     for place, rows in enumerate(handles):
-        if not any(family.takes(place, rows) for family in found):
+        if not any(family.add_if_disjoint(place, rows) for family in found):
             found.append(Family(rows.table.name))
-            found[-1].takes(place, rows)
+            found[-1].add_if_disjoint(place, rows)
     return found
 
 

@@ -15,7 +15,7 @@ from dpframework.facts.canonical_cells import TRUTHS, Form, label_of, of_text
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
-from dpframework.tables.binning import fitting, freedman_diaconis, k_means, midway
+from dpframework.tables.binning import feasible_bins, freedman_diaconis, k_means, midpoints
 from dpframework.tables.columns import Column, as_numbers, is_textual
 from dpframework.tables.distinct_cells import DistinctCells
 
@@ -214,17 +214,17 @@ def _numeric(name: str, numbers: NDArray[np.float64], where: str, missing: bool,
         return Numeric(name, lower - margin, upper + margin, bins=1, missing=missing)
     match choices.numeric:
         case CutMode.EQUAL_WIDTH:
-            return Numeric(name, lower, upper, bins=fitting(choices.bins, lower, upper), missing=missing)
+            return Numeric(name, lower, upper, bins=feasible_bins(choices.bins, lower, upper), missing=missing)
         case CutMode.FREEDMAN_DIACONIS:
-            bins = fitting(freedman_diaconis(numbers, choices.bins), lower, upper)
+            bins = feasible_bins(freedman_diaconis(numbers, choices.bins), lower, upper)
             return Numeric(name, lower, upper, bins=bins, missing=missing)
         case CutMode.QUANTILE:
             cuts = np.quantile(numbers, np.arange(1, choices.bins) / choices.bins)
         case CutMode.K_MEANS:
             centres = k_means(*np.unique(numbers, return_counts=True), choices.bins)
-            cuts = midway(centres)
+            cuts = midpoints(centres)
         case CutMode.OBSERVED:
-            cuts = midway(np.unique(numbers))
+            cuts = midpoints(np.unique(numbers))
     cuts = np.unique(cuts)
     cuts = cuts[(cuts > lower) & (cuts < upper)]
     if len(cuts) >= MOST_CODES:

@@ -156,7 +156,7 @@ def keys_of_texts(attribute: Open, given: Sequence[str | None]) -> KeyColumn:
     return KeyColumn(np.array(codes, dtype=KEY_CODES), book)
 
 
-def merge(counted: Sequence[Mapping[str, int]]) -> dict[str, int]:
+def add_counts(counted: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """Return the sum of the counts of each key."""
     total: dict[str, int] = {}
     for one in counted:

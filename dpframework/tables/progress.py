@@ -26,7 +26,7 @@ class _Watch:
         These two numbers, when a file was last finished.
     """
 
-    told: Callable[[float, int], None]
+    observer: Callable[[float, int], None]
     done: int = 0
     files: int = 1
 
@@ -35,12 +35,12 @@ _watch: ContextVar[_Watch | None] = ContextVar("dpframework_watch", default=None
 
 
 @contextlib.contextmanager
-def watch_progress(told: Callable[[float, int], None]) -> Iterator[None]:
+def watch_progress(observer: Callable[[float, int], None]) -> Iterator[None]:
     """In this context, call a function with the numbers of files read so far and of all files, whenever more is read.
 
     A file that is being read counts by the share of its bytes, so 2.25 means that a quarter of the third file is read.
     """
-    token = _watch.set(_Watch(told))
+    token = _watch.set(_Watch(observer))
     try:
         yield
     finally:
@@ -52,11 +52,11 @@ def tell(done: int, files: int) -> None:
     watch = _watch.get()
     if watch is not None:
         watch.done, watch.files = done, files
-        watch.told(done, files)
+        watch.observer(done, files)
 
 
 def tell_share(share: float) -> None:
     """Tell the observer, if there is one, the share of bytes read of the current file, from 0 to 1."""
     watch = _watch.get()
     if watch is not None:
-        watch.told(watch.done + min(share, 1.0), watch.files)
+        watch.observer(watch.done + min(share, 1.0), watch.files)

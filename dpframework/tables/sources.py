@@ -110,7 +110,7 @@ def rows_changed(name: str) -> InputError:
 
 
 @contextlib.contextmanager
-def seen() -> Iterator[None]:
+def after_first_rows() -> Iterator[None]:
     """Turn a `NotOpened` from the block into a plain InputError, since rows were read before the block.
 
     Whether the block is reached may depend on those rows. So a ledger must record how it ends.
@@ -237,7 +237,7 @@ def _of_files(
     if not files:
         raise NotOpened("the list of files is empty; give at least one")
     first = _of_file(files[0], options, part, read_options)
-    with seen():  # since opening a workbook reads all of its rows
+    with after_first_rows():  # since opening a workbook reads all of its rows
         sources = [first, *(_of_file(file, options, part, read_options) for file in files[1:])]
 
     def read(positions: Sequence[int]) -> Iterator[Sequence[Any]]:

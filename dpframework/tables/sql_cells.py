@@ -67,7 +67,7 @@ class ColumnType:
             return f"(case when {column} is null then null else true end)"
         return self.encoded.format(column) if self.kind in (CellKind.TEXT, CellKind.UUID) else column
 
-    def asked(self, cell: str) -> str:
+    def selection(self, cell: str) -> str:
         """Return the SQL expression to select for a distinct cell. It is null for a date outside Python's range."""
         match self.kind:
             case CellKind.DATE:

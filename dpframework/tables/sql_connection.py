@@ -136,7 +136,7 @@ class SqlConnection(abc.ABC):
                 raise
 
     @contextlib.contextmanager
-    def passing(self, *names: str) -> Iterator[None]:
+    def temporary_tables(self, *names: str) -> Iterator[None]:
         """Drop temporary tables after the block. If the block fails, the rollback of its transaction drops them."""
         yield
         for name in names:

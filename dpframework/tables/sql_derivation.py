@@ -84,7 +84,7 @@ def with_numbers(
     """
     distinct, own, whole = (connection.new_name(what) for what in ("combinations", "derived", "codes"))
     listed = ", ".join(places)
-    with connection.passing(table, distinct, own):
+    with connection.temporary_tables(table, distinct, own):
         each = f"select distinct {listed} from {table}"
         connection.run(f"create temp table {distinct} as select {listed}, row_number() over () as k from ({each}) t")
         numbers = dict(made(connection.columns(f"select {listed} from {distinct} order by k")))

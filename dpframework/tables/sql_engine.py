@@ -350,7 +350,7 @@ class SqlEngine(GroupingEngine):
             connection.drop(self._unused.pop())
         source = f"{table.name} as s{table.columns.selected(rows.lineage)[1]}"
         chosen, name = connection.new_name("drawn"), connection.new_name("sample")
-        with connection.snapshot(), connection.passing(chosen):
+        with connection.snapshot(), connection.temporary_tables(chosen):
             ((count,),) = connection.rows(f"select {number} from {source}")
             connection.upload(chosen, {"k": np.flatnonzero(drawn(int(count))) + 1})
             held = [*table.columns.codes.values(), *table.columns.values.values(), *table.beside]

@@ -177,7 +177,7 @@ class SourceEncoder:
         kept = there.values is not None and attribute.name in self._values
         if there.values is not None and kept:
             numbers["value"] = there.values
-        name = found.mapped(numbers)
+        name = found.to_table(numbers)
         self._maps.append(name)
         joined, seen = "", self._connection.lookups(name, list(numbers), len(there.codes), cell)
         if seen is None:
@@ -229,13 +229,13 @@ class CellNumbers:
         name = connection.new_name("cells")
         each = f"select distinct {cell} as cell from ({source}) as s where {cell} is not null"
         connection.run(f"create temp table {name} as select cell, row_number() over () as k from ({each}) as t")
-        found = [one for (one,) in connection.rows(f"select {kind.asked('cell')} from {name} order by k")]
+        found = [one for (one,) in connection.rows(f"select {kind.selection('cell')} from {name} order by k")]
         return cls(connection, name, (kind.values(found), kind.missing()))
 
-    def mapped(self, numbers: Mapping[str, NDArray[Any]]) -> str:
+    def to_table(self, numbers: Mapping[str, NDArray[Any]]) -> str:
         """Return the name of a table from each `cell` to the given numbers, and drop the table of cells."""
         connection, own, name = self.connection, self.connection.new_name("codes"), self.connection.new_name("map")
-        with connection.passing(self.table, own):
+        with connection.temporary_tables(self.table, own):
             connection.upload(own, {"k": np.arange(1, 1 + len(next(iter(numbers.values())))), **numbers})
             listed = ", ".join(["d.cell", *(f"n.{key}" for key in numbers)])
             connection.run(f"create temp table {name} as select {listed} from {self.table} d join {own} n on d.k = n.k")

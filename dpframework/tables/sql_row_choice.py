@@ -99,7 +99,7 @@ class RowChooser:
             # The missing cell is read even if no row has one. Then a strict policy must not refuse the table for it.
             policy = self._policy if not missing or self._has_null(piece, cell) else OutOfDomain.CLAMP
             inside.append(rows_in(span, days, policy, where))
-        name = self._keep(found.mapped({"inside": inside[0].astype(np.int64)}))
+        name = self._keep(found.to_table({"inside": inside[0].astype(np.int64)}))
         kept = f"select s.* from ({piece.query}) as s join {name} as m on {cell} = m.cell where m.inside = 1"
         return attrs.evolve(piece, query=kept)
 
@@ -133,7 +133,7 @@ class RowChooser:
         own = secrets.token_bytes(KEY_BYTES) if key is None else key
         whose, nth = choose_places(own, ids.gather(numbers), _whole(over["n"]), unit.rows)
         chosen, kept = connection.new_name("chosen"), self._keep(connection.new_name("kept"))
-        with connection.passing(chosen, rows):
+        with connection.temporary_tables(chosen, rows):
             connection.upload(chosen, {"unit": numbers[whose], "nth": nth})
             by_unit = "over (partition by unit"
             ranked = (
@@ -166,7 +166,7 @@ class RowChooser:
         numbers, counts = _whole(several["unit"]), _whole(several["n"])
         units, places = rows_of_each(counts)
         order, placed = connection.new_name("nth"), self._keep(connection.new_name("placed"))
-        with connection.passing(order):
+        with connection.temporary_tables(order):
             connection.upload(
                 order,
                 {"unit": numbers[units], "k": places, "nth": order_by_hash(key, ids.gather(numbers), units, places)},
@@ -259,8 +259,8 @@ class RowChooser:
         for cells, cell, series in found:
             own = pl.DataFrame({"id": series}).join(numbers, on="id", how="left", maintain_order="left")["number"]
             name = self._keep(self._connection.new_name("ids"))
-            mapped = cells.mapped({"unit": own.cast(pl.Float64).fill_null(float("nan")).to_numpy()})
-            with self._connection.passing(mapped):
+            mapped = cells.to_table({"unit": own.cast(pl.Float64).fill_null(float("nan")).to_numpy()})
+            with self._connection.temporary_tables(mapped):
                 self._connection.run(
                     f"create temp table {name} as select cell, cast(unit as bigint) as unit from {mapped} "
                     "where unit is not null"

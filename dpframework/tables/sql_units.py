@@ -71,7 +71,7 @@ def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema
     units = connection.new_name("units")
     each = f"select {', '.join(['unit', 'min(place) as place', *grouped])} from {table} group by unit"
     listed = ", ".join(["u.place", "u.place as unit", *selected])
-    with connection.passing(table):
+    with connection.temporary_tables(table):
         connection.run(f"create temp table {units} as select {listed} from ({each}) as u {' '.join(joined)}")
     for (_, result, _), column in zip(made, rows.columns, strict=True):
         units = _with_column(connection, units, result, column, rows, schema)

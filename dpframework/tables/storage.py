@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 
 
-class Growing(abc.ABC):
+class GrowingArray(abc.ABC):
     """An array that grows by appended parts."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
@@ -28,17 +28,17 @@ class Growing(abc.ABC):
         """Add numbers at the end."""
 
     @abc.abstractmethod
-    def taken(self) -> NDArray[Any]:
+    def take(self) -> NDArray[Any]:
         """Return the whole array, and forget it here."""
 
 
-def growing(dtype: np.dtype[Any], *, mapped: bool) -> Growing:
+def growing_array(dtype: np.dtype[Any], *, mapped: bool) -> GrowingArray:
     """Return an empty array that grows, in memory or in a file."""
     return _InFile(dtype) if mapped else _InMemory(dtype)
 
 
 @final
-class _InMemory(Growing):
+class _InMemory(GrowingArray):
     """Storage in memory. The system can grow large arrays in place, so that no copy is needed."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
@@ -46,15 +46,15 @@ class _InMemory(Growing):
         self._array = np.empty(0, dtype)
 
     def append(self, part: NDArray[Any]) -> None:
-        """See `Growing`."""
+        """See `GrowingArray`."""
         end = self.length + len(part)
         if end > len(self._array):
             self._array.resize(end + end // 4 if self.length else end, refcheck=False)
         self._array[self.length : end] = part
         self.length = end
 
-    def taken(self) -> NDArray[Any]:
-        """See `Growing`."""
+    def take(self) -> NDArray[Any]:
+        """See `GrowingArray`."""
         array, self._array = self._array, np.empty(0, self.dtype)
         if len(array) != self.length:
             array.resize(self.length, refcheck=False)
@@ -63,7 +63,7 @@ class _InMemory(Growing):
 
 
 @final
-class _InFile(Growing):
+class _InFile(GrowingArray):
     """Storage in a nameless file in the folder for temporary files (`$TMPDIR`)."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
@@ -71,7 +71,7 @@ class _InFile(Growing):
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 it is closed once it is mapped
 
     def append(self, part: NDArray[Any]) -> None:
-        """See `Growing`.
+        """See `GrowingArray`.
 
         Raises
         ------
@@ -86,8 +86,8 @@ class _InFile(Growing):
             ) from None
         self.length += len(part)
 
-    def taken(self) -> NDArray[Any]:
-        """Return the array (see `Growing`), as the file mapped into memory for reading."""
+    def take(self) -> NDArray[Any]:
+        """Return the array (see `GrowingArray`), as the file mapped into memory for reading."""
         self._file.flush()
         with self._file as file:
             if not self.length:

@@ -19,7 +19,7 @@ from dpframework.tables.columns import as_column
 from dpframework.tables.derivation import derive, read_cells
 from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, stored_dtype, unfit
 from dpframework.tables.keys import KEY_CODES, KeyBook, KeyColumn
-from dpframework.tables.storage import growing
+from dpframework.tables.storage import growing_array
 from dpframework.tables.table import Table
 
 
@@ -68,7 +68,7 @@ class RowFindings:
         return RowFindings(self.rows + other.rows, tuple(a | b for a, b in zip(self.unfit, other.unfit, strict=True)))
 
 
-def everywhere(schema: Schema, sources: Mapping[str, str]) -> str:
+def source_names(schema: Schema, sources: Mapping[str, str]) -> str:
     """Return what errors call the table: the names of all its sources."""
     return " and ".join(dict.fromkeys(sources[name] for name in schema.column_names))
 
@@ -81,7 +81,7 @@ def require_found(schema: Schema, found: RowFindings, sources: Mapping[str, str]
     DoesNotFit
         If it does. The sentence does not depend on the order of the rows, or on how they were cut into parts.
     """
-    require_public_counts(schema, found.rows, everywhere(schema, sources))
+    require_public_counts(schema, found.rows, source_names(schema, sources))
     for attribute, ways in zip(schema, found.unfit, strict=True):
         if ways:  # always empty for a derived column
             require_fit(attribute, ways, f"{sources[attribute.name]}: attribute '{attribute.name}'")
@@ -117,11 +117,11 @@ class TableBuilder:
     ) -> None:
         self._schema, self._sources, self._policy = schema, sources, policy
         self._mapped = mapped
-        self._codes = [growing(stored_dtype(attribute), mapped=mapped) for attribute in schema]
+        self._codes = [growing_array(stored_dtype(attribute), mapped=mapped) for attribute in schema]
         kept = [a.name for a in schema if isinstance(a, Numeric) and (values is None or a.name in values)]
-        self._values = {name: growing(np.dtype(np.float64), mapped=mapped) for name in kept}
+        self._values = {name: growing_array(np.dtype(np.float64), mapped=mapped) for name in kept}
         self._books = {a.name: KeyBook() for a in schema if isinstance(a, Open)}
-        self._keys = {name: growing(KEY_CODES, mapped=mapped) for name in self._books}
+        self._keys = {name: growing_array(KEY_CODES, mapped=mapped) for name in self._books}
         self._unfit: list[set[Unfit]] = [set() for _ in schema]
         self._rows = 0
         self._derived = {column.name: column for column in schema.derive} if schema.derive else {}
@@ -163,7 +163,7 @@ class TableBuilder:
         bound = self._schema.row_bound
         # The end refuses this too. Refusing it here saves reading the rest.
         if self._rows > (MOST_ROWS if bound is None else bound):
-            require_public_counts(self._schema, self._rows, everywhere(self._schema, self._sources))
+            require_public_counts(self._schema, self._rows, source_names(self._schema, self._sources))
 
     def table(self, unit: PrivacyUnit = ROW, key: bytes | None = None) -> Table:
         """Return the table. The builder is empty afterwards.
@@ -183,7 +183,7 @@ class TableBuilder:
 
     def part(self, unit: PrivacyUnit = ROW, key: bytes | None = None) -> Table:
         """Return the rows as a part of a table, before anything is refused. The builder is empty afterwards."""
-        columns = tuple(codes.taken() for codes in self._codes)
-        values = {name: column.taken() for name, column in self._values.items()}
-        keys = {name: KeyColumn(codes.taken(), self._books[name]) for name, codes in self._keys.items()}
+        columns = tuple(codes.take() for codes in self._codes)
+        values = {name: column.take() for name, column in self._values.items()}
+        keys = {name: KeyColumn(codes.take(), self._books[name]) for name, codes in self._keys.items()}
         return Table(self._schema, columns, values, unit, key, keys=keys)

@@ -15,7 +15,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
-from dpframework.tables.sources import Source, open_source, rows_changed, seen
+from dpframework.tables.sources import Source, after_first_rows, open_source, rows_changed
 from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
 from dpframework.tables.written_cells import as_written
@@ -65,7 +65,7 @@ def read_two_views(
     views = attributes_of_views(schema)
     left_names, right_names = ([a.name for a in side if a.name in schema.column_names] for side in views)
     left = as_written(open_source(left_path, read=schema.read), schema)
-    with seen():
+    with after_first_rows():
         right = as_written(open_source(right_path, read=schema.read), schema)
     columns = join((left, left_names), (right, right_names), id, strict=policy is OutOfDomain.ERROR)
     sources = dict.fromkeys(left_names, left.name) | dict.fromkeys(right_names, right.name)

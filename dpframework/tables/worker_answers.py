@@ -19,13 +19,13 @@ from dpframework.tables.encoding import Unfit
 from dpframework.tables.shuffle import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
 
-OTHERWISE = "a worker's answer does not match the request; see that all workers run dpframework in this version"
+MISMATCH = "a worker's answer does not match the request; see that all workers run dpframework in this version"
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _ERRORS = {kind.__name__: kind for kind in (InputError, NotOpened, DoesNotFit)}
 
 
 @attrs.frozen
-class Read:
+class ReadAnswer:
     """A worker's answer about a piece that it has read.
 
     Attributes
@@ -42,7 +42,7 @@ class Read:
 
 
 @attrs.frozen
-class Failed:
+class FailureAnswer:
     """A worker's answer about a failure.
 
     Attributes
@@ -58,36 +58,44 @@ class Failed:
 
 
 @attrs.frozen
-class Absent:
+class AbsentAnswer:
     """A worker's answer that it does not hold a piece or a sample, for example after a restart."""
 
 
 @attrs.frozen
-class Shuffled:
+class ShuffleAnswer:
     """A worker's answer about a piece that it has spread, or a bucket that it has gathered, with the findings."""
 
     found: ShuffleFindings
 
 
 @attrs.frozen
-class Unreached:
+class UnreachableAnswer:
     """A worker's answer that another worker, whose messages it needs, is not there."""
 
 
 @attrs.frozen(repr=False)
-class Tallied:
+class TallyAnswer:
     """A worker's answer with counts by text."""
 
     counts: Mapping[str, int]
 
     def __repr__(self) -> str:
         """Show no text and no count."""
-        return "Tallied(rows are private)"
+        return "TallyAnswer(rows are private)"
 
 
 #: An answer of a worker. Besides the classes above: counts, versions by name, or the number of a sample that it made.
 Answer: TypeAlias = (
-    Read | Failed | Absent | Shuffled | Unreached | Tallied | list[NDArray[Any]] | Mapping[str, str] | int
+    ReadAnswer
+    | FailureAnswer
+    | AbsentAnswer
+    | ShuffleAnswer
+    | UnreachableAnswer
+    | TallyAnswer
+    | list[NDArray[Any]]
+    | Mapping[str, str]
+    | int
 )
 
 
@@ -96,22 +104,22 @@ def pack_answer(answer: Answer) -> bytes:
     import msgpack
 
     match answer:
-        case Absent():
+        case AbsentAnswer():
             form: dict[str, Any] = {"absent": True}
-        case Unreached():
+        case UnreachableAnswer():
             form = {"unreached": True}
-        case Shuffled():
+        case ShuffleAnswer():
             of_ids = sorted((one.name, side) for one, side in answer.found.ids)
             form = {"ids": of_ids, "unfit": sorted((name, way.name) for name, way in answer.found.unfit)}
-        case Failed():
+        case FailureAnswer():
             form = {"failed": answer.kind, "error": None}
             if (error := answer.error) is not None:
                 known = next(name for name, kind in reversed(_ERRORS.items()) if isinstance(error, kind))
                 form["error"] = known, str(error), error.kind if isinstance(error, DoesNotFit) else ""
-        case Read():
+        case ReadAnswer():
             unfit = [sorted(way.name for way in ways) for ways in answer.found.unfit]
             form = {"rows": answer.found.rows, "unfit": unfit, "digest": answer.digest}
-        case Tallied():
+        case TallyAnswer():
             form = {"tallied": list(answer.counts.items())}
         case int():
             form = {"number": answer}
@@ -152,8 +160,8 @@ def require_answer(answer: Answer, kind: type, when: str) -> Any:
     """
     if isinstance(answer, kind):
         return answer
-    if not isinstance(answer, Failed):
-        raise InputError(OTHERWISE)
+    if not isinstance(answer, FailureAnswer):
+        raise InputError(MISMATCH)
     if answer.error is not None:
         raise answer.error
     raise InputError(f"a worker failed with {answer.kind} {when}; run with engine 'memory' to see where")
@@ -166,24 +174,24 @@ def _of(kind: type, value: Any) -> Any:
     return value
 
 
-def _read_failure(form: Mapping[str, Any]) -> Failed:
+def _read_failure(form: Mapping[str, Any]) -> FailureAnswer:
     if form["error"] is None:
-        return Failed(_of(str, form["failed"]))
+        return FailureAnswer(_of(str, form["failed"]))
     name, text, broken = (_of(str, part) for part in form["error"])
     kind = _ERRORS[name]
     error = DoesNotFit(text, kind=broken) if kind is DoesNotFit else kind(text)
-    return Failed(_of(str, form["failed"]), error)
+    return FailureAnswer(_of(str, form["failed"]), error)
 
 
-def _read(form: Mapping[str, Any]) -> Read:
+def _read(form: Mapping[str, Any]) -> ReadAnswer:
     unfit = tuple(frozenset(Unfit[name] for name in ways) for ways in _of(list, form["unfit"]))
-    return Read(RowFindings(_of(int, form["rows"]), unfit), _of(bytes, form["digest"]))
+    return ReadAnswer(RowFindings(_of(int, form["rows"]), unfit), _of(bytes, form["digest"]))
 
 
-def _read_shuffle(form: Mapping[str, Any]) -> Shuffled:
+def _read_shuffle(form: Mapping[str, Any]) -> ShuffleAnswer:
     of_ids = frozenset((IdFinding[name], _of(int, side)) for name, side in form["ids"])
     unfit = frozenset((_of(str, name), Unfit[way]) for name, way in form["unfit"])
-    return Shuffled(ShuffleFindings(of_ids, unfit))
+    return ShuffleAnswer(ShuffleFindings(of_ids, unfit))
 
 
 def _array(form: Any) -> NDArray[Any]:
@@ -201,16 +209,16 @@ def _versions(form: Mapping[str, Any]) -> dict[str, str]:
     return {_of(str, name): _of(str, text) for name, text in form["versions"].items()}
 
 
-def _read_tally(form: Mapping[str, Any]) -> Tallied:
+def _read_tally(form: Mapping[str, Any]) -> TallyAnswer:
     pairs = [(_of(str, text), _of(int, count)) for text, count in form["tallied"]]
     if len(dict(pairs)) < len(pairs):
         raise ValueError
-    return Tallied(dict(pairs))
+    return TallyAnswer(dict(pairs))
 
 
 _READERS: dict[frozenset[str], Callable[[Any], Answer]] = {
-    frozenset(("absent",)): lambda form: Absent(),
-    frozenset(("unreached",)): lambda form: Unreached(),
+    frozenset(("absent",)): lambda form: AbsentAnswer(),
+    frozenset(("unreached",)): lambda form: UnreachableAnswer(),
     frozenset(("ids", "unfit")): _read_shuffle,
     frozenset(("failed", "error")): _read_failure,
     frozenset(("rows", "unfit", "digest")): _read,

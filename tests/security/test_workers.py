@@ -15,7 +15,15 @@ from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.shuffle import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.worker_answers import Absent, Failed, Read, Shuffled, Unreached, answer_of, pack_answer
+from dpframework.tables.worker_answers import (
+    AbsentAnswer,
+    FailureAnswer,
+    ReadAnswer,
+    ShuffleAnswer,
+    UnreachableAnswer,
+    answer_of,
+    pack_answer,
+)
 
 msgpack = pytest.importorskip("msgpack", reason="the extra 'dask' is not installed")
 
@@ -35,14 +43,14 @@ class Touches:
 @pytest.mark.parametrize(
     "answer",
     [
-        Absent(),
-        Unreached(),
-        Shuffled(ShuffleFindings(frozenset({(IdFinding.TWICE, 1)}), frozenset({("age", Unfit.BEYOND)}))),
-        Failed("ValueError"),
-        Failed("InputError", dpf.InputError("t.csv: is empty")),
-        Failed("NotOpened", NotOpened("t.csv: there is no such file")),
-        Failed("DoesNotFit", DoesNotFit("too many rows", kind="max_rows")),
-        Read(RowFindings(7, (frozenset({Unfit.BEYOND, Unfit.MISSING}), frozenset())), b"digest"),
+        AbsentAnswer(),
+        UnreachableAnswer(),
+        ShuffleAnswer(ShuffleFindings(frozenset({(IdFinding.TWICE, 1)}), frozenset({("age", Unfit.BEYOND)}))),
+        FailureAnswer("ValueError"),
+        FailureAnswer("InputError", dpf.InputError("t.csv: is empty")),
+        FailureAnswer("NotOpened", NotOpened("t.csv: there is no such file")),
+        FailureAnswer("DoesNotFit", DoesNotFit("too many rows", kind="max_rows")),
+        ReadAnswer(RowFindings(7, (frozenset({Unfit.BEYOND, Unfit.MISSING}), frozenset())), b"digest"),
         {"python": "3.13"},
         12,
         [],
@@ -51,8 +59,8 @@ class Touches:
 )
 def test_an_answer_is_read_as_it_was_written(answer: Any) -> None:
     found = answer_of(pack_answer(answer))
-    if isinstance(answer, Failed) and answer.error is not None:
-        assert isinstance(found, Failed)
+    if isinstance(answer, FailureAnswer) and answer.error is not None:
+        assert isinstance(found, FailureAnswer)
         assert type(found.error) is type(answer.error)
         assert str(found.error) == str(answer.error)
         assert getattr(found.error, "kind", "") == getattr(answer.error, "kind", "")

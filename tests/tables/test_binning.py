@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import MOST_CODES
-from dpframework.tables.binning import fitting, freedman_diaconis, k_means, midway
+from dpframework.tables.binning import feasible_bins, freedman_diaconis, k_means, midpoints
 
 Numbers = NDArray[np.float64]
 
@@ -29,14 +29,14 @@ Numbers = NDArray[np.float64]
     ],
 )
 def test_a_bin_is_wider_than_four_steps_of_its_numbers(bins: int, lower: float, upper: float, found: int) -> None:
-    assert fitting(bins, lower, upper) == found
+    assert feasible_bins(bins, lower, upper) == found
 
 
 def test_cuts_lie_midway_or_at_the_upper_of_two_neighbours() -> None:
     close = np.nextafter(1.0, 2.0)
-    assert midway(np.array([-4.0, 1.0, close, 3.0])).tolist() == [-1.5, close, close + (3 - close) / 2]
-    assert midway(np.array([5e-324, 1e-323, 2e-323])).tolist() == [1e-323, 1.5e-323]
-    assert midway(np.array([7.0])).tolist() == []
+    assert midpoints(np.array([-4.0, 1.0, close, 3.0])).tolist() == [-1.5, close, close + (3 - close) / 2]
+    assert midpoints(np.array([5e-324, 1e-323, 2e-323])).tolist() == [1e-323, 1.5e-323]
+    assert midpoints(np.array([7.0])).tolist() == []
 
 
 @pytest.mark.parametrize(

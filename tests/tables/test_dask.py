@@ -23,7 +23,7 @@ from dpframework.study.study_file import load_study
 from dpframework.tables import cluster_worker, dask_engine
 from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
 from dpframework.tables.files import TableFiles
-from dpframework.tables.worker_answers import Absent, Failed, answer_of
+from dpframework.tables.worker_answers import AbsentAnswer, FailureAnswer, answer_of
 from dpframework.verify import EngineConformance
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="the extra 'dask' is not installed")
@@ -323,10 +323,10 @@ def test_keys_that_nobody_lists_come_back_with_their_counts(engine: dpf.Dask, tm
 def test_an_answer_by_key_is_checked_field_by_field() -> None:
     import msgpack
 
-    from dpframework.tables.worker_answers import Tallied, pack_answer
+    from dpframework.tables.worker_answers import TallyAnswer, pack_answer
 
-    found = answer_of(pack_answer(Tallied({"red": 3})))
-    assert isinstance(found, Tallied)
+    found = answer_of(pack_answer(TallyAnswer({"red": 3})))
+    assert isinstance(found, TallyAnswer)
     assert found.counts == {"red": 3}
     assert "red" not in repr(found)
     for wrong in ([["red", 3], ["red", 4]], [["red", True]], [[3, 3]], [["red"]], {"red": 3}):
@@ -539,11 +539,11 @@ def test_a_worker_prints_and_tells_nothing_of_a_failure(place: Path, capfd: pyte
     read = answer_of(worker.read(1, 0, cloudpickle.dumps((piece, b"key", set()))))
     assert read.found.rows == 667
     asked = (cluster_worker.CountRequest(1, (), (quoting().count,)),), ()
-    assert answer_of(worker.counts(1, [0], cloudpickle.dumps(asked))) == Failed("ValueError")
-    assert answer_of(worker.counts(1, [1], cloudpickle.dumps(asked))) == Absent()
-    assert answer_of(worker.counts(1, [0], b"no pickle")) == Failed("an error of its own")
+    assert answer_of(worker.counts(1, [0], cloudpickle.dumps(asked))) == FailureAnswer("ValueError")
+    assert answer_of(worker.counts(1, [1], cloudpickle.dumps(asked))) == AbsentAnswer()
+    assert answer_of(worker.counts(1, [0], b"no pickle")) == FailureAnswer("an error of its own")
     worker.drop(1)
-    assert answer_of(worker.counts(1, [0], cloudpickle.dumps(asked))) == Absent()
+    assert answer_of(worker.counts(1, [0], cloudpickle.dumps(asked))) == AbsentAnswer()
     assert "".join(capfd.readouterr()) == ""
 
 
@@ -627,7 +627,7 @@ def test_a_wrong_cluster_is_refused(given: dict[str, Any], why: str) -> None:
 def test_what_is_kept_of_samples_goes_with_each_of_them() -> None:
     """Of all that have been dropped since, not of the first alone."""
     table = OpenedTable(1, [], b"", masks={2: {}, 3: {}, 4: {}}, told={2: {0}, 3: {0}, 4: {0}}, dropped=[2, 3])
-    assert sorted(table.forgotten()) == [2, 3]
+    assert sorted(table.take_dropped()) == [2, 3]
     assert (table.masks, table.told, table.dropped) == ({4: {}}, {4: {0}}, [])
 
 
@@ -636,14 +636,14 @@ def test_what_is_kept_around_parts_is_told_only_where_each_row_is_in_one() -> No
     ill = dpf.Boolean("ill")
     whole = ClusterRows(OpenedTable(1, [], b""), 1)
     for cut in (ill, dpf.Cases([dpf.Equals("ill", "true")])):
-        one, other = whole.made(cut, (2, 3), None)
+        one, other = whole.derive(cut, (2, 3), None)
         assert one.around is not None
         above, others = one.around.of_others()
         assert above is whole.kept
         assert [kept is other.kept for kept in others] == [True]
-    (part,) = whole.made((dpf.Equals("ill", "true"),), (4,), None)
+    (part,) = whole.derive((dpf.Equals("ill", "true"),), (4,), None)
     assert part.around is None
-    (derived,) = whole.made(dpf.Cases([dpf.Equals("ill", "true")]), (5,), dpf.Boolean("told"))
+    (derived,) = whole.derive(dpf.Cases([dpf.Equals("ill", "true")]), (5,), dpf.Boolean("told"))
     assert derived.around is None
 
 

@@ -23,7 +23,14 @@ from dpframework.tables.files import TableFiles
 from dpframework.tables.piecewise_reading import shuffle_of
 from dpframework.tables.shuffle import IdFinding
 from dpframework.tables.shuffled_units import BoundedRows
-from dpframework.tables.worker_answers import Absent, Failed, Shuffled, Unreached, answer_of, pack_answer
+from dpframework.tables.worker_answers import (
+    AbsentAnswer,
+    FailureAnswer,
+    ShuffleAnswer,
+    UnreachableAnswer,
+    answer_of,
+    pack_answer,
+)
 from dpframework.tables.worker_shuffle import ShuffledPieces, WorkerPlace
 from dpframework.verify.tables.engine_units import OF_PEOPLE, PEOPLE, VISITS, people_counts, write_views, write_visits
 
@@ -281,7 +288,7 @@ def test_once_workers_read_a_lack_of_them_is_an_error_that_a_ledger_records(
 def test_a_file_that_a_worker_cannot_open_is_not_opened_only_if_no_piece_was_read_before(
     first: str, engine: dpf.Dask, cluster: Cluster, files: TableFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused = pack_answer(Failed("NotOpened", NotOpened("t.csv: cannot be read: denied")))
+    refused = pack_answer(FailureAnswer("NotOpened", NotOpened("t.csv: cannot be read: denied")))
     read = ClusterWorker.read
 
     def reads_one(held: ClusterWorker, table: int, piece: int, given: bytes) -> bytes:
@@ -425,9 +432,9 @@ def test_a_worker_of_other_code_is_refused(
 
 def test_a_failure_while_a_piece_is_read_tells_its_sentence_only_if_it_shows_no_row(files: TableFiles) -> None:
     worker = ClusterWorker()
-    assert answer_of(worker.read(1, 0, b"no pickle")) == Failed("an error of its own")
+    assert answer_of(worker.read(1, 0, b"no pickle")) == FailureAnswer("an error of its own")
     other = cloudpickle.dumps(("no piece", b"", ()))
-    assert answer_of(worker.read(1, 0, other)) == Failed("TypeError")
+    assert answer_of(worker.read(1, 0, other)) == FailureAnswer("TypeError")
 
 
 def test_a_sentence_about_reading_is_told_by_who_reads_and_none_about_counting(
@@ -451,7 +458,7 @@ def test_a_sentence_about_reading_is_told_by_who_reads_and_none_about_counting(
     ]
     untold = [worker.gather(1, 0, cloudpickle.dumps((how, []))), worker.counts(1, [0], b""), worker.tally(1, [0], b"")]
     assert [str(answer_of(one).error) for one in told] == ["the column 'age' is missing"] * 3
-    assert [answer_of(one) for one in untold] == [Failed("InputError")] * 3
+    assert [answer_of(one) for one in untold] == [FailureAnswer("InputError")] * 3
 
 
 def test_a_worker_that_holds_some_of_the_pieces_only_says_so(files: TableFiles) -> None:
@@ -459,12 +466,12 @@ def test_a_worker_that_holds_some_of_the_pieces_only_says_so(files: TableFiles) 
     assert answer_of(worker.read(1, 0, cloudpickle.dumps((first, b"key", ())))).found.rows == ROWS
     asked = cloudpickle.dumps(((cluster_worker.CountRequest(1, (), (JOINT.count,)),), ()))
     assert answer_of(worker.counts(1, [0], asked))[0].sum() == ROWS
-    assert answer_of(worker.counts(1, [0, 1], asked)) == Absent()
-    assert answer_of(worker.counts(1, [1, 0], asked)) == Absent()
+    assert answer_of(worker.counts(1, [0, 1], asked)) == AbsentAnswer()
+    assert answer_of(worker.counts(1, [1, 0], asked)) == AbsentAnswer()
     sample = cloudpickle.dumps(
         (cluster_worker.CountRequest(1, (), ()), 5, cluster_worker.Mask.of(np.ones(ROWS, dtype=bool)))
     )
-    assert answer_of(worker.sample(1, 1, sample)) == Absent()
+    assert answer_of(worker.sample(1, 1, sample)) == AbsentAnswer()
     assert answer_of(worker.sample(1, 0, sample)) == 5
 
 
@@ -676,8 +683,8 @@ def test_no_id_and_no_number_of_ids_comes_to_the_client(
     monkeypatch.setattr(Answer, "result", kept)
     rows = engine.open(of_people[kind])
     told = [answer_of(one) for method in ("spread", "gather") for one in answers[method]]
-    assert all(isinstance(one, Shuffled) for one in told)
-    assert {name for one in told if isinstance(one, Shuffled) for name, _ in one.found.ids} <= set(IdFinding)
+    assert all(isinstance(one, ShuffleAnswer) for one in told)
+    assert {name for one in told if isinstance(one, ShuffleAnswer) for name, _ in one.found.ids} <= set(IdFinding)
     assert max(len(one) for one in answers["spread"] | answers["gather"]) < 64
     assert all(len(one) < 200 for one in answers["settle"])
     everything = b"".join(set().union(*answers.values())) + repr(rows).encode()
@@ -692,10 +699,10 @@ def test_a_failure_while_a_bucket_is_gathered_tells_its_kind_only(monkeypatch: p
     worker = ClusterWorker()
     how = BoundedRows(TableFiles("t.csv", VISITS, unit=dpf.PrivacyUnit("person")), ("t.csv",), 0, b"key")
     monkeypatch.setattr(BoundedRows, "gather", fail)
-    assert answer_of(worker.gather(1, 0, cloudpickle.dumps((how, [])))) == Failed("InputError")
-    assert answer_of(worker.spread(1, 0, b"no pickle")) == Failed("an error of its own")
-    assert answer_of(worker.gather(1, 0, b"no pickle")) == Failed("an error of its own")
-    assert answer_of(worker.settle(1, 0, b"no pickle")) == Failed("an error of its own")
+    assert answer_of(worker.gather(1, 0, cloudpickle.dumps((how, [])))) == FailureAnswer("InputError")
+    assert answer_of(worker.spread(1, 0, b"no pickle")) == FailureAnswer("an error of its own")
+    assert answer_of(worker.gather(1, 0, b"no pickle")) == FailureAnswer("an error of its own")
+    assert answer_of(worker.settle(1, 0, b"no pickle")) == FailureAnswer("an error of its own")
 
 
 def test_what_is_handed_over_is_handed_once_and_of_all_or_none() -> None:
@@ -718,4 +725,4 @@ def test_a_piece_is_settled_by_the_worker_that_spread_it(of_people: dict[str, Ta
     pieces = files.pieces(1)
     how = shuffle_of(files, pieces)
     asked = cloudpickle.dumps((how, pieces[0], b"key", (), []))
-    assert answer_of(ClusterWorker().settle(1, 0, asked)) == Unreached()
+    assert answer_of(ClusterWorker().settle(1, 0, asked)) == UnreachableAnswer()

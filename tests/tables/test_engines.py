@@ -14,9 +14,9 @@ import dpframework as dpf
 from dpframework.tables import block_parts, engines
 from dpframework.tables.blocks import TILE, Block, HiddenColumn, PackedIndex, cells_of, pack_index
 from dpframework.tables.built_in import BUILT_IN
-from dpframework.tables.counts import wide
+from dpframework.tables.counts import in_64_bits
 from dpframework.tables.silence import silenced
-from dpframework.tables.storage import growing
+from dpframework.tables.storage import growing_array
 from dpframework.verify import EngineConformance
 
 SCHEMA = dpf.Schema(
@@ -345,19 +345,19 @@ def test_rows_of_no_part_are_told_so() -> None:
 
 @pytest.mark.parametrize("mapped", [False, True])
 def test_an_array_grows_by_parts(mapped: bool) -> None:
-    array = growing(np.dtype(np.uint16), mapped=mapped)
+    array = growing_array(np.dtype(np.uint16), mapped=mapped)
     parts = [np.arange(low, high) for low, high in ((0, 60), (60, 60), (60, 100), (100, 101), (101, 300))]
     for turn in range(1 if mapped else 2):  # it can be filled again
         for part in parts:
             array.append(part)
             assert array.length == part[-1:].sum() + 1 if len(part) else 60
-        taken = array.taken()
+        taken = array.take()
         assert (taken.dtype, taken.tolist()) == (np.uint16, list(range(300))), turn
-    assert growing(np.dtype(np.uint16), mapped=mapped).taken().tolist() == []
+    assert growing_array(np.dtype(np.uint16), mapped=mapped).take().tolist() == []
 
 
 def test_in_memory_the_first_part_is_held_exactly_and_more_with_a_quarter_to_grow_in() -> None:
-    array: Any = growing(np.dtype(np.uint8), mapped=False)
+    array: Any = growing_array(np.dtype(np.uint8), mapped=False)
     held = []
     for rows in (100, 20, 30, 1):
         array.append(np.zeros(rows))
@@ -368,9 +368,9 @@ def test_in_memory_the_first_part_is_held_exactly_and_more_with_a_quarter_to_gro
 @pytest.mark.parametrize("kind", [np.int64, np.uint64, np.float64, np.complex64, object])
 def test_wide_counts_stay_as_they_are(kind: Any) -> None:
     counts = np.array([1, 2], dtype=kind)
-    assert wide(counts) is counts
-    assert wide(np.array([3, -4], dtype=np.int32)).tolist() == [3, -4]
-    assert wide(np.array([2**32 - 1], dtype=np.uint32)).tolist() == [2**32 - 1]
+    assert in_64_bits(counts) is counts
+    assert in_64_bits(np.array([3, -4], dtype=np.int32)).tolist() == [3, -4]
+    assert in_64_bits(np.array([2**32 - 1], dtype=np.uint32)).tolist() == [2**32 - 1]
 
 
 def test_nothing_is_warned_of_until_the_last_of_several_is_through() -> None:

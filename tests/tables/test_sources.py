@@ -23,7 +23,13 @@ from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.parquet_files import ParquetFile
 from dpframework.tables.sources import Source, open_source
-from dpframework.tables.table_builder import RowFindings, TableBuilder, everywhere, require_found, require_public_counts
+from dpframework.tables.table_builder import (
+    RowFindings,
+    TableBuilder,
+    require_found,
+    require_public_counts,
+    source_names,
+)
 from dpframework.tables.table_paths import files_of, name_of
 
 ILL = dpf.Boolean("ill")
@@ -286,8 +292,8 @@ def test_what_is_found_of_parts_is_found_of_all() -> None:
     both = one + other
     assert both == RowFindings(7, (frozenset({Unfit.MISSING}), frozenset({Unfit.BEYOND})))
     sources = {"ill": "l.csv", "age": "r.csv"}
-    assert everywhere(schema, sources) == "l.csv and r.csv"
-    assert everywhere(schema, dict.fromkeys(sources, "t.csv")) == "t.csv"
+    assert source_names(schema, sources) == "l.csv and r.csv"
+    assert source_names(schema, dict.fromkeys(sources, "t.csv")) == "t.csv"
     require_found(schema, RowFindings(7, (frozenset(), frozenset())), sources)
     for found, sentence in (
         (both, "l.csv: attribute 'ill' has missing values, which the schema does not allow"),

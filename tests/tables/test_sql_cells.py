@@ -68,7 +68,7 @@ def test_times_are_read_in_utc_and_one_that_was_asked_in_vain_is_foreign(kind: C
     ids=str,
 )
 def test_only_times_that_python_knows_are_asked_for(kind: CellKind, asked: str) -> None:
-    assert ColumnType(kind, "t").asked("c") == asked
+    assert ColumnType(kind, "t").selection("c") == asked
 
 
 @pytest.mark.parametrize("kind", CellKind)

@@ -36,13 +36,13 @@ from dpframework.tables.shuffle import (
 )
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.worker_answers import (
-    OTHERWISE,
-    Absent,
-    Failed,
-    Read,
-    Shuffled,
-    Tallied,
-    Unreached,
+    MISMATCH,
+    AbsentAnswer,
+    FailureAnswer,
+    ReadAnswer,
+    ShuffleAnswer,
+    TallyAnswer,
+    UnreachableAnswer,
     answer_of,
     pack_answer,
     require_answer,
@@ -51,16 +51,16 @@ from dpframework.tables.worker_answers import (
 WAYS = list(Unfit)
 FINDINGS = ShuffleFindings(frozenset({(IdFinding.TWICE, 1), (IdFinding.UNFIT, 0)}), frozenset({("a", WAYS[0])}))
 ANSWERS: list[Any] = [
-    Absent(),
-    Unreached(),
-    Shuffled(FINDINGS),
-    Shuffled(ShuffleFindings()),
-    Failed("KeyError"),
-    Failed("InputError", dpf.InputError("one sentence")),
-    Failed("NotOpened", NotOpened("no file")),
-    Failed("DoesNotFit", DoesNotFit("too many", kind="max_rows")),
-    Read(RowFindings(7, (frozenset(), frozenset(WAYS[:2]))), b"digest"),
-    Tallied({"b": 2, "a": 1}),
+    AbsentAnswer(),
+    UnreachableAnswer(),
+    ShuffleAnswer(FINDINGS),
+    ShuffleAnswer(ShuffleFindings()),
+    FailureAnswer("KeyError"),
+    FailureAnswer("InputError", dpf.InputError("one sentence")),
+    FailureAnswer("NotOpened", NotOpened("no file")),
+    FailureAnswer("DoesNotFit", DoesNotFit("too many", kind="max_rows")),
+    ReadAnswer(RowFindings(7, (frozenset(), frozenset(WAYS[:2]))), b"digest"),
+    TallyAnswer({"b": 2, "a": 1}),
     0,
     7,
     {"numpy": "2", "python": "3"},
@@ -70,12 +70,12 @@ ANSWERS: list[Any] = [
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
 def test_an_answer_is_read_as_it_was_packed(answer: Any) -> None:
     found = answer_of(pack_answer(answer))
-    if isinstance(answer, Failed):
+    if isinstance(answer, FailureAnswer):
         assert (found.kind, type(found.error), str(found.error)) == (answer.kind, type(answer.error), str(answer.error))
         assert getattr(found.error, "kind", "") == getattr(answer.error, "kind", "")
-    elif isinstance(answer, Tallied):
+    elif isinstance(answer, TallyAnswer):
         assert list(found.counts.items()) == list(answer.counts.items())
-        assert "a" not in repr(found).removeprefix("Tallied(rows are private)")
+        assert "a" not in repr(found).removeprefix("TallyAnswer(rows are private)")
     else:
         assert found == answer
         assert type(found) is type(answer)
@@ -140,14 +140,14 @@ def test_what_no_worker_writes_is_refused_in_one_sentence(form: Any) -> None:
 
 def test_an_answer_of_another_kind_or_of_a_failure_is_an_error() -> None:
     assert require_answer(7, int, "then") == 7
-    with pytest.raises(dpf.InputError, match=OTHERWISE.partition(";")[0]):
+    with pytest.raises(dpf.InputError, match=MISMATCH.partition(";")[0]):
         require_answer(7, list, "then")
     with pytest.raises(DoesNotFit, match="too many"):
         require_answer(ANSWERS[7], int, "then")
     with pytest.raises(dpf.InputError, match="a worker failed with KeyError while it read; run with engine 'memory'"):
-        require_answer(Failed("KeyError"), int, "while it read")
-    failed = Failed("KeyError")
-    assert require_answer(failed, Failed, "then") is failed
+        require_answer(FailureAnswer("KeyError"), int, "while it read")
+    failed = FailureAnswer("KeyError")
+    assert require_answer(failed, FailureAnswer, "then") is failed
 
 
 # Messages and settings
