@@ -96,7 +96,7 @@ def answer_of(query: Query, engine: Engine, rows: Rows, inputs: Mapping[str, Any
 
 
 def answers_of(engine: Engine, asked: Sequence[tuple[Query, Rows, Mapping[str, Any]]]) -> list[Any]:
-    """Return the exact answers of several queries, the same as those of `answer_of`.
+    """Return the exact answers of several queries, each the same as from `answer_of`.
 
     If each call of the engine sends a message, one call counts for all queries. A query that overrides `evaluate` is
     evaluated alone.

@@ -106,7 +106,7 @@ class Sensitivity:
 
     @property
     def change(self) -> ByRelation:
-        """The change under each relation. Under replace-one it is at most that of a removal and an addition together.
+        """The change under each relation. Under replace-one it is at most the change by a removal and an addition.
 
         In the linf norm, a removal moves a coordinate by an amount in [-rise, fall], and an addition by an amount in
         [-fall, rise], so together by at most rise + fall. In any other norm the change at most doubles, by the triangle
@@ -125,9 +125,9 @@ class Sensitivity:
         """The largest difference between the changes of two coordinates, on which a selection's loss depends.
 
         Adding a row moves every coordinate by an amount in [-fall, rise], an interval of length rise + fall. Removing
-        one moves them by an amount in the mirror image of this interval. Replacing one moves them by an amount in [-c,
-        c], where c is the change under replace-one, an interval of length 2 c. Since c is at most rise + fall, this is
-        never more than the spreads of a removal and an addition together.
+        one moves them by an amount in the mirror image of this interval. Let c be the change under replace-one.
+        Replacing a row moves them by an amount in [-c, c], an interval of length 2 c. Since c is at most rise + fall,
+        this is never more than the spreads of a removal and an addition together.
         """
         if self.norm is not Norm.LINF:
             raise InputError("a spread is defined for sensitivities in the linf norm")

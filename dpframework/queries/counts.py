@@ -141,7 +141,7 @@ class Count(Query):
         return np.array([held], dtype=np.int64)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of all rows, or that of the description."""
+        """Return the cross table of all rows, or of the description."""
         if self.where is None:
             return JointCounts([Crosstab()], lambda counts: counts[0].reshape(1))
         return JointCounts([Crosstab([Cases([self.where])])], lambda counts: counts[0][:1])

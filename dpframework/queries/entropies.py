@@ -17,8 +17,8 @@ rows have the same y. With m = k_s - k_sy for that y, D_s is at most
 
 The last sum is at least 0. For v values of y it is also at least m log2(m / (v - 1)), since f is convex.
 
-**All s.** h(T_s - m, m) is the sum of m increments of f. Since increments grow, these sums together are at most h(R -
-m, m), where m is now the sum over s. And h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T times the entropy of a
+**All s.** h(T_s - m, m) is the sum of m increments of f. These increments grow. So with m now the sum over s, all of
+them together are at most h(R - m, m). And h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T times the entropy of a
 coin with probability m / T. It is concave and homogeneous of degree 1 in T and m. So its values for all s add up to at
 most its value for the sums. Hence
 

@@ -69,7 +69,7 @@ class QuantileScores(CandidateScores, WithinBounds):
     A row that gains or loses its value changes a score like a row that is added or removed, which is less.
 
     If the query runs in each of several parts (`apart`), a replaced row may leave one part and enter another. The
-    scores of the one part then move as if a row were removed, and those of the other as if one were added. Under
+    scores of one part then move as if a row were removed, and the scores of the other as if one were added. Under
     replace-one 2 max(q, 1 - q) is declared, so that the noise suffices for a row that moves as well as for one that
     stays: two losses of max(q, 1 - q) are one loss of twice that.
 

@@ -1,4 +1,4 @@
-"""Residuals of marginals, in whole numbers: what each marginal adds to the marginals of fewer attributes.
+"""Residuals of marginals, in whole numbers: the part of each marginal that marginals of fewer attributes lack.
 
 Source: Xiao, He, Zhang and Kifer 2023 (arXiv 2305.08175); Barak and others 2007 for attributes of two values. Let m_A
 be the counts in the marginal of a set A of attributes. The residual of A is m_A after its mean is subtracted along each
@@ -201,5 +201,5 @@ class Residuals(Query):
 
 @functools.lru_cache(maxsize=4096)
 def _share_of_variance(sizes: tuple[int, ...]) -> float:
-    """Return the variance of a number of the residual, after centring and halving, as a share of that of the block."""
+    """Return the variance of a number of the residual, after centring and halving, as a share of the block's."""
     return math.prod(0.25 if size == 2 else 1 - 1 / size for size in sizes)

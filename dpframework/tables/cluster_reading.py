@@ -23,7 +23,7 @@ from dpframework.tables.worker_answers import (
 )
 from dpframework.tables.worker_shuffle import WorkerPlace
 
-MOST_LOSSES = 4  # how often a task is tried when workers are lost; the task itself may be what ends them
+MOST_LOSSES = 4  # how often a task is tried when workers are lost; the task itself may end them
 _READING = "while it read its files"
 
 

@@ -48,7 +48,7 @@ def kept_rows(
     policy
         With `OutOfDomain.ERROR`, a row without an id is refused.
     source
-        What errors call the table.
+        The name of the table in errors.
     key
         The private key of the hash by which rows are chosen.
 
@@ -149,7 +149,7 @@ def _places(
     number: NDArray[np.intp],
     keys: NDArray[np.uint64] | Callable[[], NDArray[np.uint64]],
 ) -> NDArray[np.unsignedinteger]:
-    """Return the places of rows (see `RowChoice.places`). `keys` are those of the units with several rows."""
+    """Return the places of rows (see `RowChoice.places`). `keys` are the keys of the units with several rows."""
     from dpframework.tables.unit_kernels import places_in_units
 
     places, sizes = places_in_units(codes)

@@ -139,9 +139,9 @@ def encode_column(
         One column, shape (rows,): a series of polars, pandas or pyarrow (also through narwhals), a numpy array, or a
         list.
     out_of_domain
-        What to do with a value outside the domain.
+        How to treat a value outside the domain.
     source
-        What errors call the table; usually the file's name.
+        The name of the table in errors, usually that of the file.
 
     Raises
     ------
@@ -226,8 +226,8 @@ def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> N
     Raises
     ------
     DoesNotFit
-        If there is such a cell. The sentence names only the first way, in the order of `Unfit`, and not that of the
-        rows.
+        If there is such a cell. The sentence names only the first way in the order of `Unfit`, whatever the order of
+        the rows.
     """
     remedy = "correct the schema, or choose out_of_domain='clamp' or 'missing'"
     if Unfit.OUTSIDE in found:

@@ -139,7 +139,7 @@ class Engine(abc.ABC):
     def kept_around(self, rows: Rows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
         """Return the cache of the whole that these rows are a part of, and the caches of its other parts (private).
 
-        Counts of the last part are then known without counting: those of the whole minus those of the other parts. None
+        Counts of the last part are then known without counting: the whole's counts minus the other parts' counts. None
         by default, and where some row is in no part.
         """
         return None

@@ -52,8 +52,8 @@ class TableFiles:
     placed
         Whether the place of each row within its unit may be asked for. A database numbers the rows of each unit for it.
     right, id
-        For two views in separate files: the path of the right view, while `path` is that of the left one, and the
-        column that joins them (see `read_two_views`).
+        For two views in separate files: the path of the right view, while `path` names the left view, and the column
+        that joins them (see `read_two_views`).
 
     Examples
     --------
@@ -122,7 +122,7 @@ class TableFiles:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What errors call the table, or the left and the right view, the same as where one process reads them.
+        """The names in errors of the table, or of the left and the right view, as if one process read them.
 
         Raises
         ------
@@ -133,7 +133,7 @@ class TableFiles:
 
     @property
     def sources(self) -> dict[str, str]:
-        """By the name of an attribute, what errors call its table, the same as where one process reads it."""
+        """By the name of an attribute, the name of its table in errors, as if one process read it."""
         return self.sources_by(self.shown)
 
     def builder(self, names: Sequence[str]) -> TableBuilder:
@@ -152,7 +152,7 @@ class TableFiles:
     def pieces(self, number: int) -> list[Piece]:
         """Return parts of the table that can be read separately: files, or parts of Parquet files, in row order.
 
-        Pieces of the left view come first. What becomes of a piece's rows may depend on rows of other pieces (see
+        Pieces of the left view come first. How a piece's rows are treated may depend on rows of other pieces (see
         `shuffle_of`).
 
         Parameters
@@ -230,7 +230,7 @@ class Piece:
         Parameters
         ----------
         name
-            What errors call it: the whole table's name, or by default the file's.
+            The name in errors: the whole table's name, or by default the file's.
 
         Raises
         ------

@@ -74,7 +74,7 @@ class Guess:
     is_number
         Whether the cells are numbers or dates, and not labels.
     found
-        What was found that is not in the notation of programs, for the owner only. Empty if there is nothing.
+        The cells that are not in the notation of programs, in words, for the owner only. Empty if there are none.
     proposal
         How the draft reads such cells.
     """

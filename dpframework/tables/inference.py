@@ -42,8 +42,8 @@ def infer_schema(
     A column of booleans, of only 0 and 1, or of only true and false is Boolean; one of numbers, also as text, is
     Numeric between its observed bounds; any other is Categorical with its observed values, sorted. An attribute may be
     missing if one of its values is. How the file and its cells are written is guessed where they are not in the
-    notation of programs (see `draft_schema`, which also gives reasons). The schema's `inferred` lists what was taken
-    from the data. The schema does not contain the number of rows.
+    notation of programs (see `draft_schema`, which also gives reasons). The schema's `inferred` lists the facts that
+    were taken from the data. The schema does not contain the number of rows.
 
     Parameters
     ----------

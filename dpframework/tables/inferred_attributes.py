@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: What a note says about a column without any value.
+#: The finding in a note on a column without any value.
 NO_VALUES = "has no values at all"
 
 

@@ -76,11 +76,11 @@ class NewRows:
         schema
             The attributes that the model reads.
         out_of_domain
-            What to do with a value outside the schema. "error" refuses it. "clamp" moves a number beyond a bound to
+            How to treat a value outside the schema. "error" refuses it. "clamp" moves a number beyond a bound to
             that bound, and "missing" does not. All other values outside the schema become missing, or unknown where the
             schema allows no missing values.
         source
-            What errors call the rows.
+            The name of the rows in errors.
 
         Raises
         ------

@@ -47,7 +47,7 @@ class ParquetFile:
     place
         A path or a URL.
     name
-        What errors call the file.
+        The name of the file in errors.
     columns
         The names of its columns.
     options

@@ -91,7 +91,7 @@ class PostgresConnection(SqlConnection):
     connection
         How to connect, in libpq's notation.
     shown
-        What errors call the connection, without a password.
+        The name of the connection in errors, without a password.
     timeout
         The number of seconds after which a query is ended. None for no limit.
 

@@ -166,7 +166,7 @@ def _table_of_units(
 
 
 def names_to_read(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
-    """Return the columns to read: those behind the attributes, and those of the unit's ids and dates.
+    """Return the columns to read: the columns behind the attributes, and the columns of the unit's ids and dates.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def table_from_columns(
     schema, out_of_domain, unit, key
         As for `read_table`.
     source
-        What errors call the table.
+        The name of the table in errors.
 
     Raises
     ------
@@ -253,13 +253,13 @@ def read_table(
         A file, a folder, a pattern, a URL, or a list of these. All rows together form one table. A file's name ends in
         .csv or .csv.gz (the first line names the columns; UTF-8 and commas, unless `schema.read` says otherwise), in
         .parquet, in .xlsx (see `sheet` in `schema.read`), or in .sqlite, .sqlite3 or .db (see `table` and `query`
-        there). Of a folder, the Parquet files are read in the order of their names. A pattern is such as
-        `"visits/2026-*.parquet"`. A URL is that of a Parquet file for polars, such as "s3://bucket/visits.parquet", or
-        of a database for SQLAlchemy, such as "postgresql+psycopg://host/name".
+        there). Of a folder, the Parquet files are read in the order of their names. A pattern looks like
+        `"visits/2026-*.parquet"`. A URL names a Parquet file for polars, such as "s3://bucket/visits.parquet", or a
+        database for SQLAlchemy, such as "postgresql+psycopg://host/name".
     schema
         The public facts. Columns that it does not name are not read.
     out_of_domain
-        What to do with a value outside the schema: "error", "clamp" or "missing".
+        How to treat a value outside the schema: "error", "clamp" or "missing".
     unit
         The privacy unit to protect, by default each row. If it names a column of ids, each unit keeps at most
         `unit.rows` of its rows, and a row without an id is left out ("error" refuses it). A unit with periods is read

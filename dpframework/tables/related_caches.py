@@ -10,7 +10,7 @@ import attrs
 
 @attrs.frozen(eq=False)
 class RelatedCaches:
-    """The caches around one part of a split table: that of the whole, and those of all its parts.
+    """The caches around one part of a split table: the cache of the whole, and the caches of all its parts.
 
     All parts share one list, so that memory grows with their number and not with its square.
 

@@ -46,9 +46,9 @@ class ColumnNote:
     column
         The column's name.
     found
-        What was found in its cells.
+        The finding in its cells, in words.
     proposal
-        What the draft does about it, or what you can do.
+        The treatment by the draft, or a step for you to take.
     lines
         The lines of a schema file that do so.
     left_out
@@ -77,8 +77,8 @@ class SchemaDraft:
     schema
         The schema, marked as inferred.
     notes
-        What was found in columns whose cells are not in the notation of programs, in the order of the columns. The
-        notes show private cells, so keep them to yourself.
+        Notes on the columns whose cells are not in the notation of programs, in the order of the columns. The notes
+        show private cells, so keep them to yourself.
     """
 
     schema: Schema

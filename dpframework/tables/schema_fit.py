@@ -39,7 +39,7 @@ class Misfit:
     where
         The attribute, or the table.
     what
-        What was found in place of a fitting value.
+        The finding, in words, such as "values that are not numbers".
     rows
         The number of rows with this misfit, 0 for a misfit of a whole column or table.
     examples

@@ -1,6 +1,6 @@
 """Reading a table in pieces although the rows of one person lie in several of them.
 
-What becomes of a row may depend on all rows with its id. So each piece of the table sends what it knows of each id to a
+How a row is treated may depend on all rows with its id. So each piece of the table sends its facts about each id to a
 bucket, and a hash of the exact id chooses the bucket. Then one bucket knows all rows of an id, wherever they lie, and
 it answers each piece. There are three steps:
 
@@ -8,8 +8,8 @@ it answers each piece. There are three steps:
 in the order of the table, and returns an answer to each piece. 3. `settle` takes the answers of all buckets to a piece,
 and returns the piece's rows of the table.
 
-The rows are the same as those of `read_table`, whatever the number of pieces and buckets. Messages and answers hold ids
-and cells. They pass between the processes that read, and go nowhere else.
+The rows are the same as from `read_table`, whatever the number of pieces and buckets. Messages and answers hold ids and
+cells. They pass between the processes that read, and go nowhere else.
 
 The hash uses the key of the table, so that nobody who writes ids can send them all to the same bucket. Rows would be
 right with any key. The hash is cryptographic because it must be the same on all machines, and the faster hashes of
@@ -116,7 +116,7 @@ class Shuffle(abc.ABC, Generic[S]):
     how
         The options by which the table is read.
     name
-        What errors call the table, or the left and the right view.
+        The name of the table in errors, or the names of the left and the right view.
     pieces
         The number of pieces.
     key
@@ -223,7 +223,7 @@ def numbers_by_hash(ids: pl.Series, key: bytes, number: int, use: bytes) -> NDAr
     number
         How many numbers there are to choose from.
     use
-        What the numbers are for, in at most 16 bytes. Numbers for different uses are independent.
+        The purpose of the numbers, in at most 16 bytes. Numbers for different uses are independent.
 
     Examples
     --------

@@ -88,7 +88,7 @@ class _Names:
             vars(sys).update(hidden)
 
     def show(self, hidden: dict[str, Any]) -> None:
-        """Bind the names to the original streams, or to those of blocks that still run."""
+        """Bind the names to the original streams, or to the streams of blocks that still run."""
         with self._lock:
             self._hidden.remove(hidden)
             for standing in (self._shown, *self._hidden):

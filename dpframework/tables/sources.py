@@ -32,7 +32,7 @@ class Source:
     Attributes
     ----------
     name
-        What errors call the source.
+        The name of the source in errors.
     columns
         The names of its columns.
     read

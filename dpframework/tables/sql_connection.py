@@ -28,7 +28,7 @@ class SqlConnection(abc.ABC):
     rows.
     """
 
-    #: What errors call the database.
+    #: The name of the database in errors.
     product: ClassVar[str]
     #: The statement that begins a transaction in which every query sees the same rows.
     begins: ClassVar[str]

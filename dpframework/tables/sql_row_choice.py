@@ -1,4 +1,4 @@
-"""Choose the rows of a database that a table keeps: those of a period, a few of each unit, the pairs of two views.
+"""Choose the rows of a database that a table keeps: the rows of a period, a few of each unit, the pairs of two views.
 
 Distinct ids and dates leave the database. So does the number of rows of each unit over its limit, or of each unit with
 several rows where a plan asks for places of rows in units. Only numbers are sent back. Which rows a unit keeps is
@@ -43,7 +43,7 @@ class SqlPiece:
     query
         The query.
     name
-        What errors call the rows' table.
+        The name of the rows' table in errors.
     """
 
     query: str
@@ -61,7 +61,7 @@ class RowChooser:
     read
         How the columns are written.
     policy
-        What to do with rows without an id or a date.
+        How to treat rows without an id or a date.
     """
 
     def __init__(self, connection: SqlConnection, read: ReadOptions, policy: OutOfDomain) -> None:

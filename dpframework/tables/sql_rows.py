@@ -35,7 +35,7 @@ class SqlRows:
     Attributes
     ----------
     name
-        What errors call it.
+        The name in errors.
     columns
         The names of its columns.
     """
@@ -55,7 +55,7 @@ class SqlRows:
         place
             The path of a file of SQLite, or a URL in SQLAlchemy's form.
         name
-            What errors call the table.
+            The name of the table in errors.
         read
             The options that name the table or the query.
         options

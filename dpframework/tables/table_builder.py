@@ -69,7 +69,7 @@ class RowFindings:
 
 
 def source_names(schema: Schema, sources: Mapping[str, str]) -> str:
-    """Return what errors call the table: the names of all its sources."""
+    """Return the name of the table in errors, which joins the names of its sources."""
     return " and ".join(dict.fromkeys(sources[name] for name in schema.column_names))
 
 
@@ -97,9 +97,9 @@ class TableBuilder:
     schema
         The public facts.
     sources
-        What errors call the table of each attribute.
+        By the name of an attribute, the name of its table in errors.
     policy
-        What to do with a value outside the schema.
+        How to treat a value outside the schema.
     values
         The numeric attributes whose raw values are kept; None for all.
     mapped

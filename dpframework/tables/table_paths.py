@@ -109,7 +109,7 @@ def _require_no_stream(path: Path) -> None:
 
 
 def name_of(places: Sequence[str | os.PathLike[str]], files: Sequence[str]) -> str:
-    """Return what errors call a table, given the places of its files and the files.
+    """Return the name of a table in errors, given the places of its files and the files.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Count codes fast. Counts without classes use numpy alone, so that a study of counts need not load numba.
 
-Two codes of one byte together are one of 65,536 numbers. Counting these takes half as many additions, and additions to
-the same cell in a row, which wait for each other, are rarer. The counts of the codes are exact sums over either half of
-the numbers' digits.
+Two codes of one byte each form a number below 65,536. Counting these numbers takes half as many additions, and
+consecutive additions to the same cell, which wait for each other, are rarer. Summed over the first and over the second
+code of the pairs, these counts are the exact counts of codes.
 """
 
 from __future__ import annotations

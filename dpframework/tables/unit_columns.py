@@ -186,9 +186,9 @@ class ColumnEncoder:
     schema
         The schema of the rows.
     source
-        What errors call the rows.
+        The name of the rows in errors.
     policy
-        What to do with a value outside the schema.
+        How to treat a value outside the schema.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ def places_in_units(codes: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArr
 
 
 def smallest_of_each(keys: NDArray[np.uint64], units: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
-    """Return which rows have the smallest keys of their unit. Of two equal keys, that of the earlier row is smaller.
+    """Return which rows have the smallest keys of their unit. Of two equal keys, the earlier row's is smaller.
 
     Parameters
     ----------

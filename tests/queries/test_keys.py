@@ -108,7 +108,7 @@ def test_a_table_of_codes_takes_its_keys_beside_them() -> None:
     for codes, keys, says in (
         ([[1], [0]], {"town": ["b"]}, "codes of 'town' must be from 0 to 0"),
         ([[0], [0]], {}, "one list for each open attribute"),
-        ([[0], [0]], {"town": ["a", "b"]}, "one text a row"),
+        ([[0], [0]], {"town": ["a", "b"]}, "one text, or None, per row"),
     ):
         with pytest.raises(dpf.InputError, match=says):
             dpf.Table.from_codes(SCHEMA, codes, keys=keys)

@@ -170,10 +170,10 @@ def test_cells_of_unknown_number_offer_no_candidates() -> None:
 @pytest.mark.parametrize(
     ("breaks", "scores", "refused"),
     [
-        ([0.0, 1.0], [1.0, 2.0], "one break more"),
-        ([0.0, 0.5, 1.0, 2.0], [1.0, 2.0], "one break more"),
-        ([0.0, 1.0], [[1.0]], "one break more"),
-        ([[0.0, 1.0]], [1.0], "one break more"),
+        ([0.0, 1.0], [1.0, 2.0], "one more break"),
+        ([0.0, 0.5, 1.0, 2.0], [1.0, 2.0], "one more break"),
+        ([0.0, 1.0], [[1.0]], "one more break"),
+        ([[0.0, 1.0]], [1.0], "one more break"),
         ([0.0, 1.0], [np.nan], "finite"),
         ([0.0, np.inf], [1.0], "finite"),
         ([-np.inf, 1.0], [1.0], "finite"),

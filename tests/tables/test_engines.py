@@ -270,7 +270,7 @@ def test_units_are_sampled_whole_wherever_their_rows_lie() -> None:
         deeper = engine.sample_units(engine.split(again, (dpf.Not(dpf.Equals("row", "4")),))[0], drawn)
         assert dpf.queries.Histogram(schema["row"]).evaluate(engine, deeper).tolist() == [0] * 8  # of unit 3 alone
         assert asked == [4, 4, 1]
-        with pytest.raises(dpf.InputError, match="the table does not say whose each row is"):
+        with pytest.raises(dpf.InputError, match="the table does not say which unit each row belongs to"):
             engine.sample_units(engine.load(held.with_units(None)), drawn)
 
 

@@ -55,7 +55,11 @@ RIGHTS = {
     "row security": ("alter role reader bypassrls", "alter role reader nobypassrls", "bypass row security"),
     "files": ("grant pg_read_server_files to reader", "revoke pg_read_server_files from reader", "the server's files"),
     "schemas": ("grant create on database clinic to reader", "revoke create on database clinic from reader", "schemas"),
-    "tables": ("grant create on schema public to public", "revoke create on schema public from public", "make tables"),
+    "tables": (
+        "grant create on schema public to public",
+        "revoke create on schema public from public",
+        "create tables",
+    ),
     "rows": ("grant delete on t to reader", "revoke delete on t from reader", "may change a table"),
     "cells": ("grant update (ill) on t to reader", "revoke update (ill) on t from reader", "may change a table"),
     "a role that it can take on": (
