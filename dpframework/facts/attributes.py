@@ -28,8 +28,8 @@ from dpframework.facts.value_checks import (
 
 MISSING_LABEL = "missing"
 MOST_CODES = 1_000_000
-"""Most codes that one attribute may have: counts over a finer grid would be all noise and no memory."""
-_MOST_SHOWN = 6  # values of an attribute, where its domain is told
+"""The most codes that one attribute may have. Counts over a finer grid would be all noise, and fill the memory."""
+_MOST_SHOWN = 6  # the most values that a short text of a domain lists
 
 
 class View(Choice, what="view"):
@@ -40,7 +40,7 @@ class View(Choice, what="view"):
 
 
 def as_view(value: View | str | None) -> View | None:
-    """Return a view, given as one or by its name; None stays."""
+    """Return a view, given as a `View` or by its name. None stays None."""
     return None if value is None else View.parse(value)
 
 
@@ -57,8 +57,8 @@ def _as_cuts(cuts: Iterable[float]) -> tuple[float, ...]:
 class Attribute(abc.ABC):
     """A column's public facts, namely its name, kind, domain and view.
 
-    Every value of the domain has a code, 0 to `size` - 1; where missing values are allowed, the last code is
-    theirs.
+    Every value of the domain has a code from 0 to `size` - 1. Where missing values are allowed, the last code stands
+    for them.
 
     Attributes
     ----------
@@ -96,12 +96,12 @@ class Attribute(abc.ABC):
         """Validate and normalise the facts of this kind. An error need not name the attribute."""
 
     def _set(self, field: str, value: object) -> None:
-        # Normalising while constructing is the one moment when a frozen instance may be written.
+        # A frozen instance may be written only here, while it is constructed and its facts are normalised.
         object.__setattr__(self, field, value)
 
     @abc.abstractmethod
     def _domain_labels(self) -> tuple[str, ...]:
-        """Return one text per code, missing's left out."""
+        """Return one text for each code, without one for missing values."""
 
     @abc.abstractmethod
     def _domain_facts(self) -> dict[str, Any]:
@@ -120,11 +120,11 @@ class Attribute(abc.ABC):
     @property
     @abc.abstractmethod
     def size(self) -> int:
-        """Number of codes, missing's included."""
+        """The number of codes, including the code of missing values."""
 
     @property
     def domain_text(self) -> str:
-        """The public domain in a few words, by the first of its values."""
+        """The public domain in a few words: its first values, and how many more there are."""
         more = [] if self.size <= _MOST_SHOWN else [f"and {self.size - _MOST_SHOWN} more"]
         return ", ".join([*self.labels[:_MOST_SHOWN], *more])
 
@@ -178,7 +178,7 @@ class Boolean(Attribute):
 
     @property
     def size(self) -> int:
-        """2, or 3 with missing."""
+        """2, or 3 where values may be missing."""
         return 2 + self.missing
 
 
@@ -190,8 +190,9 @@ class Categorical(Attribute):
     Attributes
     ----------
     values
-        At least one text, none blank, no two that are one value in a table: "1" and "1.0" are the same number. Its
-        label is the text with every character that is not seen written out: a line break as a backslash and an n.
+        The texts of the values: at least one, and none blank. No two may be one value in a table, as "1" and "1.0" are.
+        A value's label is its text with every invisible character written out, such as a line break as a backslash
+        and an n.
 
     Examples
     --------
@@ -221,9 +222,7 @@ class Categorical(Attribute):
                 )
             known[form] = value
         if len(set(self._domain_labels())) < len(self.values):
-            raise InputError(
-                "two of its values read alike once characters that are not seen are written out; rename one"
-            )
+            raise InputError("two of its values read alike once invisible characters are written out; rename one")
         if self.missing and MISSING_LABEL in self.values:
             raise InputError(f"value {MISSING_LABEL!r} is the label of missing values; rename the value")
 
@@ -240,7 +239,7 @@ class Categorical(Attribute):
 
     @property
     def size(self) -> int:
-        """The number of values, and one more with missing."""
+        """The number of values, plus one where values may be missing."""
         return len(self.values) + self.missing
 
 
@@ -249,17 +248,17 @@ class Categorical(Attribute):
 class Numeric(Attribute):
     """An attribute with public bounds and public cut points.
 
-    The code of x is the number of cut points at or below x: bins are [c_{k-1}, c_k), the last one closed at
+    The code of x is the number of cut points at or below x. So bins are [c_{k-1}, c_k), and the last one includes
     `upper`.
 
     Attributes
     ----------
     lower, upper
-        Finite bounds of the range, both included, lower < upper.
+        The finite bounds of the range, both included. `lower` is less than `upper`.
     bins
-        Number of bins of equal width, at least 1; or
+        The number of bins of equal width, at least 1. Give either `bins` or `cuts`.
     cuts
-        the cut points themselves, strictly increasing, strictly between the bounds. Give one of the two.
+        The cut points, strictly increasing and strictly between the bounds.
 
     Examples
     --------
@@ -339,5 +338,5 @@ class Numeric(Attribute):
 
     @property
     def size(self) -> int:
-        """The number of bins, and one more with missing."""
+        """The number of bins, plus one where values may be missing."""
         return (len(self.cuts) + 1 if self.bins is None else self.bins) + self.missing

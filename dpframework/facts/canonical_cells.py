@@ -4,12 +4,12 @@ A cell's form follows from the cell alone. A row that is added to a table may ch
 missing value makes integers floats, a text makes numbers objects), and must not change what the other cells mean:
 
 - a number is the float nearest to it, so 1, 1.0, "1", "1.0" and "1e0" are one value, and so are 0.0 and -0.0. Beyond
-  2^53 a column of floats holds not every whole number, and numbers with the same float are one value;
+  2^53 not every whole number is a float, and all numbers with the same nearest float are one value;
 - a number that a 32-bit float holds exactly is the shortest decimal number that rounds to it: 0.1 is the same value in
   either precision;
 - a text is a number if it is written as programs write one ("-1.5e+16", "inf"; "007", "+1" and "1_000" are texts);
-- true and false are 1 and 0, since libraries hold them so beside numbers, and so are the texts "true" and "false";
-- another text is itself, without the space around it; a blank one is missing, as are null and NaN.
+- true and false, and the texts "true" and "false", are 1 and 0, since libraries store them so in a column with numbers;
+- any other text is itself, without the space around it; a blank text is missing, as are null and NaN.
 
 Labels of a schema are read by the same rule. A numeric attribute takes the number itself, in its full precision.
 """
@@ -23,12 +23,12 @@ import struct
 from decimal import Decimal
 
 Form = float | str
-"""A canonical form: a number, or a text that is none. Missing is None."""
+"""A canonical form: a number, or a text that is not a number. Missing is None."""
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf(inity)?", re.IGNORECASE | re.ASCII)
 _ID = re.compile(r"(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
-PLAIN = 60  # places on either side of the point up to which an id is written without an exponent
-MOST_POWER = 4_000  # digits of an exponent; a text with a longer one is no number
+PLAIN = 60  # the most digits on either side of the point with which an id is written without an exponent
+MOST_POWER = 4_000  # the most digits of an exponent; a text with a longer exponent is not read as a number
 EXACT = 1 << 53  # below this a float holds each whole number
 TRUTHS = {"false": 0.0, "true": 1.0}
 
@@ -64,11 +64,11 @@ def of_number(number: float) -> float | None:
     if _narrow(number) != number:
         return number
     shorter = (float(f"{number:.{digits}g}") for digits in itertools.count())
-    return next(short for short in shorter if _narrow(short) == number)  # with nine digits at the latest
+    return next(short for short in shorter if _narrow(short) == number)  # nine digits are always enough
 
 
 def numbers_of(form: float) -> tuple[float, ...]:
-    """Return the number that a canonical form stands for, and perhaps the nearest 32-bit float."""
+    """Return the numbers of a canonical form: the form itself, and the nearest 32-bit float if that has this form."""
     if form.is_integer() or math.isinf(form):
         return (form,)
     narrow = _narrow(form)
@@ -76,7 +76,7 @@ def numbers_of(form: float) -> tuple[float, ...]:
 
 
 def label_of(form: Form) -> str:
-    """Return a label's canonical form, a whole number without a point.
+    """Return a canonical form as the text of a label, in which a whole number has no point.
 
     Examples
     --------
@@ -89,11 +89,11 @@ def label_of(form: Form) -> str:
 
 
 def of_id(text: str) -> str:
-    """Return the canonical form of an id that is a text, one form for each number in any spelling.
+    """Return the canonical form of an id that is a text. All spellings of one number have one form.
 
-    An id names one person, so a number keeps all of its digits. A text that is no number, such as "007", is itself,
-    without the space around it and with its case and accents. Programs write whole floats beyond 2^53 with an exponent,
-    so such a text is that float: "1.152921504606847e+18" is 2^60, as a column of floats holds it.
+    An id names one person, so a number keeps all of its digits. A text that is not a number, such as "007", keeps its
+    case and accents and loses only the space around it. Programs write whole floats beyond 2^53 with an exponent. So a
+    text in that spelling stands for the float: "1.152921504606847e+18" is 2^60, as a column of floats holds it.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def id_of_decimal(number: Decimal) -> str:
 def id_of_float(number: float) -> str:
     """Return the canonical form of an id that is a float, not NaN.
 
-    A whole number has its exact digits, and another is the shortest decimal number that reads back as it.
+    A whole number has its exact digits. Any other is the shortest decimal number that reads back as the same float.
 
     Examples
     --------
@@ -158,7 +158,10 @@ def id_of_float(number: float) -> str:
 
 
 def _number_of(text: str) -> tuple[bool, str, int] | None:
-    """Return a number's sign, digits without zeros at either end and power of ten, or None for no number."""
+    """Return whether a number is negative, its digits without zeros at either end, and its power of ten.
+
+    None for a text that is not a number.
+    """
     found = _ID.fullmatch(text)
     if found is None:
         return None
@@ -191,6 +194,6 @@ def _spell(negative: bool, digits: str, exponent: int) -> str:
 
 
 def _narrow(number: float) -> float:
-    """Return the nearest 32-bit float of a number that is not whole, and so within their range."""
+    """Return the 32-bit float nearest to a number that is not whole. Such a number is always within their range."""
     narrow: float = struct.unpack("f", struct.pack("f", number))[0]
     return narrow

@@ -1,4 +1,4 @@
-"""Choices, settings with a few values whose names files and callers write."""
+"""Settings with a few named values, which files and callers give by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpframework.facts.errors import InputError, nearest
 
 
 class Choice(enum.StrEnum):
-    """A setting with a few named values. Errors call it `what`."""
+    """A setting with a few named values. Error messages call the setting `what`."""
 
     _what: str
 
@@ -19,7 +19,7 @@ class Choice(enum.StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the value of that name, or raise InputError if there is none."""
+        """Return the value with a name, or raise InputError if there is none."""
         try:
             return cls(text)
         except ValueError:

@@ -1,4 +1,4 @@
-"""How the cells of one column are written, a public fact that turns each cell into another by itself."""
+"""How the cells of one column are written. This is a public fact, by which each cell is converted on its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.toml import refuse_unknown
 from dpframework.facts.value_checks import finite_number, plain_number, printable_name, visible_text
 
-#: The directives that a format of dates may hold: dates first, then times of day.
+#: The directives that a date format may hold, for dates and for times of day.
 DATE_DIRECTIVES, TIME_DIRECTIVES = "YymdbBj", "HIMSp"
 DECIMALS, THOUSANDS = (".", ","), (".", ",", " ", "'", "_")
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
@@ -30,7 +30,7 @@ class DateUnit(Choice, what="date_unit"):
     DAYS = "days"
     """Days since 1 January 1970, and the share of the day that is over."""
     HOURS = "hours"
-    """Hours of the day, from 0 to 24: half past nine is 9.5. The date plays no part."""
+    """Hours of the day, from 0 to 24: half past nine is 9.5. The date is ignored."""
 
 
 def as_given_texts(given: Any, what: str) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def as_given_texts(given: Any, what: str) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        If it is something else.
+        If something else is given.
     """
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Iterable) or isinstance(listed, Mapping | bytes):
@@ -53,7 +53,7 @@ def as_given_texts(given: Any, what: str) -> tuple[str, ...]:
 
 
 def null_texts(given: Any) -> tuple[str, ...]:
-    """Return the texts that stand for nothing, as a tuple."""
+    """Return the texts that stand for a missing value, as a tuple."""
     return as_given_texts(given, "null")
 
 
@@ -131,14 +131,14 @@ def _ranges(given: Any) -> tuple[tuple[str, tuple[float, float]], ...]:
     found.sort(key=lambda pair: pair[1])
     for (one, (_, end)), (other, (begin, _)) in itertools.pairwise(found):
         if begin < end:
-            raise InputError(f"ranges '{one}' and '{other}' overlap; each number must lie in one")
+            raise InputError(f"ranges '{one}' and '{other}' overlap; let each number lie in one only")
     return tuple(found)
 
 
 @final
 @attrs.frozen
 class ColumnOptions:
-    """How the cells of one column are written. An option that is not given is the file's (see `ReadOptions`).
+    """How the cells of one column are written. An option that is not given is taken from the file's `ReadOptions`.
 
     Attributes
     ----------
@@ -146,25 +146,27 @@ class ColumnOptions:
         Texts that stand for a missing value, compared without the space around them. A number, such as "-99", also
         stands for that number in any spelling.
     decimal, thousands
-        The decimal sign of numbers in texts, "." or ","; and the sign between groups of three digits.
+        For numbers that are written as texts: the decimal sign, "." or ",", and the sign between groups of three
+        digits.
     symbols
-        Texts that may stand before or after a number, such as "EUR" or "%"; the number alone counts.
+        Texts that may stand before or after a number, such as "EUR" or "%". Only the number is read.
     date
-        Formats of dates or times, the first that fits is taken: "iso", or of `%Y %y %m %d %b %B %j %H %I %M %S %p`.
+        Formats of dates or times, of which the first that fits is used. A format is "iso", or a text with directives
+        among `%Y %y %m %d %b %B %j %H %I %M %S %p`.
     date_unit
         The number that a date becomes: "years", "days" or "hours" (see `DateUnit`). By default years, or hours where
-        no format has a date. A column with `date` or `date_unit` is one of dates.
+        no format has a date. A column with `date` or `date_unit` holds dates.
     labels
         For each label the texts that it stands for. A text that is not listed stays as it is.
     ranges
-        For each label the numbers that it stands for, from the first bound up to, and without, the second.
+        For each label the numbers that it stands for, from the first bound up to the second, which is excluded.
     other
         The label of every value that is neither listed, nor in a range, nor a label itself; None to keep such values.
 
     Raises
     ------
     InputError
-        If one of them is none of these.
+        If the value of an option is not accepted, or two options contradict each other.
 
     Examples
     --------
@@ -190,7 +192,7 @@ class ColumnOptions:
         if self.other is not None:
             printable_name(self.other, "other")
         if self.is_date and self.is_recoded:
-            raise InputError("holds dates, which become numbers, and labels or ranges; give one of the two")
+            raise InputError("has options for dates, which become numbers, and labels or ranges; give one of the two")
         sources: dict[Form | None, str] = {}
         for label, texts in self.labels:
             for text in texts:
@@ -242,12 +244,12 @@ class ColumnOptions:
 
     @classmethod
     def of(cls, given: Any) -> ColumnOptions:
-        """Return options, or read them from a table of their names.
+        """Return options, given as such or as a table from their names to their values.
 
         Raises
         ------
         InputError
-            If a name is unknown, with the nearest one, or a value is none.
+            If a name is unknown (the message shows the nearest one), or a value is not accepted.
         """
         if isinstance(given, cls):
             return given

@@ -1,4 +1,4 @@
-"""Cuts, which divide rows into disjoint parts by value, from public facts and releases, never by position."""
+"""Cuts divide rows into disjoint parts by values, never by position. They follow from public facts and releases."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import TypeAlias
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Cases, Description
 
-#: What cuts rows into parts, by their values.
+#: An attribute, cases, or disjoint descriptions, by whose values rows are divided into parts.
 Cut: TypeAlias = "Attribute | Cases | tuple[Description, ...]"
 
 
-#: The attributes that derived ones depend on, of those that say it.
+#: For each derived attribute, the names of the attributes that it depends on. One whose sources are unknown is left
+#: out.
 MadeOf: TypeAlias = "Mapping[str, frozenset[str]]"
 
 NOTHING_DERIVED: MadeOf = MappingProxyType({})
 
 
 def attributes_of(by: Cut) -> tuple[str, ...]:
-    """Return the names of the attributes of a cut, none if its descriptions do not say."""
+    """Return the names of the attributes that a cut tests; none if its descriptions list no literals."""
     if isinstance(by, Attribute):
         return (by.name,)
     descriptions = by.descriptions if isinstance(by, Cases) else by
@@ -33,7 +34,7 @@ def sources_of(by: Cut, made_of: MadeOf) -> frozenset[str]:
 
 
 def with_sources(made_of: MadeOf, derived: Attribute, cases: Cases) -> MadeOf:
-    """Return the sources of derived attributes, with one more. One of unknown sources may depend on any attribute."""
+    """Return the sources of derived attributes, with one more attribute unless its sources are unknown."""
     sources = sources_of(cases, made_of)
     return {**made_of, derived.name: sources} if sources else made_of
 

@@ -1,4 +1,4 @@
-"""Derived columns as attributes: their domain, which is declared or follows, and the function of their cells."""
+"""Derived columns as attributes: their domain, declared or inferred, and the function that computes their cells."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.toml import prefix_errors
 from dpframework.facts.unit_expressions import aggregate, aggregate_parts, row_parts
 
-#: The bins of a derived number whose grid nobody gives, and the most whole numbers that get a bin each.
+#: The number of bins of a derived number without a declared grid, and the most whole numbers that get one bin each.
 BINS, MOST_WHOLE = 16, 32
 
 
 @functools.lru_cache(maxsize=4096)
 def make_column(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) -> tuple[Attribute, Operand]:
-    """Return the attribute, and the function that makes its cells: numbers, or codes."""
+    """Return a derived column's attribute, and the operand that computes its cells: numbers, or codes."""
     with prefix_errors(f"derived column '{column.name}': "):
         domains = {name: domain_of(*read) for name, read in inputs}
         if column.per_unit:
@@ -50,7 +50,7 @@ def make_column(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) ->
         if not isinstance(part.domain, Numbers):
             for key in ("lower", "upper", "bins", "cuts"):
                 if getattr(column, key) not in (None, ()):
-                    raise InputError(f"is no number, so that it has no {key}; leave it out")
+                    raise InputError(f"is not a number, so it has no {key}; leave it out")
         views = {attribute.view for _, (attribute, _) in inputs}
         view = column.view or (views.pop() if len(views) == 1 else None)
         match part.domain:
@@ -58,20 +58,20 @@ def make_column(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) ->
                 return _numeric(column, part.domain, view), part
             case Truths(missing):
                 if column.values:
-                    raise InputError("is true or false, so that it has no values; leave them out")
+                    raise InputError("is true or false, so it has no values; leave them out")
                 return Boolean(column.name, missing=missing, view=view), part
         return _categorical(column, part, view)
 
 
 def _as_listed(column: DerivedColumn, part: Operand) -> Operand:
-    """Return numbers as the labels that are listed for them."""
+    """Return numbers as labels: those that the column's `values` list."""
     domain = part.domain
     assert isinstance(domain, Numbers)
     if domain.whole and domain.bounded and domain.high - domain.low < 1_000:
         return as_labels(part)
     forms = [of_text(value) for value in column.values]
     if column.outside is not OutOfDomain.MISSING:
-        raise InputError("may be another number than those in values; set outside = 'missing', or give bounds and bins")
+        raise InputError("may be a number that values do not list; set outside = 'missing', or give bounds and bins")
     known = np.array([form if isinstance(form, float) else math.nan for form in forms])
 
     def cells(rows: RowCells) -> Cells:
@@ -86,12 +86,10 @@ def _as_listed(column: DerivedColumn, part: Operand) -> Operand:
 
 def _numeric(column: DerivedColumn, domain: Numbers, view: View | None) -> Numeric:
     if domain.low > domain.high:
-        raise InputError("has no number that it may be")
+        raise InputError("can have no value at all; correct the expression")
     for key, bound in (("lower", domain.low), ("upper", domain.high)):
         if getattr(column, key) is None and not math.isfinite(bound):
-            raise InputError(
-                f"has no public bounds of its own ({key} is not known); declare lower and upper, and what is outside"
-            )
+            raise InputError(f"has no public bounds of its own ({key} is not known); declare lower, upper and outside")
     lower = domain.low if column.lower is None else column.lower
     upper = domain.high if column.upper is None else column.upper
     if lower == upper:

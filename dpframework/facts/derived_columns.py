@@ -1,4 +1,4 @@
-"""Columns that are made of others, row by row or unit by unit, by a public expression, before any release."""
+"""Columns that a public expression computes from others, row by row or unit by unit, before any release."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from dpframework.facts.value_checks import (
 if TYPE_CHECKING:
     from dpframework.facts.expression_operands import Cells, Operand, RowCells
 
-#: What plans and reports say after the expression of a column of units.
+#: The words that plans and reports add to the expression of a column with one cell per unit.
 OF_UNITS = " of the rows of each unit"
 
-#: A column that is read, and the unit of its dates.
+#: A column that is read, and the unit of its dates, or None where it holds no dates.
 Input = tuple[Attribute, DateUnit | None]
 
 
 class Per(enum.StrEnum):
-    """The thing that has one cell of a derived column: a row or a unit."""
+    """Whether a derived column has one cell for each row or one for each unit."""
 
     ROW = "row"
     UNIT = "unit"
@@ -76,24 +76,24 @@ def _count(given: int | None) -> int | None:
 @final
 @attrs.frozen
 class DerivedColumn:
-    """A column that is made of others, in each row by itself or of the rows of each unit, with a public domain.
+    """A column with a public domain that is computed from others, in each row or from all rows of each unit.
 
     Attributes
     ----------
     name
-        Its name.
+        The column's name.
     value
         The expression (see `derive`).
     lower, upper
-        The bounds of a number; by default those that follow from the columns that it is made of.
+        The bounds of a number; by default those that follow from the columns that it reads.
     bins, cuts
         The grid of a number, as for `Numeric`.
     values
-        The list of labels, or of numbers that become labels; by default all labels that may come out.
+        The list of labels, or of numbers that become labels; by default all labels that the expression may give.
     outside
-        What becomes of a result outside of the domain that is declared: "clamp" or "missing".
+        What a result outside the declared domain becomes: "clamp" for the nearest bound, or "missing".
     view
-        The side in a two-view table; by default that of the columns it is made of, if they are of one.
+        The side in a two-view table; by default the side of the columns that it reads, if they are all on one.
     lookup
         A public table in which the result of the expression is looked up, or None.
     per
@@ -102,7 +102,7 @@ class DerivedColumn:
     Raises
     ------
     InputError
-        If the expression cannot be read, or something else is none of these.
+        If the expression cannot be read, or another value is not accepted.
     """
 
     name: str
@@ -126,16 +126,16 @@ class DerivedColumn:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The columns that it is made of."""
+        """The names of the columns that it reads."""
         return _names_in(self.value, self.per)
 
     @property
     def per_unit(self) -> bool:
-        """Whether it is made of the rows of each unit."""
+        """Whether it is computed from all rows of each unit."""
         return self.per is Per.UNIT
 
     def attribute(self, inputs: Mapping[str, Input]) -> Attribute:
-        """Return the attribute that it is, given those that it may read.
+        """Return this column as an attribute, given the attributes that it may read.
 
         Raises
         ------
@@ -145,21 +145,20 @@ class DerivedColumn:
         return self._make(inputs)[0]
 
     def cells(self, inputs: Mapping[str, Input], rows: RowCells) -> Cells:
-        """Return its cell in each row before they are put on the grid (private).
+        """Return the column's cell in each row, before cells are put on the grid (private).
 
         Parameters
         ----------
         inputs
             The attributes that it may read.
         rows
-            The cells of these in each row (see `dpframework.facts.expression_operands`), shape (rows,) each. For
-            columns made of the rows of each unit, their aggregates (see `dpframework.facts.unit_expressions`),
-            shape (units,) each.
+            The cells of each of these (see `dpframework.facts.expression_operands`), shape (rows,). For a column per
+            unit, the aggregates of each unit's rows (see `dpframework.facts.unit_expressions`), shape (units,).
 
         Returns
         -------
         Cells
-            Numbers, NaN where missing; or codes, -1 where missing. Shape (rows,).
+            Numbers, NaN where missing, or codes, -1 where missing. Shape (rows,), or (units,) for a column per unit.
         """
         length = len(next(iter(rows.values())))
         import numpy as np
@@ -256,39 +255,43 @@ def derive(
     lookup: PublicTable | Mapping[str, Any] | None = None,
     per: str = "row",
 ) -> DerivedColumn:
-    """Describe a column that is made of others, in each row or of each unit, for `Schema(..., derive=[...])`.
+    """Describe a column that is computed from others, per row or per unit, for `Schema(..., derive=[...])`.
 
-    What it reads are cells after they were put into the schema's domain. So its own domain follows from theirs, and
-    never from the rows. A result is missing where a cell that it needs is, and where it is undefined, such as a
-    quotient by 0. Neighbouring tables stay neighbours: one row gives one row, and no other row changes.
+    The expression reads cells after they were put into the schema's domain. So the domain of its results follows from
+    the domains of these cells, and never from the rows. A result is missing where a cell that it needs is missing, and
+    where it is undefined, such as a quotient by 0. With `per="row"` neighbouring tables stay neighbours: one row gives
+    one row, and no other row changes.
 
     Parameters
     ----------
     name
-        The column's name, not that of another.
+        The column's name, which no other column may have.
     value
         The expression, written as in Python (see the page on the format of studies for all that it can say).
     lower, upper
-        The bounds of a number. They may be left out where bounds follow from the columns that it is made of.
+        The bounds of a number. They may be left out where bounds follow from the columns that it reads.
     bins, cuts
-        The grid of a number, as for `Numeric`; by default a bin for each of few whole numbers, else 16 of equal width.
+        The grid of a number, as for `Numeric`. By default each whole number has its own bin if there are at most 32 of
+        them; else there are 16 bins of equal width.
     values
-        The list of labels, or of numbers that are to be labels. By default all labels that may come out.
+        The list of labels, or of numbers that become labels; by default all labels that the expression may give.
     outside
-        What becomes of a number beyond declared bounds, "clamp" or "missing", and of a label that `values` leaves out,
-        "missing" only.
+        What a number beyond the declared bounds becomes: "clamp" for the nearest bound, or "missing". A label that
+        `values` leaves out can only become missing.
     view
         The side in a two-view table.
     lookup
-        A public table, or a mapping of keys to values: the cell is what it says of the result, missing if nothing.
+        A public table, or a mapping of keys to values. The cell is the value found under the result, or missing if
+        there is none.
     per
-        "row", or "unit" for what `any`, `all`, `count`, `sum`, `min`, `max`, `first`, `last` or `mode` says of all rows
-        of a unit. The table then has one row a unit (`dpframework.facts.unit_expressions` says what a person changes).
+        "row", or "unit" if the expression aggregates all rows of a unit by `any`, `all`, `count`, `sum`, `min`, `max`,
+        `first`, `last` or `mode`. The table then has one row per unit (`dpframework.facts.unit_expressions` says what
+        one person changes).
 
     Raises
     ------
     InputError
-        If the expression cannot be read, or something else is none of these.
+        If the expression cannot be read, or another argument is not accepted.
 
     Examples
     --------
@@ -306,7 +309,7 @@ def derive(
 
 @functools.lru_cache(maxsize=4096)
 def _names_in(value: str, per: Per) -> tuple[str, ...]:
-    # only here, since most schemas derive nothing
+    # Imported only here, since most schemas derive nothing.
     if per is Per.UNIT:
         from dpframework.facts.unit_expressions import aggregate
 

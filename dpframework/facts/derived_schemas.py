@@ -10,7 +10,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import ReadOptions
 
 
-def not_derived(attributes: Sequence[Attribute], derive: Sequence[DerivedColumn]) -> tuple[Attribute, ...]:
+def without_derived(attributes: Sequence[Attribute], derive: Sequence[DerivedColumn]) -> tuple[Attribute, ...]:
     """Return the attributes that a file holds."""
     derived = {column.name for column in derive}
     return tuple(attribute for attribute in attributes if attribute.name not in derived)
@@ -29,28 +29,28 @@ def inputs_of(
 def with_derived(
     attributes: Sequence[Attribute], derive: Sequence[DerivedColumn], read: ReadOptions
 ) -> tuple[Attribute, ...]:
-    """Return the attributes with the derived ones, after the others unless they are among them.
+    """Return the attributes together with the derived ones. Derived ones that are not listed among them come last.
 
     Raises
     ------
     InputError
-        If two derived columns have one name, one is listed with other facts than it has, reads a column that is not
-        there before it, has no public domain, or is one that a file is said to hold.
+        If two derived columns have one name. If a derived column is listed with other facts than its own or before a
+        column that it reads, reads an unknown column, has no public domain, or has options for reading it from a file.
     """
     derived = {column.name for column in derive}
     if len(derived) < len(derive):
         raise InputError("two derived columns have one name; names must differ")
     for name, _ in read.columns:
         if name in derived:
-            raise InputError(f"[read.columns] column '{name}' is derived, so that no file holds it; leave it out")
+            raise InputError(f"[read.columns] column '{name}' is derived, so no file holds it; leave it out")
     given, more = {attribute.name: attribute for attribute in attributes}, list[Attribute]()
     places = {attribute.name: k for k, attribute in enumerate(attributes)}
-    inputs = dict(inputs_of(not_derived(attributes, derive), derive, read))
+    inputs = dict(inputs_of(without_derived(attributes, derive), derive, read))
     for column in derive:
         made = column.attribute(inputs)
         after = max(places.get(name, len(attributes)) for name in column.inputs)
         if column.name in places and after > places[column.name]:
-            raise InputError(f"attribute '{column.name}' is listed before what it is made of; list it after that")
+            raise InputError(f"attribute '{column.name}' is listed before a column that it reads; list it after that")
         if given.get(column.name, made) != made:
             raise InputError(
                 f"attribute '{column.name}' is listed and derived, with other facts; give the derived column another "
@@ -64,14 +64,14 @@ def with_derived(
 def with_inputs(
     kept: Sequence[Attribute], attributes: Sequence[Attribute], derive: Sequence[DerivedColumn]
 ) -> tuple[list[Attribute], tuple[DerivedColumn, ...]]:
-    """Return some attributes with those that derived ones among them are made of, and these derived columns.
+    """Return some attributes, with all that derived ones among them read in their place, and these derived columns.
 
     Parameters
     ----------
     kept
-        The attributes.
+        The attributes that are wanted.
     attributes, derive
-        All of the schema.
+        All attributes and all derived columns of the schema.
     """
     wanted, needed = {attribute.name for attribute in kept}, list[DerivedColumn]()
     for column in reversed(derive):

@@ -1,7 +1,8 @@
 """Literals and descriptions, logical formulas over one table's attributes, and the parts that they define.
 
-Descriptions are public: they come from the schema and from releases. Evaluation is row by row: cells of `Cases` are
-disjoint, and a row is in one. A literal on a missing value neither holds nor fails (Kleene's three values).
+Descriptions are public, since they come from the schema and from releases. They are evaluated row by row. The cells of
+`Cases` are disjoint, and each row lies in one of them. On a missing value a literal neither holds nor fails (Kleene's
+three values), unless it tests for missing values.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ Mask = NDArray[np.bool_]
 
 
 class KeyCodes(Protocol):
-    """The keys of an open attribute, a code for each row, 0 for none."""
+    """The keys of an open attribute: a code for each row, 0 for a row without a key."""
 
     @property
     def codes(self) -> NDArray[np.unsignedinteger]:
         """Return the codes."""
 
     def cells(self, keys: Sequence[str | None]) -> NDArray[np.unsignedinteger]:
-        """Return for each row the first place of its key among some, and their number where it is none of them."""
+        """Return for each row the first position of its key in `keys`, or `len(keys)` if it is not there."""
 
 
 class Columns(Protocol):
@@ -61,10 +62,10 @@ class Description(abc.ABC):
 
     @abc.abstractmethod
     def holds(self, columns: Columns) -> Mask:
-        """Tell for each row whether the formula holds. A literal on a missing value does not hold."""
+        """Tell for each row whether the formula holds. On a missing value only a test for missing values holds."""
 
     def fails(self, columns: Columns) -> Mask:
-        """Tell for each row whether the negated formula holds. A negated literal on a missing value does not."""
+        """Tell for each row whether the negated formula holds. On a missing value no negated literal holds."""
         return ~self.holds(columns)
 
     @abc.abstractmethod
@@ -94,9 +95,10 @@ class Literal(Description):
 
 @attrs.frozen
 class Equals(Literal):
-    """The attribute has this value (one of the labels that the schema lists, "missing" included).
+    """The attribute has this value, which is one of the labels that the schema lists, including "missing".
 
-    Of an open attribute it is any key, from public knowledge or a release: whether some row has it is not told.
+    For an open attribute the value is any key, known publicly or from a release. The test does not tell whether any row
+    has that key.
 
     Examples
     --------
@@ -120,14 +122,14 @@ class Equals(Literal):
         return labels.index(self.value)
 
     def holds(self, columns: Columns) -> Mask:
-        """Compare codes, or keys."""
+        """Compare codes, or the keys of an open attribute."""
         attribute = columns.schema[self.attribute]
         if isinstance(attribute, Open):
             return np.asarray(columns.keys(self.attribute).cells([attribute.key_of(self.value)]) == 0)
         return np.asarray(columns.codes(self.attribute) == self.code(columns.schema))
 
     def fails(self, columns: Columns) -> Mask:
-        """Compare codes with other known values, or with all values if the test is for missing ones."""
+        """Tell for each row whether its value is known and differs from this one."""
         if isinstance(columns.schema[self.attribute], Open):
             return np.asarray(columns.keys(self.attribute).codes != 0) & ~self.holds(columns)
         code, missing = self.code(columns.schema), columns.schema[self.attribute].missing_code
@@ -204,7 +206,7 @@ class Below(Literal):
         return {"below": [self.attribute, self.threshold]}
 
     def __str__(self) -> str:
-        """Write `attribute < threshold`, to six digits, or as many as tell it from others."""
+        """Write `attribute < threshold`, to six digits if that is exact, else in full."""
         return f"{self.attribute} < {threshold_text(self.threshold)}"
 
 
@@ -215,11 +217,11 @@ class Not(Description):
     part: Description
 
     def holds(self, columns: Columns) -> Mask:
-        """Negate."""
+        """Tell for each row whether the part fails."""
         return self.part.fails(columns)
 
     def fails(self, columns: Columns) -> Mask:
-        """Negate twice."""
+        """Tell for each row whether the part holds."""
         return self.part.holds(columns)
 
     def literals(self) -> tuple[Literal, ...]:
@@ -242,18 +244,18 @@ class _Joined(Description):
     """Several descriptions, joined by one word."""
 
     word: ClassVar[str]
-    of_none: ClassVar[bool]  # what holds with no parts
+    of_none: ClassVar[bool]  # the result where there are no parts
     fold: ClassVar[np.ufunc]
 
     parts: tuple[Description, ...] = attrs.field(converter=as_descriptions)
 
     def holds(self, columns: Columns) -> Mask:
-        """Join the parts' answers, row by row."""
+        """Join the masks of the parts."""
         masks = [part.holds(columns) for part in self.parts]
         return np.asarray(self.fold.reduce(masks), dtype=np.bool_) if masks else np.full(columns.rows, self.of_none)
 
     def fails(self, columns: Columns) -> Mask:
-        """Join the negated parts' answers by the other word."""
+        """Join the masks of the negated parts by the other word, as De Morgan's laws say."""
         masks = [part.fails(columns) for part in self.parts]
         fold = np.logical_or if self.of_none else np.logical_and
         return np.asarray(fold.reduce(masks), dtype=np.bool_) if masks else np.full(columns.rows, not self.of_none)
@@ -274,23 +276,24 @@ class _Joined(Description):
 
 @attrs.frozen
 class And(_Joined):
-    """Holds where all its parts do, and everywhere without parts."""
+    """Holds where all its parts hold. Without parts it holds everywhere."""
 
     word, of_none, fold = "and", True, np.logical_and
 
 
 @attrs.frozen
 class Or(_Joined):
-    """Holds where one of its parts does, and nowhere without parts."""
+    """Holds where at least one of its parts holds. Without parts it holds nowhere."""
 
     word, of_none, fold = "or", False, np.logical_or
 
 
 def fixes(description: Description, attribute: Attribute, *, holds: bool = True) -> bool:
-    """Tell whether all rows for which a description holds, or fails, have one value of an attribute, or none.
+    """Tell whether all rows for which a description holds, or fails, have the same value of an attribute.
 
-    A formula that joins tests by "and" holds where each of them does, so one test is enough. Of other formulas, and of
-    a numeric attribute, which may be counted in other bins, nothing is said: the answer is False.
+    A formula that joins tests by "and" holds only where each of them holds, so one test that fixes the attribute is
+    enough. False means that this is not known. It is the result for all other formulas, and for numeric attributes,
+    since these may be counted in other bins.
 
     Parameters
     ----------
@@ -299,7 +302,7 @@ def fixes(description: Description, attribute: Attribute, *, holds: bool = True)
     attribute
         The attribute.
     holds
-        Whether it is about the rows for which the formula holds; otherwise about those for which its negation does.
+        True for the rows for which the formula holds, False for those for which its negation holds.
 
     Examples
     --------
@@ -327,7 +330,7 @@ def description_from_dict(form: Mapping[str, Any]) -> Description:
     Raises
     ------
     InputError
-        If the form is none of the known ones.
+        If the form is not one of the known ones.
 
     Examples
     --------
@@ -353,9 +356,9 @@ def description_from_dict(form: Mapping[str, Any]) -> Description:
 
 @attrs.frozen
 class Cases:
-    """Disjoint cells, where a row belongs to the first description that holds for it, else to the rest.
+    """Disjoint cells. A row belongs to the first description that holds for it, or else to the last cell.
 
-    With n descriptions there are n + 1 cells, the last one for the rows that none describes.
+    With n descriptions there are n + 1 cells. The last cell takes the rows for which no description holds.
 
     Examples
     --------
@@ -367,7 +370,7 @@ class Cases:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """One text a cell."""
+        """One text for each cell."""
         return (*(str(d) for d in self.descriptions), "otherwise")
 
     def cells(self, columns: Columns) -> NDArray[np.unsignedinteger]:
@@ -375,12 +378,12 @@ class Cases:
         if (keys := self._keys(columns.schema)) is not None:
             return columns.keys(keys[0].name).cells([keys[0].key_of(value) for value in keys[1]])
         cells = np.full(columns.rows, len(self.descriptions), dtype=np.min_scalar_type(len(self.descriptions)))
-        for k in range(len(self.descriptions) - 1, -1, -1):  # the first description that holds has the last word
+        for k in range(len(self.descriptions) - 1, -1, -1):  # written last, the first that holds decides
             np.copyto(cells, k, where=self.descriptions[k].holds(columns), casting="unsafe")
         return cells
 
     def _keys(self, schema: Schema) -> tuple[Open, list[str]] | None:
-        """Return the open attribute and the keys, if these cells are by nothing else."""
+        """Return the open attribute and the keys, if every description tests this one attribute for a key."""
         tests = [one for one in self.descriptions if isinstance(one, Equals)]
         if not tests or len(tests) < len(self.descriptions) or len({one.attribute for one in tests}) > 1:
             return None

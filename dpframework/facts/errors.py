@@ -13,7 +13,7 @@ from typing import Any
 from dpframework.facts.phrases import first_of
 from dpframework.facts.printable import printable_lines
 
-#: The most characters of a sentence: nobody reads a quoted value of thousands to its end.
+#: The most characters of a message. Nobody reads a quoted value of thousands of characters to its end.
 LONGEST = 2000
 
 _LONG_WORD = re.compile(r"(\S{100})\S{300,}(\S{20})")
@@ -42,7 +42,7 @@ class InputError(DPFrameworkError, ValueError):
 
 
 class NotOpened(InputError):  # noqa: N818 - the file was not
-    """A table that could not be opened, so that no row was seen, for example since there is no such file."""
+    """A table that could not be opened, so that no row was seen. For example, there is no such file."""
 
 
 class DoesNotFit(InputError):  # noqa: N818 - the rows do not
@@ -51,7 +51,7 @@ class DoesNotFit(InputError):  # noqa: N818 - the rows do not
     Attributes
     ----------
     kind
-        The assertion that they break: "data-fits-schema", "rows" or "max_rows". A private run tells nothing else.
+        The assertion that they break: "data-fits-schema", "rows" or "max_rows". A private run reveals nothing else.
     """
 
     def __init__(self, message: str, *, kind: str = "data-fits-schema") -> None:
@@ -59,13 +59,14 @@ class DoesNotFit(InputError):  # noqa: N818 - the rows do not
         self.kind = kind
 
 
-class QueryStopped(InputError):  # noqa: N818 - it was
+class QueryStopped(InputError):  # noqa: N818 - names what happened
     """A query that a database ended before its answer was there.
 
     Attributes
     ----------
     kind
-        How: "query timed out" or "query cancelled". A ledger records it, and it is all that is told.
+        How the query ended: "query timed out" or "query cancelled". A ledger records this, and nothing else is
+        revealed.
     """
 
     def __init__(self, message: str, *, kind: str) -> None:
@@ -81,13 +82,13 @@ class ReleaseRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
     """A release that the accountant refuses. It changes nothing and spends nothing."""
 
 
-class RunStopped(DPFrameworkError):  # noqa: N818 - so is a stop
+class RunStopped(DPFrameworkError):  # noqa: N818 - a stop is an answer
     """A run stopped by an unexpected failure of a miner, or by the user. `results` holds the earlier results.
 
     Attributes
     ----------
     interrupted
-        Whether it was the user (exit code 130).
+        Whether the user stopped it (exit code 130).
     """
 
     def __init__(self, message: str, *, interrupted: bool = False) -> None:
@@ -96,22 +97,22 @@ class RunStopped(DPFrameworkError):  # noqa: N818 - so is a stop
 
 
 def is_failure(error: BaseException) -> bool:
-    """Tell whether an exception is a failure, and not a wish that this process end, such as Ctrl-C.
+    """Tell whether an exception is a failure, and not a request to end this process, such as Ctrl-C.
 
-    A panic of a library in Rust is a failure, and its text may quote a cell. It is no `Exception`, and each library has
-    a class of its own for it.
+    A panic of a library written in Rust is a failure, and its text may quote a cell. Each library raises its own class
+    for a panic, and that class does not derive from `Exception`.
     """
     return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 @contextlib.contextmanager
 def refuse_loops(subject: str) -> Iterator[None]:
-    """Refuse a value that contains itself while it is written down.
+    """Refuse a value that contains itself, while the block writes that value down.
 
     Parameters
     ----------
     subject
-        What it is, and whose.
+        The beginning of the message, which names the value and its owner.
     """
     try:
         yield

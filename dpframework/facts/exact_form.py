@@ -1,4 +1,4 @@
-"""Values as JSON content for a hash, exact, and equal for equal values."""
+"""Values as JSON content that is hashed. It is exact, and equal values give equal content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def exact_form(value: Any, otherwise: Callable[[Any], Any]) -> Any:
     value
         Anything, with collections of anything inside.
     otherwise
-        The function that writes any other value than numbers, texts and collections.
+        The function that writes every value except numbers, texts, lists, tuples and mappings.
 
     Examples
     --------

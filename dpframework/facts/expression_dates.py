@@ -11,8 +11,8 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.expression_operands import Cells, Numbers, Operand, RowCells
 from dpframework.facts.expression_operations import monotone
 
-_MOST_DAYS = 2_900_000  # the year 9900
-_MOST_LISTED = 400_000  # days
+_MOST_DAYS = 2_900_000  # the most days from 1970, up to about the year 9900
+_MOST_LISTED = 400_000  # the most days for which the results are listed in a table
 _HOURS = 24
 
 
@@ -22,7 +22,7 @@ def date_part(name: str, part: Operand) -> Operand:
     Raises
     ------
     InputError
-        If the number is no date, or of a unit that does not tell it.
+        If the cells are no dates, or their unit does not determine this part of a date.
     """
     domain = part.domain
     unit = domain.date if isinstance(domain, Numbers) else None
@@ -48,7 +48,7 @@ def date_part(name: str, part: Operand) -> Operand:
         return Operand(found, lambda rows: _of_days(name, part.cells(rows)))
     listed = np.append(_of_days(name, np.arange(first, last + 1, dtype=np.float64)), math.nan)
 
-    def cells(rows: RowCells) -> Cells:  # a part that many rows ask for is computed once a day
+    def cells(rows: RowCells) -> Cells:  # looked up, so that it is computed once for each day
         days = np.floor(part.cells(rows)) - first
         return listed[np.where(np.isnan(days), -1, days).astype(np.int32)]
 

@@ -13,17 +13,17 @@ from dpframework.facts.public_tables import PublicTable
 
 
 def look_up(part: Operand, table: PublicTable) -> Operand:
-    """Return the entry of a public table for each cell, missing where it has none.
+    """Return the entry of a public table for each cell, missing where the table has none.
 
-    Only values that a cell of the domain leads to are in the new domain, which so is public.
+    The new domain is public: it holds the entries of all values in the part's public domain.
 
     Raises
     ------
     InputError
-        If the cells are numbers that may be any, or none leads to a value.
+        If the cells may be numbers that are not whole, or the table has an entry for none of them.
     """
     if isinstance(part.domain, Numbers) and not part.domain.whole:
-        raise InputError("looks up a number that may be no whole one; write floor(...) or cut(...) around it")
+        raise InputError("looks up a number that may not be whole; write floor(...) or cut(...) around it")
     keys = as_labels(part)
     assert isinstance(keys.domain, Labels)
     of = {of_text(key): value for key, value in table.pairs}

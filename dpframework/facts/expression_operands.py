@@ -1,8 +1,9 @@
-"""The parts of an expression: each a public domain, and a function from the cells of a row to another cell.
+"""The operands of an expression. Each has a public domain, and a function from the cells of a row to a new cell.
 
-Cells of rows are arrays: numbers as floats, NaN where missing; truths as 0 and 1, and labels as their places in the
-public list, -1 where missing. Each operation is exact arithmetic of single floats, or a choice by one row's cells. So a
-cell follows from its own row, wherever the row stands, and on every machine.
+The cells of many rows form an array. Numbers are floats, NaN where missing. Truths are 0 and 1, labels are positions in
+the public list, and both are -1 where missing. Each operation computes with the floats of one row, always rounded in
+the same way, or chooses by the cells of one row. So a cell follows from its own row alone, wherever that row stands and
+on every machine.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from dpframework.facts.errors import InputError
 Cells: TypeAlias = NDArray[Any]
 RowCells: TypeAlias = Mapping[str, Cells]
 MOST_LABELS = 10_000
-"""Most labels that a part of an expression may have."""
+"""The most labels that an operand may have."""
 
 
 @attrs.frozen
 class Numbers:
-    """The domain of a number, with its bounds, infinite where none is known.
+    """The domain of numbers. A bound is infinite where none is known.
 
     Attributes
     ----------
     low, high
         The bounds, both included.
     whole
-        Whether it is a whole number, as are its bounds where they are finite.
+        Whether all numbers are whole, as are then the bounds where they are finite.
     missing
-        Whether it may be missing.
+        Whether a number may be missing.
     date
-        The unit of a date that it stands for, or None.
+        The unit of the dates that the numbers stand for, or None if they are no dates.
     """
 
     low: float
@@ -50,9 +51,9 @@ class Numbers:
 
     @classmethod
     def between(cls, ends: Sequence[float], *, whole: bool = False, missing: bool = False) -> Numbers:
-        """Return the domain between the least and the largest of some numbers, of which some may be undefined.
+        """Return the domain from the least to the largest of some numbers, without bounds if one of them is NaN.
 
-        Where a bound is not finite, an operation may overflow and then be undefined, so that it may be missing.
+        Where a bound is not finite, a number may overflow and then be undefined. So it may be missing.
         """
         low, high = (-math.inf, math.inf) if any(map(math.isnan, ends)) else (min(ends), max(ends))
         return cls(low + 0.0, high + 0.0, whole, missing or not (math.isfinite(low) and math.isfinite(high)))
@@ -65,12 +66,12 @@ class Numbers:
 
 @attrs.frozen
 class Truths:
-    """The domain of a truth.
+    """The domain of truth values.
 
     Attributes
     ----------
     missing
-        Whether it may be missing.
+        Whether a truth may be missing.
     """
 
     missing: bool = False
@@ -78,14 +79,14 @@ class Truths:
 
 @attrs.frozen
 class Labels:
-    """The domain of a label.
+    """The domain of labels.
 
     Attributes
     ----------
     values
-        The public list.
+        The public list of labels.
     missing
-        Whether it may be missing.
+        Whether a label may be missing.
     """
 
     values: tuple[str, ...]
@@ -102,9 +103,10 @@ class Operand:
     Attributes
     ----------
     domain
-        What its cells may be.
+        The domain of its cells.
     cells
-        The function from the cells of rows, by attribute, to its own; an array of no dimension for a constant.
+        The function from the cells of rows, by attribute, to the operand's own cells. A constant gives an array without
+        dimensions.
     """
 
     domain: Domain
@@ -112,7 +114,7 @@ class Operand:
 
 
 def kind_of_domain(domain: Domain) -> str:
-    """Name a kind of cells for a reader."""
+    """Name the kind of a domain's cells for a reader."""
     return {Numbers: "a number", Truths: "a truth", Labels: "a label"}[type(domain)]
 
 
@@ -135,12 +137,12 @@ def domain_of(attribute: Attribute, date: DateUnit | None) -> Domain:
 
 
 def labels_of(values: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Return the labels of a list, each value once, and the place of each text of the list among them, -1 at the end.
+    """Return the distinct labels of a list, and the position of each of its texts among them, with -1 appended.
 
     Raises
     ------
     InputError
-        If there are very many, or one is blank.
+        If there are more than `MOST_LABELS` distinct labels, or one is blank.
     """
     known: dict[Form, int] = {}
     found, places = list[str](), list[int]()
@@ -158,12 +160,12 @@ def labels_of(values: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]
 
 
 def as_number(part: Operand) -> Operand:
-    """Return a number, a truth as 0 or 1.
+    """Return an operand as numbers, where truths become 0 and 1.
 
     Raises
     ------
     InputError
-        If it is a label.
+        If its cells are labels.
     """
     match part.domain:
         case Numbers():
@@ -171,16 +173,16 @@ def as_number(part: Operand) -> Operand:
         case Truths(missing):
             values = np.array([0.0, 1.0, math.nan])
             return Operand(Numbers(0.0, 1.0, True, missing), lambda rows: values[part.cells(rows)])
-    raise InputError("computes with a label, which is no number; declare the column numeric, or compare the label")
+    raise InputError("computes with a label, which is not a number; declare the column numeric, or compare the label")
 
 
 def as_labels(part: Operand) -> Operand:
-    """Return labels, of a truth or of whole numbers in a small range.
+    """Return an operand as labels, also if its cells are truths or whole numbers in a small range.
 
     Raises
     ------
     InputError
-        If it is another number.
+        If its cells are other numbers.
     """
     match part.domain:
         case Labels():
@@ -200,12 +202,12 @@ def as_labels(part: Operand) -> Operand:
 
 
 def unify(parts: Sequence[Operand]) -> tuple[Domain, list[Callable[[RowCells], Cells]]]:
-    """Return one domain of several parts, and the cells of each in it.
+    """Return one domain that holds the cells of several parts, and for each part the function of its cells in it.
 
     Raises
     ------
     InputError
-        If they are of different kinds.
+        If the parts are of different kinds.
     """
     if any(isinstance(part.domain, Numbers) for part in parts) and all(
         isinstance(part.domain, Numbers | Truths) for part in parts
@@ -234,4 +236,4 @@ def unify(parts: Sequence[Operand]) -> tuple[Domain, list[Callable[[RowCells], C
 
 
 def _move(part: Operand, places: NDArray[np.int32]) -> Callable[[RowCells], Cells]:
-    return lambda rows: places[part.cells(rows)]  # -1, of a missing one, is the last
+    return lambda rows: places[part.cells(rows)]  # the last entry is for -1, a missing label

@@ -1,8 +1,8 @@
 """Operations on cells of one row: arithmetic, comparison, logic, bins and concatenation.
 
-Bounds of results follow from the bounds of what goes in. Floating-point sums, products, quotients and roots are
-monotone, so that a bound is what the operation makes of the bounds themselves. No logarithm or exponential is among
-them: a library computes these in groups of rows, and the last digit may depend on a row's place.
+Bounds of results follow from the bounds of the operands. Floating-point sums, products, quotients and roots are
+monotone, so the operation is applied to the bounds themselves. There is no logarithm or exponential: a library computes
+these in groups of rows, so the last digit may depend on where a row stands.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def constant(value: float | str | bool) -> Operand:
 
 
 def number_in(part: Operand) -> float | None:
-    """Return the number that a part always is, or None."""
+    """Return the number that every cell of a part is, or None if cells may differ or be missing."""
     domain = part.domain
     alike = isinstance(domain, Numbers) and domain.low == domain.high and not domain.missing
     return domain.low if alike and isinstance(domain, Numbers) else None
@@ -67,12 +67,12 @@ def _binary(
 
 
 def arithmetic(sign: str, left: Operand, right: Operand) -> Operand:
-    """Return left + right, or the operation of another sign: `- * / // % **`.
+    """Return `left + right`, or the operation of another sign: `- * / // % **`.
 
     Raises
     ------
     InputError
-        If one is a label, or a divisor or exponent is none that is accepted.
+        If one side is a label, or a divisor or exponent is not accepted.
     """
     left, right = as_number(left), as_number(right)
     a, b = left.domain, right.domain
@@ -132,7 +132,7 @@ def negative(part: Operand) -> Operand:
 
 
 def monotone(part: Operand, function: Callable[[Cells], Cells], *, whole: bool) -> Operand:
-    """Return a function of a number that never falls, such as the whole number below."""
+    """Apply a function that never falls as its argument grows, such as rounding down."""
     part = as_number(part)
     domain = part.domain
     assert isinstance(domain, Numbers)
@@ -142,7 +142,7 @@ def monotone(part: Operand, function: Callable[[Cells], Cells], *, whole: bool) 
 
 
 def absolute(part: Operand) -> Operand:
-    """Return the size of a number."""
+    """Return the absolute value of a number."""
     part = as_number(part)
     domain = part.domain
     assert isinstance(domain, Numbers)
@@ -164,10 +164,10 @@ def root(part: Operand) -> Operand:
 
 
 def extreme(parts: Sequence[Operand], *, largest: bool) -> Operand:
-    """Return the least or the largest of several numbers, missing if one is."""
+    """Return the least or the largest of several numbers. It is missing if one of them is."""
     parts = [as_number(part) for part in parts]
     if len(parts) < 2:
-        raise InputError("min() and max() take two numbers at least, of one row")
+        raise InputError("min() and max() take at least two numbers of one row")
     domains = [part.domain for part in parts if isinstance(part.domain, Numbers)]
     pick, among = (max, np.maximum) if largest else (min, np.minimum)
     found = Numbers(
@@ -185,12 +185,12 @@ _ORDERS: dict[str, Callable[[Cells, Cells], Cells]] = {
 
 
 def compare_parts(sign: str, left: Operand, right: Operand) -> Operand:
-    """Return whether left < right, or the comparison of another sign; missing if one is.
+    """Return whether `left < right`, or the comparison of another sign. It is missing where one side is.
 
     Raises
     ------
     InputError
-        If they are of different kinds, or labels are asked for an order.
+        If the sides are of different kinds, or labels are compared by order.
     """
     ordered = sign not in ("==", "!=")
     one, other = left.domain, right.domain
@@ -211,7 +211,7 @@ def compare_parts(sign: str, left: Operand, right: Operand) -> Operand:
 
 
 def _as_label_of(part: Operand, other: Operand) -> Operand:
-    """Return a constant number beside labels as the label that it reads as in a table."""
+    """Return a constant number that is compared with labels as the label that stands for it in a table."""
     number = number_in(part)
     if number is None or not isinstance(other.domain, Labels):
         return part
@@ -219,7 +219,7 @@ def _as_label_of(part: Operand, other: Operand) -> Operand:
 
 
 def _require_label(part: Operand, other: Operand) -> None:
-    """Refuse a constant label that the other side never has: a slip, since the comparison would always fail."""
+    """Refuse a constant label that the other side never has, since the comparison would always fail."""
     if isinstance(part.domain, Labels) and isinstance(other.domain, Labels) and len(part.domain.values) == 1:
         (label,) = part.domain.values
         if of_text(label) not in map(of_text, other.domain.values):
@@ -227,12 +227,12 @@ def _require_label(part: Operand, other: Operand) -> None:
 
 
 def member(part: Operand, values: Sequence[float | str | bool]) -> Operand:
-    """Return whether a part is one of some constants, missing if it is.
+    """Return whether a part is one of some constants. It is missing where the part is.
 
     Raises
     ------
     InputError
-        If one is of another kind than the part, or is none of its labels.
+        If a constant is of another kind than the part, or is not one of its labels.
     """
     if isinstance(part.domain, Labels):
         domain, wanted = part.domain, [_as_label_of(constant(value), part) for value in values]
@@ -263,7 +263,7 @@ _NOT = np.array([1, 0, -1], dtype=np.int8)
 
 
 def logic(parts: Sequence[Operand], *, all_of: bool) -> Operand:
-    """Return whether all or any of some truths hold: missing only if those that are there do not settle it."""
+    """Return whether all or any of some truths hold. It is missing only if the known truths do not settle it."""
     truths = [_truth(part, "and" if all_of else "or") for part in parts]
     settles = np.int8(0 if all_of else 1)
 
@@ -282,7 +282,7 @@ def _truth(part: Operand, what: str) -> Callable[[RowCells], Cells]:
 
 
 def choice(condition: Operand, then: Operand, otherwise: Operand) -> Operand:
-    """Return one of two parts by a truth: missing where the truth is, or the part that it chooses."""
+    """Return one of two parts by a truth. It is missing where the truth is, or the part that the truth chooses."""
     truth = _truth(condition, "if")
     domain, (a, b) = unify([then, otherwise])
     gone = math.nan if isinstance(domain, Numbers) else -1
@@ -334,10 +334,12 @@ def concatenate(left: Operand, right: Operand) -> Operand:
 
 
 def name_bin(part: Operand, cuts: Sequence[float], names: Sequence[str]) -> Operand:
-    """Return the name of the bin of a number: bins begin at their cut, and the first has no beginning."""
+    """Return the name of a number's bin. A bin includes the cut at which it begins; the first has no lower end."""
     part = as_number(part)
     if not cuts or len(names) != len(cuts) + 1:
-        raise InputError('cut() takes cuts and one label more, such as cut(age, [18, 65], ["child", "adult", "old"])')
+        raise InputError(
+            'cut() takes cuts and one more label than cuts, such as cut(age, [18, 65], ["child", "adult", "old"])'
+        )
     if any(low >= high for low, high in itertools.pairwise(cuts)):
         raise InputError("the cuts of cut() must be strictly increasing")
     values, places = labels_of(names)

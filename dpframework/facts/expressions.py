@@ -1,7 +1,7 @@
-"""Expressions for derived columns: the part of Python's own grammar whose value follows from one row.
+"""Expressions for derived columns, written in a part of Python's grammar. Their value follows from one row.
 
-An expression is parsed by Python's parser and never run by Python. Each node that is accepted becomes an operation with
-a public domain. Anything else is refused: attributes of objects, indices, calls of other functions, comprehensions.
+An expression is parsed by Python's parser and never run by Python. Each accepted node becomes an operation with a
+public domain. Everything else is refused, such as attributes of objects, indices, other functions, comprehensions.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _ONE: dict[str, Callable[[Operand], Operand]] = {
 FUNCTIONS = (*_ONE, "min", "max", "cut", "fill", "column")
 
 
-#: What other languages write, as a pattern, and how an expression says it.
+#: Patterns of other languages' syntax, and how to write the same in an expression.
 _OTHER_SIGNS = {
     r"\bcase\b.*\bwhen\b": "write a condition as: 1 if ill else 0",
     r"&&|\|\||!(?!=)": "write and, or and not for &&, || and !",
@@ -81,7 +81,7 @@ def parse(text: str) -> ast.expr:
     Raises
     ------
     InputError
-        If it is no expression.
+        If the text is not an expression, or is too long or nested too deep.
     """
     if len(text) > MOST_LETTERS:
         raise InputError(f"has more than {MOST_LETTERS:,} letters; derive parts of it as columns of their own")
@@ -91,11 +91,11 @@ def parse(text: str) -> ast.expr:
             found = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         hint = "write one such as weight / (height / 100) ** 2"
-        for sign, written in _OTHER_SIGNS.items():  # as other languages write it
+        for sign, written in _OTHER_SIGNS.items():
             if re.search(sign, text, re.IGNORECASE):
                 hint = written
                 break
-        raise InputError(f"'{text}' is no expression; {hint}") from None
+        raise InputError(f"'{text}' is not an expression; {hint}") from None
     _require_accepted(found)
     level: list[ast.AST] = [found]
     for _ in range(MOST_DEPTH):
@@ -134,7 +134,7 @@ def names_in(text: str) -> tuple[str, ...]:
     Raises
     ------
     InputError
-        If it is no expression.
+        If the text is not an expression.
 
     Examples
     --------
@@ -165,14 +165,14 @@ def expression(text: str, domains: Mapping[str, Domain]) -> Operand:
     Parameters
     ----------
     text
-        The expression.
+        The text of the expression.
     domains
         The domain of each column that it may read.
 
     Raises
     ------
     InputError
-        If it is none, reads an unknown column, or has an operation that is not accepted.
+        If the text is not an expression, reads an unknown column, or has an operation that is not accepted.
 
     Examples
     --------
@@ -227,7 +227,7 @@ class _Reader:
         labels = [isinstance(part.domain, Labels) for part in (left, right)]
         if sign == "+" and any(labels):
             if not all(labels):
-                raise InputError("puts a label and a number together; write text(...) around what is no label")
+                raise InputError("joins a label and something else; write text(...) around what is not a label")
             return concatenate(left, right)
         return arithmetic(sign, left, right)
 

@@ -1,4 +1,4 @@
-"""The formats of files that machines write, with JSON Schemas in the package and one sentence for a misfit."""
+"""Checks of JSON content against the JSON Schemas in the package. A misfit is reported in one sentence."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def require_form(
     form
         The content to check.
     package, file
-        The place of the JSON Schema.
+        The package that holds the JSON Schema, and the name of its file there.
     definition
         The name of one of its definitions, to check against that definition only.
     more
-        A function that adds to the schema before it is used.
+        A function that changes the schema before it is used.
 
     Raises
     ------
     InputError
-        If it does not fit: names the field by its path, and what is wrong with it.
+        If the content does not fit. The message names the field by its path and says what is wrong with it.
     """
     from fastjsonschema import JsonSchemaValueException
 
@@ -53,10 +53,10 @@ def require_form(
 
 
 class _Real(float):
-    """A number with a point or an exponent, such as 2.0. JSON Schema takes it for an integer, and no index is one."""
+    """A number with a point or an exponent, such as 2.0. JSON Schema would take 2.0 for an integer."""
 
     def is_integer(self) -> bool:
-        """Deny it."""
+        """Return False, since it was not written as an integer."""
         return False
 
 

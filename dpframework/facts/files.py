@@ -1,4 +1,4 @@
-"""Reading a file of text, and writing files whole or not at all, one or several to a folder."""
+"""Reading a text file, and writing one file, or a folder with several, as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ T = TypeVar("T")
 def stage_folder(out: Path, names: Collection[str]) -> Iterator[Path]:
     """Yield an empty folder next to `out`. Its contents move to `out` if the block ends well.
 
-    The folder is made before the block runs, so that an output that cannot be written is refused before any budget
-    is spent. If it cannot be moved afterwards, it stays, and the error says where.
+    The folder is made before the block runs, so that an output that cannot be written is refused before any budget is
+    spent. If the folder cannot be moved afterwards, it stays where it is, and the error says where.
 
     Parameters
     ----------
     out
-        A folder that does not exist, or that is empty: results that were paid for are never replaced.
+        A folder that does not exist yet or is empty, since results that were paid for are never replaced.
     names
-        The files that will be written, by which a folder of earlier results is known.
+        The names of the files that will be written. A folder that holds one of them is refused as an earlier result.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def part_at(place: Path, make: Callable[[Path], Part], called: Path) -> Iterator
     Raises
     ------
     InputError
-        If it cannot be made; names the place as `called`.
+        If it cannot be made. The message names the place as `called`.
     """
     part: Part | None = None
     try:
@@ -69,7 +69,7 @@ def part_at(place: Path, make: Callable[[Path], Part], called: Path) -> Iterator
     finally:
         try:
             _end(part)
-        finally:  # once more: Ctrl-C may have come before the first call kept it back
+        finally:  # once more, since Ctrl-C may have come before the first call held it back
             _end(part)
 
 
@@ -86,7 +86,7 @@ def _end(part: Part | None) -> None:
 def _move(stage: Path, out: Path, names: Collection[str]) -> None:
     """Move the contents of a folder to their place. If that fails, they stay under a name that nobody removes."""
     try:
-        # Checked once more, because another run may have written there meanwhile.
+        # Checked once more, since another run may have written there meanwhile.
         require_usable(out, names)
         if out.exists():
             for written in sorted(stage.iterdir()):
@@ -100,11 +100,11 @@ def _move(stage: Path, out: Path, names: Collection[str]) -> None:
         kept = stage.with_name(f".{out.absolute().name}.{secrets.token_hex(4)}.kept")
         with contextlib.suppress(OSError):
             stage = stage.rename(kept)
-        raise InputError(f"{says}; what was to go there is in {stage}") from None
+        raise InputError(f"{says}; the content of that folder is in {stage}") from None
 
 
 def sync_folder(folder: Path) -> None:
-    """Synchronise a folder's list of files with the disk. Their contents are synchronised by themselves."""
+    """Synchronise a folder's list of files with the disk. The files' contents are synchronised when written."""
     with contextlib.suppress(OSError):  # some systems open no folders
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -121,14 +121,14 @@ def read_text(path: Path, expected: str | None = None, *, most: int = MOST_JSON_
     path
         Where it is.
     expected
-        The kind of file that is expected, for errors; None for any.
+        The kind of file that is expected, for error messages; None for any.
     most
         The largest size, in bytes.
 
     Raises
     ------
     InputError
-        If there is no such file, it is larger, or it cannot be read; names the file.
+        If there is no such file, it is larger, or it cannot be read. The message names the file.
     """
     remedy = f"; {expected} is expected" if expected else ""
     require_no_stream(path)
@@ -154,18 +154,18 @@ def require_no_stream(path: Path) -> None:
     Raises
     ------
     InputError
-        If it is one, or no path at all.
+        If the path leads to one of these, or is not a path at all.
     """
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        return  # whoever reads it says what is expected
+        return  # the code that reads the file reports that it is missing
     except OSError as error:  # its name is too long, for one
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
-        raise InputError(f"{str(path)!r}: is no path: it holds a NUL character") from None
+        raise InputError(f"{str(path)!r}: is not a path, since it holds a NUL character") from None
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise InputError(f"{path}: is no regular file but a pipe, a device or a socket; save its content to a file")
+        raise InputError(f"{path}: is a pipe, a device or a socket, not a regular file; save its content to a file")
 
 
 def file_digest(path: Path, expected: str | None = None) -> bytes:
@@ -176,12 +176,12 @@ def file_digest(path: Path, expected: str | None = None) -> bytes:
     path
         Where it is.
     expected
-        The kind of file that is expected, for the error.
+        The kind of file that is expected, for the error message.
 
     Raises
     ------
     InputError
-        If it cannot be read; names the file.
+        If the file cannot be read. The message names it.
     """
     require_no_stream(path)
     try:
@@ -202,17 +202,19 @@ def write_whole(path: Path, content: str | bytes, kind: FileKind | None = None, 
     content
         Its text, in UTF-8, or its bytes.
     kind
-        The kind of file that it is, and may replace; without one it replaces nothing.
+        The kind of the file, which may replace a file of the same kind. With None it replaces nothing.
     called
-        The path to name in errors, if the file is moved to another place afterwards.
+        The path that error messages name, if the file is moved to another place afterwards.
 
     Raises
     ------
     InputError
-        If the file cannot be written, or would replace one of another kind.
+        If the file cannot be written, or would replace a file of another kind.
     """
     held = content.encode() if isinstance(content, str) else content
-    assert kind is None or kind.holds(held), f"{kind.name} that could not be told, and so never be replaced"
+    assert kind is None or kind.holds(held), (
+        f"{kind.name} that its own kind does not recognize, so that it could never be replaced"
+    )
     require_output(path, kind)
     with part_at(path, new_part_file, called or path) as part:
         try:
@@ -272,7 +274,7 @@ def require_usable(out: Path, names: Collection[str]) -> None:
 
 
 def read_by_library(action: Callable[[], T], sentence: str) -> T:
-    """Return what a library reads. If it fails or panics, raise an InputError with this sentence alone."""
+    """Read by a library. If the library fails or panics, raise an InputError with this sentence alone."""
     try:
         return action()
     except (InputError, MemoryError):

@@ -1,4 +1,4 @@
-"""Paths that a file from outside may name, which lie in a folder and lead nowhere out of it.
+"""Paths that a file from a stranger may name. They lie in a folder and do not lead out of it.
 
 A study may come from anybody. A path in it must not choose a host, read an environment variable, or reach a file that
 did not come with it.
@@ -15,7 +15,7 @@ _REMEDY = "name a place of the owner's configuration (see the page on study file
 
 
 def inner_path(text: str, folder: Path, where: str) -> Path:
-    """Return the file of a relative path in a folder. `where` begins the sentence of an error.
+    """Return the file that a relative path names in a folder.
 
     Symbolic links are not followed here, since the file need not exist yet (see `require_inside`).
 
@@ -26,12 +26,12 @@ def inner_path(text: str, folder: Path, where: str) -> Path:
     folder
         The folder that it is relative to.
     where
-        The name of the key, such as "[data] path".
+        The name of the key that holds the path, such as "[data] path". It begins an error message.
 
     Raises
     ------
     InputError
-        If it is a URL, an absolute path, a path with "..", or holds a variable or a character that is not printable.
+        If the path is a URL, is absolute, has "..", or holds a variable or an unprintable character.
 
     Examples
     --------
@@ -50,20 +50,25 @@ def require_relative(text: str, where: str) -> None:
         raise InputError(f"{where} is the URL '{text}', and a study names no host; {_REMEDY}")
     if "$" in text or text.startswith("~"):
         raise InputError(f"{where} is '{text}', and no variable expands in a study; write the path, or {_REMEDY}")
-    windows, posix = PureWindowsPath(text), PurePosixPath(text)  # of both systems: a study travels
+    windows, posix = (
+        PureWindowsPath(text),
+        PurePosixPath(text),
+    )  # both systems' rules, since a study may be run on either
     if windows.drive or windows.root or posix.root:
         raise InputError(f"{where} is the absolute path '{text}'; write a path relative to its folder, or {_REMEDY}")
     if ".." in windows.parts or ".." in posix.parts:
-        raise InputError(f"{where} is '{text}', which leaves its folder by '..'; move the file there, or {_REMEDY}")
+        raise InputError(
+            f"{where} is '{text}', which leaves its folder through '..'; move the file there, or {_REMEDY}"
+        )
 
 
 def require_inside(file: str | os.PathLike[str], folder: Path) -> None:
-    """Refuse a file that lies outside of a folder once all symbolic links are followed.
+    """Refuse a file that lies outside a folder once all symbolic links are followed.
 
     Raises
     ------
     NotOpened
-        If it does.
+        If the file lies outside.
     """
     real, root = Path(os.path.realpath(file)), Path(os.path.realpath(folder))
     if not real.is_relative_to(root):

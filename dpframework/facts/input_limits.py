@@ -1,47 +1,48 @@
-"""The limits of inputs. Files come from strangers, so each limit is far above all use and far below harm.
+"""The limits of inputs. Files come from strangers, so each limit is far above any real use and far below any harm.
 
-`docs/security.md` lists them, and a test compares.
+`docs/security.md` lists the same limits, and a test compares them.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-#: Bytes of a file in TOML: a study, a schema or an experiment. A million labels fit in.
+#: The most bytes of a TOML file, such as a study, a schema or an experiment. A million labels fit in.
 MOST_TOML_BYTES: Final = 1 << 24
 
-#: Bytes of a file in JSON: a plan, results, a record of `verify`.
+#: The most bytes of a JSON file, such as a plan, results or a record of `verify`.
 MOST_JSON_BYTES: Final = 1 << 26
 
-#: Parts of one key of TOML, as in `[a.b.c]`: the time that Python takes grows with their square.
+#: The most parts of one TOML key, as in `[a.b.c]`. The time that Python takes grows with the square of their number.
 MOST_KEY_PARTS: Final = 16
 
-#: Tables and lists within each other, in TOML.
+#: How deep tables and lists may be nested in TOML.
 MOST_NESTED: Final = 64
 
-#: Lists and objects within each other, in JSON.
+#: How deep lists and objects may be nested in JSON.
 MOST_NESTED_JSON: Final = 400
 
-#: Compositions within each other, in a plan.
+#: How deep compositions may be nested in a plan.
 MOST_PLAN_DEPTH: Final = 100
 
-#: Bytes of one line of CSV, its cells together; a line break within quotes ends no line.
+#: The most bytes of one line of CSV with all its cells. A line break within quotes does not end a line.
 MOST_LINE_BYTES: Final = 1 << 24
 
-#: Bytes of one text in a table: a longer one is no label, no number and no id, and counts as outside of every domain.
+#: The most bytes of one text in a table. A longer text is no label, number or id, and lies outside every domain.
 MOST_CELL_BYTES: Final = 1 << 20
 
-#: Columns of a table.
+#: The most columns of a table.
 MOST_COLUMNS: Final = 1 << 17
 
-#: Cells for each byte of a Parquet file, once there are more than `FREE_CELLS`: a column of one value takes no space.
+#: The most cells per byte of a Parquet file with more than `FREE_CELLS` cells. A column with one value takes no space.
 MOST_CELLS_PER_BYTE: Final = 1 << 12
 
-#: Bytes of an Excel workbook, unpacked.
+#: The most bytes of an Excel workbook after it is unpacked.
 MOST_WORKBOOK_BYTES: Final = 1 << 32
 
-#: Cells between the first and the last one of a sheet, also the empty ones: all of them are held.
+#: The most cells from the first to the last cell of a sheet, including empty ones, since all of them are held in
+#: memory.
 MOST_SHEET_CELLS: Final = 1 << 26
 
-#: The most cells of a Parquet file, however small it is.
+#: The most cells of a Parquet file that are read however small the file is.
 FREE_CELLS: Final = 1 << 27

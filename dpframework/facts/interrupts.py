@@ -1,4 +1,4 @@
-"""Ctrl-C, while something is done that must not be left half done."""
+"""Ignoring or delaying Ctrl-C while a block runs that must not stop halfway."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ignore Ctrl-C for the moment in which paid results are written."""
-    if threading.current_thread() is not threading.main_thread():  # it does not get Ctrl-C
+    """Ignore Ctrl-C while the block runs, such as one that writes paid results."""
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives Ctrl-C
         yield
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -24,10 +24,10 @@ def uninterrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def delay_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back until the block has ended, so that whoever closes its resources knows them.
+    """Hold Ctrl-C back until the block has ended, so that the code that closes its resources knows all of them.
 
-    Between the moment at which a lock is taken, and the one at which a variable holds it, an interrupt would leave a
-    lock that nobody can give back.
+    An interrupt after a lock is taken, and before a variable holds that lock, would leave a lock that no code can
+    release.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

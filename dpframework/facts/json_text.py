@@ -1,7 +1,7 @@
 """The one reader of JSON for every file that is read back, whoever may have written it.
 
-It returns plain values: dictionaries, lists, texts, numbers, true, false and null. Code that looks up a name of a file
-uses a table of known names, such as a registry, and never imports what a file names.
+It returns plain values: dictionaries, lists, texts, numbers, true, false and null. Code that looks up a name from a
+file uses a table of known names, such as a registry, and never imports a name from a file.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def parsed_json(text: str) -> Any:
     Raises
     ------
     InputError
-        If it is no JSON, is nested deeper than `MOST_NESTED_JSON`, names a key twice, or has a number that Python
-        cannot hold. The sentence names no file.
+        If the text is not JSON, is nested deeper than `MOST_NESTED_JSON`, names a key twice in one object, or has a
+        number that Python cannot hold. The message names no file.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def parsed_json(text: str) -> Any:
     except RecursionError:
         raise too_deep(MOST_NESTED_JSON) from None
     except ValueError as error:
-        # Python reads no whole number of more than some thousands of digits: that takes quadratic time.
+        # Python refuses whole numbers with more than some thousands of digits, since reading them takes quadratic time.
         raise InputError("is not JSON" if isinstance(error, json.JSONDecodeError) else "has a huge number") from None
     require_shallow(found, MOST_NESTED_JSON)
     return found
@@ -47,7 +47,7 @@ def parsed_json(text: str) -> Any:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) < len(pairs):  # another reader might take the other one
+    if len(found) < len(pairs):  # other readers may keep the other value
         keys = [key for key, _ in pairs]
         twice = next(key for number, key in enumerate(keys) if key in keys[:number])
         raise InputError(f"names the key '{twice}' twice in one object")
@@ -62,4 +62,4 @@ def _number(text: str) -> float:
 
 
 def _refuse(text: str) -> Any:
-    raise InputError(f"holds {text}, which is no JSON")
+    raise InputError(f"holds {text}, which is not JSON")

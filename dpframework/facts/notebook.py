@@ -1,4 +1,4 @@
-"""Notebook views as tables and texts in plain HTML, with every text escaped."""
+"""Notebook views: tables and texts in plain HTML, with every text escaped."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Shown:
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        """Return the printed text, in columns."""
+        """Return the printed text in a fixed-width font, so that its columns stay aligned."""
         return html_text(str(self))
 
 
 def html_text(text: str) -> str:
-    """Return a text in columns.
+    """Return a text as HTML in a fixed-width font, so that its columns stay aligned.
 
     Examples
     --------
     >>> html_text("a < b")
     '<pre style="font-family: monospace; white-space: pre; overflow-x: auto">a &lt; b</pre>'
     """
-    style = "font-family: monospace; white-space: pre; overflow-x: auto"  # exported pages have a font of their own
+    style = "font-family: monospace; white-space: pre; overflow-x: auto"  # exported pages set another font
     return f'<pre style="{style}">{html.escape(printable_lines(text))}</pre>'
 
 
@@ -41,11 +41,11 @@ def html_line(text: str, tag: str = "p", attributes: str = "") -> str:
 
 
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """Return a table, the first cell of each row as its head. Texts stand at the left, numbers at the right.
+    """Return a table whose rows have their first cell as the head. Texts are aligned left, numbers right.
 
-    It has no colours of its own, so that it reads in light and dark themes and on exported pages. Sides are marked as
-    important: VS Code's style sheet of outputs sets heads and rows to the left so, and numbers would not stand below
-    their heads.
+    The table sets no colours, so that it is readable in light and dark themes and on exported pages. Alignments are
+    marked as important, since VS Code's style sheet aligns heads and rows to the left in the same way. Without the mark
+    numbers would not stand below their heads.
 
     Examples
     --------
@@ -68,13 +68,13 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str
 
 
 def _is_numeric(cells: Iterable[str]) -> bool:
-    """Tell whether all cells of a column that hold something hold numbers or intervals."""
+    """Tell whether a column has cells that are not empty, and all of these hold numbers or intervals."""
     held = [cell for cell in cells if cell]
     return bool(held) and all(_NUMERIC.fullmatch(cell) for cell in held)
 
 
 def html_budget(part: Fraction | None, whole: Fraction, sentence: str) -> str:
-    """Return a bar of how much of a budget is planned or spent, with its sentence.
+    """Return a sentence with a bar that shows how much of a budget is planned or spent; no bar if that is None.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Open attributes, whose values nobody lists beforehand. A key is a released value of such an attribute.
 
-A cell's key follows from the cell alone, by a rule in the schema. Which keys occur is private: no plan, error or result
-says it, except a planned release.
+A cell's key follows from the cell alone, by the rules in the schema. Which keys occur is private. No plan, error or
+result says it, except by a planned release.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.printable import printable
 from dpframework.facts.value_checks import listed
 
-#: The label of the rows that have none of the released keys. No key has this text: a cell with it has no key.
+#: The label of the rows that have none of the released keys. A cell with this text has no key.
 OTHER: Final = "other"
 
 _SPACES: Final = re.compile(r"\s+")
@@ -34,7 +34,7 @@ def _one_space(text: str) -> str:
     return _SPACES.sub(" ", text)
 
 
-#: What may be done to texts, by the names that a schema gives them.
+#: The functions that normalise texts, by their names in a schema.
 RULES: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
     {"nfc": _compose, "spaces": _one_space, "casefold": str.casefold}
 )
@@ -47,20 +47,20 @@ def _as_rules(rules: Iterable[str]) -> tuple[str, ...]:
 @final
 @attrs.frozen(slots=False)
 class Open(Attribute):
-    """An attribute whose values nobody lists: towns, products, search terms.
+    """An attribute whose values nobody lists, such as towns, products or search terms.
 
-    A row without a value has no key, and a text that reads "other" is none. What else a cell holds is a text:
+    A row without a value has no key, and neither has a row with the text "other". The key of any other cell is a text:
 
     - numbers, truths and texts that are written like one are one key in any spelling, such as 3, 3.0 and "3" (see
       `dpframework.facts.canonical_cells`); the space around a text does not count;
     - then the rules in `normalise` are applied in turn;
-    - then every character that is not seen is written out, a line break as a backslash and an n.
+    - then every invisible character is written out, such as a line break as a backslash and an n.
 
     Attributes
     ----------
     normalise
-        What makes spellings one key: "nfc" (an accent is one character with its letter), "spaces" (space within a text
-        is one blank), "casefold" (case does not count).
+        The rules that turn different spellings into one key: "nfc" (a letter and its accent are one character),
+        "spaces" (any space within a text is one blank), "casefold" (case does not count).
 
     Examples
     --------
@@ -86,10 +86,10 @@ class Open(Attribute):
             if rule in self.normalise[:k]:
                 raise InputError(f"normalise holds '{rule}' twice")
         if self.missing:
-            raise InputError("a row without a value has no key, always; leave missing out")
+            raise InputError("a row without a value never has a key; leave missing out")
 
     def key_of(self, text: str) -> str | None:
-        """Return the key of a cell that holds a text, or a number as text; None if it has none."""
+        """Return the key of a cell that holds a text, or a number as text. None if the cell has no key."""
         form = of_text(text)
         if form is None:
             return None
@@ -101,12 +101,12 @@ class Open(Attribute):
         return None if key in ("", OTHER) else key
 
     def refuse(self) -> NoReturn:
-        """Refuse to stand where a list of values is needed.
+        """Refuse this attribute where a list of values is needed.
 
         Raises
         ------
         InputError
-            Always, with what can be done instead.
+            Always. The message says what can be done instead.
         """
         raise InputError(
             f"attribute '{self.name}' is open, so that nobody lists its values, and a list of values is needed here; "
@@ -133,7 +133,7 @@ class Open(Attribute):
 
     @property
     def domain_text(self) -> str:
-        """The rules by which values are keys."""
+        """The rules that turn values into keys."""
         return f"values that nobody lists ({', '.join(self.normalise) or 'as they are'})"
 
 
@@ -143,7 +143,7 @@ def require_open(attribute: Attribute, what: str) -> Open:
     Raises
     ------
     InputError
-        If it is not; `what` is what needs one, such as "the query 'keys'".
+        If it is not open. The message says that `what` needs an open attribute, such as "the query 'keys'".
     """
     if not isinstance(attribute, Open):
         raise InputError(

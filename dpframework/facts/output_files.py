@@ -1,4 +1,4 @@
-"""An output may replace a file of its own kind, known by its content, and nothing else.
+"""Outputs may replace files of their own kind, which are recognized by their content, and nothing else.
 
 A name on a command line may by mistake be the name of the data, the ledger or the study. So every kind of file that
 dpframework writes can be recognized by its content, and an existing file is replaced only if it is of that kind.
@@ -64,8 +64,8 @@ def require_output(path: Path, kind: FileKind | None) -> None:
     Raises
     ------
     InputError
-        If the name is taken by a link, a folder, a device or a file of another kind, or its folder does not exist or
-        cannot be written; names the file.
+        If the name belongs to a link, a folder, a device or a file of another kind, or its folder does not exist or
+        cannot be written. The message names the file.
     """
     try:
         found = os.lstat(path)

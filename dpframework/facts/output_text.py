@@ -1,4 +1,4 @@
-"""The output of several commands, by the format of a file's name, with CSV that no spreadsheet calculates."""
+"""Formats of the files that commands write, chosen by a file's name, and CSV in which no spreadsheet sees a formula."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 def format_by_name(path: Path, formats: Mapping[str, T]) -> T:
-    """Return the format that the ending of a file's name stands for.
+    """Return the format that belongs to the ending of a file's name.
 
     Raises
     ------
     InputError
-        If it stands for none.
+        If no format belongs to that ending.
 
     Examples
     --------
@@ -54,9 +54,9 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]], *, quoted: bo
     header
         The names of the columns.
     rows
-        One cell a column.
+        The rows, each with one cell per column.
     quoted
-        Whether every text stands in quotes, and not only those that need them.
+        Whether every text is put in quotes, and not only those that need them.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]], *, quoted: bo
     return stream.getvalue()
 
 
-#: What a spreadsheet takes for the beginning of a formula, also in the wide forms of East Asian texts.
+#: Characters that a spreadsheet takes for the beginning of a formula, including the wide forms of East Asian texts.
 _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 

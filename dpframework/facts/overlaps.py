@@ -38,9 +38,9 @@ class _Grid:
 
 
 def _representatives(attribute: Attribute, thresholds: Sequence[float]) -> list[tuple[int, float]]:
-    """One (code, raw value) for each cell that the attribute's grid and the thresholds make.
+    """Return one pair (code, raw value) for each cell into which grid and thresholds divide the attribute's domain.
 
-    An open attribute has no grid: descriptions of its keys are not compared.
+    An open attribute has no grid, and descriptions of its keys are not compared.
     """
     if isinstance(attribute, Open):
         return [(0, math.nan)]
@@ -58,9 +58,9 @@ def _representatives(attribute: Attribute, thresholds: Sequence[float]) -> list[
 def first_overlap(
     descriptions: Sequence[Description], schema: Schema, most_cells: int = 1 << 20
 ) -> tuple[int, int] | None:
-    """Return the first two descriptions that some possible row fits both, or None if all are disjoint.
+    """Return the positions of the first two descriptions that can hold for one row, or None if all are disjoint.
 
-    Decided on the schema alone, by trying every cell of the grid over the attributes that occur.
+    The schema alone decides this: every cell of the grid over the attributes in the descriptions is tried.
 
     Raises
     ------

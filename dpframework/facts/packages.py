@@ -1,4 +1,4 @@
-"""Installed packages, with their distribution, their version, and the digest of all their code."""
+"""Installed packages with their distributions, versions and digests of all their code."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pathlib import Path
 
 from dpframework.version import __version__
 
-#: The name of the distribution, of its package, and of the group of entry points that plugins use.
+#: The name of this distribution, of its package, and of the group of entry points for plugins.
 CORE = "dpframework"
 
 _CODE_FILES = (".py", ".so", ".pyd")
 
 
 def importing_environment(**more: str) -> dict[str, str]:
-    """Return the environment in which a new process of Python imports what this one does."""
+    """Return environment variables with which a new Python process imports the same modules as this one."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path), **more}
 
 
 def place_of(package: str) -> Path | None:
     """Return the folder of an imported package or the file of a module, or None if it has no file of its own.
 
-    A folder without `__init__.py` has none, since it may hold other files beside the imported ones.
+    None also for a folder without `__init__.py`, since it may hold files that do not belong to the package.
     """
     file = getattr(sys.modules.get(package), "__file__", None)
     if file is None or not Path(file).is_file():
@@ -36,7 +36,7 @@ def place_of(package: str) -> Path | None:
 
 
 def _code_files(root: Path) -> list[str]:
-    """Return the code files of a package, or a module's one, by their paths from the folder that it is in."""
+    """Return the paths of the code files of a package or module, relative to the folder that holds it."""
     if root.is_file():
         return [root.name]
     found = []
@@ -62,7 +62,7 @@ def package_form(package: str) -> Mapping[str, str]:
     return types.MappingProxyType(form)
 
 
-@functools.cache  # the files of every installed distribution are looked through
+@functools.cache  # slow: searches the files of every installed distribution
 def plugin_points() -> EntryPoints:
     """Return the entry points of the installed plugins."""
     return entry_points(group=CORE)

@@ -20,7 +20,7 @@ Validator: TypeAlias = "Callable[[Any, attrs.Attribute[Any], Any], None]"
 
 
 def one_of(known: Collection[str]) -> Validator:
-    """Return a validator of a choice from named ones.
+    """Return a validator for a choice from some names.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def one_of(known: Collection[str]) -> Validator:
 
 
 def is_whole_number(value: object, least: int = 1, most: int | None = None) -> TypeGuard[int]:
-    """Tell whether a value is an int within its bounds, which a bool is not.
+    """Tell whether a value is an int within some bounds. A bool does not count as an int.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def is_whole_number(value: object, least: int = 1, most: int | None = None) -> T
 
 
 def whole_number(least: int = 1, most: int | None = None) -> Validator:
-    """Return a validator of a whole number that is at least `least`, and at most `most`."""
+    """Return a validator for a whole number that is at least `least`, and at most `most` if that is given."""
     if most is not None:
         needed = f"a whole number from {least} to {most}"
     else:
@@ -78,7 +78,7 @@ def from_0_to_1(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> N
 
 
 def finite_from_0(what: str) -> Validator:
-    """Return a validator of a finite number that is not negative. Errors call it `what`."""
+    """Return a validator for a finite number that is not negative. Error messages call the number `what`."""
 
     def check(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
         if not (math.isfinite(value) and value >= 0):
@@ -88,13 +88,13 @@ def finite_from_0(what: str) -> Validator:
 
 
 def between_0_and_1(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """Validate a share that leaves something for the rest, so not 0 or 1."""
+    """Validate a share above 0 and below 1, so that something is left for the rest."""
     if not 0 < value < 1:
         raise InputError(f"{attribute.name} is {decimal_text(value)}; a number between 0 and 1 is needed")
 
 
 def share_of_budget(value: Amount) -> Fraction:
-    """Convert a share of a budget to an exact one, which `between_0_and_1` validates.
+    """Convert a share of a budget to an exact fraction, which `between_0_and_1` validates.
 
     Examples
     --------
@@ -131,6 +131,6 @@ def names_of(value: Iterable[str]) -> tuple[str, ...]:
 
 
 def named_once(what: str, names: Collection[str]) -> None:
-    """Refuse a list of attributes' names that holds one of them twice. Errors call it `what`."""
+    """Refuse a list of attributes' names that holds a name twice. Error messages call the list `what`."""
     if len(set(names)) < len(names):
         raise InputError(f"{what} names an attribute twice; name each once")

@@ -1,7 +1,7 @@
-"""Periods, public spans of dates of one length that do not overlap and cover all dates.
+"""Periods are public spans of dates of one length, which do not overlap and together cover all dates.
 
-A unit may be a person in one period. Rows of different periods are then disjoint parts of one table by a public date:
-neighbours differ in one period, and what is released of the others does not change.
+A unit may be a person in one period. Rows of different periods are then disjoint parts of one table, divided by a
+public date. Neighbours differ in one period only, and releases from the other periods do not change.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ class Period:
     Attributes
     ----------
     kind
-        Its length.
+        The length of the period.
     name
-        Its only name, such as 2026-03: two periods of one length are equal or do not overlap.
+        The name of the period, such as 2026-03. A period has only one name, and two periods of one length are equal or
+        do not overlap.
     first, last
-        Its first and last day.
+        The first and the last day of the period.
     """
 
     kind: PeriodKind
@@ -54,12 +55,12 @@ class Period:
 
     @classmethod
     def parse(cls, kind: PeriodKind, name: str) -> Self:
-        """Return the period of that name.
+        """Return the period with a name.
 
         Raises
         ------
         InputError
-            If it is no name of a period of this length.
+            If no period of this length has that name.
 
         Examples
         --------

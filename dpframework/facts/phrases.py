@@ -1,4 +1,4 @@
-"""Lists in sentences, of which only the first few are named, and numbers of things."""
+"""Lists within sentences, cut off after a few entries, and numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def first_names(names: Sequence[str], most: int) -> str:
 
 
 def counted(number: int, thing: str, things: str = "") -> str:
-    """Write a number of things.
+    """Write a number with its noun, in the singular for 1.
 
     Examples
     --------

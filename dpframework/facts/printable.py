@@ -1,6 +1,6 @@
-r"""Texts from strangers with escapes for characters that steer a terminal, or hide or reorder text.
+r"""Escapes for characters that control a terminal, or hide or reorder text, in texts that come from strangers.
 
-A label may hold any character, and so may a text that a plugin or a file brings. Printed as it is, `"\x1b[2K"` deletes
+A label may hold any character, and so may a text from a plugin or a file. Printed as it is, `"\x1b[2K"` deletes
 the line before it, a carriage return writes over it, and U+202E turns the rest of a line around. `printable` shows such
 a character by its number. Every format then adds its own rule: `facts.output_text` for CSV, `reports.markdown` for
 Markdown, `reports.drawing` for Mermaid and DOT.

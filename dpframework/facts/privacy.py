@@ -1,6 +1,6 @@
 """Privacy losses and the two neighbouring relations.
 
-Losses are exact rationals from the study file to the ledger: 0.1 + 0.2 is 0.3, and a total is equal, not close.
+Losses are exact rationals from the study file to the ledger. So 0.1 + 0.2 is 0.3, and equal totals compare as equal.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import read_ratio
 
-#: What an epsilon may be given as; see `exact`.
+#: The types in which an epsilon may be given (see `exact`).
 Amount: TypeAlias = Fraction | int | float | str | Decimal
 
 
-LARGEST = Fraction(10**100)  # that may be given: what is computed from it must still fit a float
+LARGEST = Fraction(10**100)  # the largest amount that may be given; results computed from it still fit a float
 
 
 class Relation(Choice, what="relation"):
@@ -43,12 +43,13 @@ def exact(value: Amount, what: str = "epsilon") -> Fraction:
     value
         An int, float, decimal text ("0.1"), ratio text ("1/3"), Decimal or Fraction.
     what
-        What the value is, for the error's sentence.
+        The name of the value in error messages.
 
     Raises
     ------
     InputError
-        If `value` is not a number, not finite, negative, or given beyond what any privacy parameter can be.
+        If `value` is not a number, not finite, or negative. If it is above 1e100 or, unless it is 0, below 1e-100, and
+        is not a Fraction.
 
     Examples
     --------
@@ -60,7 +61,9 @@ def exact(value: Amount, what: str = "epsilon") -> Fraction:
             raise TypeError
         number = Fraction(value) if isinstance(value, Fraction | int) else read_ratio(value)
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
-        raise InputError(f"{what} is {value!r}; write a finite number, such as {_SUCH_AS.get(what, 0.5)}") from None
+        raise InputError(
+            f"{what} is {value!r}; write a finite number, such as {_USUAL_AMOUNTS.get(what, 0.5)}"
+        ) from None
     if number < 0:
         raise InputError(f"{what} is {decimal_text(number)}; it cannot be negative")
     if not isinstance(value, Fraction) and (number > LARGEST or 0 < number < 1 / LARGEST):
@@ -68,8 +71,8 @@ def exact(value: Amount, what: str = "epsilon") -> Fraction:
     return number
 
 
-#: A usual amount of what a number is given for.
-_SUCH_AS = {"epsilon": "0.5", "rho": "0.1", "delta": "1e-6", "within": "10", "rows": "1000"}
+#: A usual amount of each parameter, as an example in messages.
+_USUAL_AMOUNTS = {"epsilon": "0.5", "rho": "0.1", "delta": "1e-6", "within": "10", "rows": "1000"}
 
 
 def positive(value: Amount, what: str = "epsilon") -> Fraction:
@@ -82,7 +85,7 @@ def positive(value: Amount, what: str = "epsilon") -> Fraction:
     """
     number = exact(value, what)
     if number == 0:
-        raise InputError(f"{what} is 0; write a number above 0, such as {_SUCH_AS.get(what, 0.5)}")
+        raise InputError(f"{what} is 0; write a number above 0, such as {_USUAL_AMOUNTS.get(what, 0.5)}")
     return number
 
 
@@ -97,7 +100,7 @@ def positive_delta(value: Amount) -> Fraction:
 
 
 def exact_or_none(value: Amount | None) -> Fraction | None:
-    """Return `exact(value)`, keeping None."""
+    """Return `exact(value)`. None stays None."""
     return value if value is None or (type(value) is Fraction and value.numerator >= 0) else exact(value)
 
 
@@ -162,7 +165,7 @@ def root_below(square: Fraction) -> Fraction:
 
 
 def convert_above(value: float) -> Fraction:
-    """Return a loss converted in floating point, rounded up to nine decimals.
+    """Return a loss that was converted in floating point, rounded up to nine decimals.
 
     Examples
     --------
@@ -185,13 +188,13 @@ def round_down(value: float) -> Fraction:
 
 
 def round_up(value: float) -> Fraction:
-    """Return such a rational just above the number."""
+    """Return a rational just above a positive number computed in floating point, of at most nine significant digits."""
     unit = last_digit(value, 9)
     return math.ceil(rational_above(value) / unit) * unit
 
 
 def last_digit(value: float | Fraction, digits: int) -> Fraction:
-    """Return the weight of the last of a number's significant digits.
+    """Return the place value of the last of a number's significant digits.
 
     Examples
     --------
@@ -204,8 +207,8 @@ def last_digit(value: float | Fraction, digits: int) -> Fraction:
 def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return a rho of zCDP that costs at most epsilon at delta, in closed form. There may be a larger one.
 
-    Rho costs rho + 2 sqrt(rho log(1 / delta)) (Bun and Steinke 2016, Proposition 1.3), which is epsilon where
-    sqrt(rho) is sqrt(log(1 / delta) + epsilon) - sqrt(log(1 / delta)).
+    A loss of rho costs an epsilon of rho + 2 sqrt(rho log(1 / delta)) at delta (Bun and Steinke 2016, Proposition 1.3).
+    This is the given epsilon where sqrt(rho) is sqrt(log(1 / delta) + epsilon) - sqrt(log(1 / delta)).
 
     Examples
     --------
@@ -222,7 +225,7 @@ def float_above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-#: What is said of a total without one.
+#: The text for a total without a finite epsilon.
 NO_EPSILON = "no finite epsilon"
 
 
@@ -259,7 +262,7 @@ class PrivacyLoss:
 
     @property
     def text(self) -> str:
-        """A total in words.
+        """The epsilon and the delta in words.
 
         Examples
         --------
@@ -295,7 +298,7 @@ class ByRelation:
         return self.add_or_remove_one if relation is Relation.ADD_OR_REMOVE_ONE else self.replace_one
 
     def map(self, function: Callable[[Fraction], Fraction]) -> ByRelation:
-        """Apply a function to each amount there is."""
+        """Apply a function to each amount that is not None."""
         added, replaced = self.add_or_remove_one, self.replace_one
         return ByRelation(None if added is None else function(added), None if replaced is None else function(replaced))
 
@@ -314,5 +317,5 @@ class ByRelation:
         return cls(added, replaced)
 
 
-#: The loss of what releases nothing.
+#: The loss where nothing is released.
 NOTHING = ByRelation(Fraction(0), Fraction(0))

@@ -1,6 +1,6 @@
-"""Files of public tables, as rows of texts, the first of which names the columns: CSV, Parquet and Excel.
+"""Reading the files of public tables (CSV, Parquet and Excel) as rows of texts. The first row names the columns.
 
-A public table is small, and everybody may know it. So it is read whole, and errors may show what stands in it.
+A public table is small, and everybody may know it. So it is read as a whole, and errors may show its contents.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_by_library, read_text
 
 MOST_BYTES = 1 << 26
-_TOO_LARGE = f"is larger than {MOST_BYTES >> 20} MiB; save the columns of keys and values alone"
+_TOO_LARGE = f"is larger than {MOST_BYTES >> 20} MiB; save only the columns of keys and values"
 
 
 def rows_of_public_file(path: Path) -> list[list[str]]:
-    """Return all rows of a public table, the names of its columns first; empty cells are empty texts.
+    """Return all rows of a public table, beginning with the names of its columns. Empty cells are empty texts.
 
     Raises
     ------

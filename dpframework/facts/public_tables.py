@@ -1,9 +1,9 @@
-"""Public tables by which rows get another cell: for each key one value, or none.
+"""Public tables, in which the cells of a column are looked up. Each key has one value.
 
-A lookup is a join that neither adds nor drops rows. A key has one value at most, and a row whose key is not there gets
-a missing cell. So each row gives one row, and its new cell follows from its own key: neighbouring tables stay
-neighbours, and every sensitivity holds as before. The table is part of the schema, and so of its fingerprint and of
-every plan's hash.
+A lookup is a join that neither adds nor drops rows. A key has at most one value, and a row whose key is not in the
+table gets a missing cell. So each row gives one row, and its new cell follows from its own key. Neighbouring tables
+therefore stay neighbours, and every sensitivity holds as before. The public table is part of the schema, and so of its
+fingerprint and of every plan's hash.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpframework.facts.toml import prefix_errors
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.value_checks import finite_number, plain_number, visible_text
 
-#: What a key leads to.
+#: The value of a key.
 Value: TypeAlias = str | float | bool
 
 MOST_KEYS = 100_000
@@ -40,14 +40,14 @@ def _pairs(given: Mapping[Any, Any] | Sequence[tuple[Any, Any]]) -> tuple[tuple[
     """Return pairs in the order of their keys, each key once, and values of one kind."""
     pairs = [(key, _value(value)) for key, value in (given.items() if isinstance(given, Mapping) else given)]
     if not pairs:
-        raise InputError("has no key with a value; give one at least")
+        raise InputError("has no key with a value; give at least one")
     if len(pairs) > MOST_KEYS:
         raise InputError(f"has more than {MOST_KEYS:,} keys; leave out those that no row has")
     if len({type(value) for _, value in pairs}) > 1:
-        raise InputError("has values of several kinds; give texts, or numbers, or truths")
+        raise InputError("has values of several kinds; give only texts, only numbers or only truths")
     found: dict[Form, tuple[str, Value]] = {}
     for key, value in pairs:
-        # Keys are compared as cells are: 7 and 7.0 are one.
+        # Keys are compared as cells are, so 7 and 7.0 are the same key.
         form = of_text(visible_text(key, "each of its keys"))
         _, earlier = found.setdefault(form or "", (key.strip(), value))
         if earlier != value:
@@ -70,7 +70,7 @@ def _value(given: Any) -> Value:
 class PublicTable:
     """A public table that has one value for each of its keys.
 
-    It must be public: nothing of it may come from the private table, and nothing protects what it says.
+    Nothing in it may come from the private table, since nothing protects what it says.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class PublicTable:
     Raises
     ------
     InputError
-        If a key has two values, there is none, or values are of several kinds.
+        If a key has two values, there is no key or more than `MOST_KEYS`, or values are of several kinds.
 
     Examples
     --------
@@ -103,15 +103,15 @@ class PublicTable:
             The file, whose first line names the columns. It is read as Parquet or Excel if its name ends in .parquet
             or .xlsx.
         column
-            The column of values. A blank one is missing. A column of numbers alone is read as numbers; a text such
-            as "007" is no number.
+            The column of values. A key with a blank value is left out. If all values are numbers, they are read as
+            numbers; a text such as "007" is not a number.
         key
             The column of keys; by default the first.
 
         Raises
         ------
         InputError
-            If it cannot be read, lacks a column, or is not such a table.
+            If the file cannot be read, lacks a column, or does not hold such a table.
         """
         return _read(Path(path), column, key)
 
@@ -122,7 +122,7 @@ class PublicTable:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def __str__(self) -> str:
-        """Say how many keys it has, and its hash, which tells keys and entries."""
+        """Say how many keys the table has, and give its hash, which differs for other keys or values."""
         keys = "1 key" if len(self.pairs) == 1 else f"{len(self.pairs):,} keys"
         return f"a public table of {keys} with the SHA-256 {self.digest}"
 
@@ -132,7 +132,7 @@ class PublicTable:
 
 
 def as_public_table(given: PublicTable | Mapping[str, Any] | None) -> PublicTable | None:
-    """Return a public table, or one of a mapping, as the converter of an attrs field."""
+    """Return a public table, given as such, as a mapping or as None, as the converter of an attrs field."""
     if given is None or isinstance(given, PublicTable):
         return given
     if not isinstance(given, Mapping):
@@ -175,16 +175,16 @@ def _of_one_kind(texts: Sequence[str]) -> Sequence[Value]:
 
 
 def with_tables(form: Mapping[str, Any], folder: Path, private: Iterable[Path] = ()) -> Mapping[str, Any]:
-    """Return a schema's or a study's form in which each public table that a derived column names is read.
+    """Return the form of a schema or a study, with the contents of each public table that a derived column names.
 
     Parameters
     ----------
     form
-        What the file holds.
+        The contents of the file.
     folder
-        Its folder, in which the tables are.
+        The folder of the file, which must hold the public tables.
     private
-        Paths and patterns of the private table's files, which are no public tables.
+        Paths and patterns of the private table's files, which are not accepted as public tables.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def with_tables(form: Mapping[str, Any], folder: Path, private: Iterable[Path] =
 
 
 def _is_of(path: Path, place: str) -> bool:
-    """Tell whether a file is, or may become, one of those that a path, a folder or a pattern stands for."""
+    """Tell whether a file belongs, or may come to belong, to a table that a path, a folder or a pattern names."""
     real = os.path.realpath(path)
     if fnmatch.fnmatchcase(real, place):
         return True
@@ -206,7 +206,7 @@ def _is_of(path: Path, place: str) -> bool:
         within = real.startswith(os.path.join(os.path.realpath(found), ""))
         if within and path.suffix.lower() == PARQUET:  # all such files of a folder are read
             return True
-        # A file has as many names as there are links to it.
+        # Several names may be links to one file.
         for file in (Path(found), *Path(found).rglob(f"*{PARQUET}")):
             with contextlib.suppress(OSError):
                 if os.path.samefile(path, file):

@@ -1,4 +1,4 @@
-"""How a file is written: its separator, decimals, null texts and dates, which are public facts of its table."""
+"""How a file is written, such as its separator, decimals, null texts and dates. These are public facts of its table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.toml import prefix_errors, refuse_unknown, toml_key, toml_lines
 from dpframework.facts.value_checks import printable_name, visible_text
 
-#: The encodings of text files that are read, by Python's names, and how else people call them.
+#: The encodings of text files that can be read, by names that Python knows.
 ENCODINGS = (
     "utf-8", "utf-16", "windows-1252", "latin-1", "iso-8859-15", "windows-1250", "iso-8859-2", "windows-1251",
     "cp437", "cp850", "mac-roman", "shift_jis", "gb18030", "big5", "euc-kr",
@@ -36,7 +36,7 @@ def _separator(given: Any) -> str:
 def _encoding(given: Any) -> str:
     name = str(given).lower()
     if name not in ENCODINGS:
-        # It may be another name of one of them, such as utf8, cp1252 or iso-8859-1.
+        # The name may be another one for an accepted encoding, such as utf8, cp1252 or iso-8859-1.
         with contextlib.suppress(LookupError, ValueError):
             codec = codecs.lookup(name).name
             name = next((one for one in ENCODINGS if codecs.lookup(one).name == codec), name)
@@ -60,7 +60,7 @@ def _table(given: Any) -> str:
 
 
 def _query(given: Any) -> str:
-    """Return a query of one statement, whose answer is the table."""
+    """Return a query that is a single statement, whose result is the table."""
     if not isinstance(given, str):
         raise InputError(f"query must be a text in SQL, not {type(given).__name__}")
     text = given.strip() and visible_text(given, "query").strip().removesuffix(";").rstrip()
@@ -82,37 +82,37 @@ def _columns(given: Any) -> tuple[tuple[str, ColumnOptions], ...]:
 @final
 @attrs.frozen
 class ReadOptions:
-    """How a table is written in its files, cell by cell: the value of a cell follows from its text and these alone.
+    """How a table is written in its files. The value of a cell follows from its text and these options alone.
 
     Attributes
     ----------
     separator
-        What stands between two fields of a CSV file.
+        The character between two fields of a CSV file.
     encoding
-        The encoding of a CSV file, such as "windows-1252". A byte that it does not hold becomes a replacement
+        The encoding of a CSV file, such as "windows-1252". A byte that is invalid in it becomes a replacement
         character.
     skip
-        How many lines of a CSV file, or rows of a sheet, stand above the one that names the columns. Empty ones do not
-        count.
+        How many lines of a CSV file, or rows of a sheet, stand above the one that names the columns. Empty lines and
+        rows do not count.
     sheet
-        The sheet of an Excel workbook; by default its first one.
+        The name of the sheet of an Excel workbook; by default its first sheet.
     table, query
-        The table of a database, or a SELECT whose answer is the table. Without either no database is read.
+        The table of a database, or a SELECT whose result is the table. Without either no database is read.
     null
         Texts that stand for a missing value in every column.
     decimal, thousands
         The signs of numbers in texts, for every numeric column (see `ColumnOptions`). With a decimal comma, or a
-        sign between thousands, a text that is written otherwise is no number.
+        sign between thousands, a text that is written otherwise is not a number.
     date
-        The formats of the columns of dates that name none.
+        The formats of those columns of dates that give no formats themselves.
     columns
-        The options of single columns: what they give holds for them in place of the file's. Their `null` texts are
-        added to the file's.
+        The options of single columns, by their names. They replace the file's options for that column, except that
+        their `null` texts are added to the file's.
 
     Raises
     ------
     InputError
-        If an option is unknown or holds something else than it should.
+        If an option is unknown, or its value is not accepted.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class ReadOptions:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is said: a CSV file in UTF-8 with commas, and cells as programs write them."""
+        """Whether no option is given: a CSV file in UTF-8 with commas, and cells as programs write them."""
         return self == PLAIN
 
     @property
@@ -161,7 +161,7 @@ class ReadOptions:
         return bool(self.table or self.query)
 
     def of_column(self, name: str) -> ColumnOptions:
-        """Return the options of a column, with the file's where it has none."""
+        """Return all options of a column: its own, and the file's where it has none."""
         own = dict(self.columns).get(name, ColumnOptions())
         decimal = own.decimal or self.decimal
         thousands = own.thousands or (None if self.thousands == decimal else self.thousands)
@@ -175,7 +175,7 @@ class ReadOptions:
         return self if len(kept) == len(self.columns) else attrs.evolve(self, columns=kept)
 
     def over(self, other: ReadOptions) -> ReadOptions:
-        """Return the options of `other`, replaced by this one's where this one has some."""
+        """Return the options of `other`, each replaced by the option of this object where that is given."""
         given = {f.name: getattr(self, f.name) for f in attrs.fields(ReadOptions) if f.name != "columns"}
         given = {name: value for name, value in given.items() if value != getattr(PLAIN, name)}
         if {"table", "query"} & given.keys():
@@ -186,12 +186,12 @@ class ReadOptions:
         return attrs.evolve(other, **given, columns=columns)
 
     def require_columns(self, known: Collection[str], others: Collection[str] = ()) -> None:
-        """Refuse options of a column that is not there. `others` are there, too, and are not named in the error.
+        """Refuse options of a column that does not exist. Columns in `others` exist, too, but no error suggests them.
 
         Raises
         ------
         InputError
-            If there are some: names the nearest known column.
+            If a column does not exist. The message names the nearest known one.
         """
         for name, _ in self.columns:
             if name not in known and name not in others:
@@ -232,12 +232,12 @@ class ReadOptions:
 
     @classmethod
     def of(cls, given: Any) -> ReadOptions:
-        """Return options, or read them from a table of their names, as `[read]` of a file holds it.
+        """Return options, given as such or as a table from names to values, as the `[read]` of a file.
 
         Raises
         ------
         InputError
-            If a name is unknown, with the nearest one, or a value is none.
+            If a name is unknown (the message shows the nearest one), or a value is not accepted.
         """
         if given is None or isinstance(given, cls):
             return given or PLAIN
@@ -248,7 +248,7 @@ class ReadOptions:
             return cls(**given)
 
     def dumps(self) -> str:
-        """Return the options as the `[read]` of a file, which `of` reads back."""
+        """Return the options as the text of the `[read]` table of a file, which `of` reads back."""
         form = self.to_dict()
         columns = form.pop("columns", {})
         blocks = [f"[read]\n{toml_lines(form)}"] if form or columns else []
@@ -256,7 +256,7 @@ class ReadOptions:
         return "\n".join(blocks)
 
     def said(self) -> Iterator[str]:
-        """Yield one text for each thing that the options say, for plans and reports."""
+        """Yield one line for each option that is given, for plans and reports."""
         form = self.to_dict()
         columns = form.pop("columns", {})
         yield from toml_lines(form).splitlines()
@@ -269,5 +269,5 @@ PLAIN = ReadOptions()
 
 
 def as_read_options(given: ReadOptions | Mapping[str, Any] | None) -> ReadOptions:
-    """Return options, from a table of their names or nothing, as the converter of an attrs field."""
+    """Return options, given as such, as a table or as None, as the converter of an attrs field."""
     return ReadOptions.of(given)

@@ -20,18 +20,18 @@ import attrs
 from dpframework.facts.attribute_forms import attribute_from_dict
 from dpframework.facts.attributes import Attribute, View
 from dpframework.facts.derived_columns import DerivedColumn, Input, derived_columns
-from dpframework.facts.derived_schemas import inputs_of, not_derived, with_derived, with_inputs
+from dpframework.facts.derived_schemas import inputs_of, with_derived, with_inputs, without_derived
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.notebook import html_table
 from dpframework.facts.output_files import FileKind
 from dpframework.facts.public_tables import with_tables
 from dpframework.facts.read_options import ReadOptions, as_read_options
-from dpframework.facts.schema_counts import MOST_ROWS as MOST_ROWS, counts
+from dpframework.facts.schema_counts import MOST_ROWS as MOST_ROWS, check_counts
 from dpframework.facts.schema_text import schema_form, schema_text
 from dpframework.facts.toml import parse_toml, prefix_errors, refuse_unknown
 from dpframework.facts.typechecks import typechecked
-from dpframework.facts.unit_schemas import UnitRows, split_by_unit, unknown
+from dpframework.facts.unit_schemas import UnitRows, split_by_unit, unknown_attribute_text
 from dpframework.facts.value_checks import listed, printable_name
 
 #: The files that `Schema.dump` writes.
@@ -55,25 +55,27 @@ class Schema:
     Attributes
     ----------
     attributes
-        At least one attribute; names differ.
+        The attributes, at least one. Their names differ.
     rows
         The public exact number of rows, or None where it is secret.
     max_rows
         A public upper bound on the number of rows, or None. No table has more than `MOST_ROWS`, 2,147,483,647.
     about_rows
-        About how many rows there are, publicly known, or None: errors are compared with it. No claim and no noise
-        depends on it, so that it is no part of the fingerprint. The exact `rows` serves as well.
+        About how many rows the table has, as is publicly known, or None. Plans compare errors with this number. No
+        claim and no noise depends on it, so it is not part of the fingerprint. Where `rows` is given, that is used
+        instead.
     inferred
-        What was taken from private data to make this schema, one text each; empty if it was written by hand.
+        One text for each fact that was taken from private data to make this schema. Empty for one written by hand.
     read
         How the table is written in its files (see `ReadOptions`), or a table of such options. It is part of the
         fingerprint, and so of every plan.
     derive
-        Columns that are made of others (see `dpframework.derive`), in the order in which they are made. A file need not
-        hold them. Each is one of the attributes, after those that are given. If some are made of all rows of a unit,
-        the table has one row for each unit: its attributes are these columns, and those that are made of these.
+        Columns that are computed from others (see `dpframework.derive`), in the order of their computation. A file need
+        not hold them. Each is one of the attributes, after those that are given. If some are computed per unit, the
+        table has one row for each unit. Its attributes are these columns, and the columns that are computed from them.
     per_unit
-        What makes the row of each unit, if some columns are made so; found from `derive`.
+        How the row of each unit is computed, if some columns are computed per unit, else None. It follows from
+        `derive`.
 
     Raises
     ------
@@ -115,7 +117,7 @@ class Schema:
             names = self.names
             twice = next(name for k, name in enumerate(names) if name in names[:k])
             raise InputError(f"attribute '{twice}' is listed twice; rename one of the two, or leave it out")
-        for field, count in counts(self.rows, self.max_rows, self.about_rows).items():
+        for field, count in check_counts(self.rows, self.max_rows, self.about_rows).items():
             object.__setattr__(self, field, count)
         for text in self.inferred:
             printable_name(text, "each text in inferred")
@@ -134,12 +136,12 @@ class Schema:
 
     @functools.cached_property
     def in_files(self) -> Schema:
-        """The schema of the rows that files hold: this one, but where a row is made of all rows of a unit."""
+        """The schema of the rows that files hold. It is another one only where the table has one row per unit."""
         return self if self.per_unit is None else self.per_unit.schema
 
     @functools.cached_property
     def derivation(self) -> tuple[DerivedColumn, ...]:
-        """All derived columns: in the rows of files, of units, and in the rows of units."""
+        """All derived columns: in each row of a file, per unit, and in the row of each unit."""
         return self.derive if self.per_unit is None else (*self.in_files.derive, *self.per_unit.columns, *self.derive)
 
     @functools.cached_property
@@ -150,7 +152,7 @@ class Schema:
     @functools.cached_property
     def columns(self) -> tuple[Attribute, ...]:
         """The attributes that are not derived in each row, in column order, as a file has them (see `in_files`)."""
-        return not_derived(self.attributes, self.derive) if self.derive else self.attributes
+        return without_derived(self.attributes, self.derive) if self.derive else self.attributes
 
     @functools.cached_property
     def column_names(self) -> tuple[str, ...]:
@@ -183,27 +185,29 @@ class Schema:
     def fingerprint(self) -> str:
         """The SHA-256, in hex, of the schema's facts. Equal schemas have equal fingerprints on every machine.
 
-        What was inferred from data is part of the facts: a schema cannot lose that mark and pass for the
-        same. `about_rows` is not: an approval holds although more rows have come.
+        The texts in `inferred` are among these facts, so a schema that loses them has another fingerprint. `about_rows`
+        is not, so that an approval still holds when more rows have come.
         """
         facts = {name: fact for name, fact in self.to_dict().items() if name != "about_rows"}
         text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def index(self, name: str) -> int:
-        """Return the position of the attribute of that name.
+        """Return the position of the attribute with a name.
 
         Raises
         ------
         InputError
-            If there is none; names the nearest one.
+            If there is no such attribute. The message names the nearest one.
         """
         if name not in self:
-            raise InputError(unknown(str(name), self.names, () if self.per_unit is None else self.in_files.names))
+            raise InputError(
+                unknown_attribute_text(str(name), self.names, () if self.per_unit is None else self.in_files.names)
+            )
         return self._positions[name]
 
     def __getitem__(self, name: str) -> Attribute:
-        """Return the attribute of that name, or raise as `index` does."""
+        """Return the attribute with a name, or raise as `index` does."""
         known = isinstance(name, str) and name in self._positions
         return self.attributes[self._positions[name] if known else self.index(name)]
 
@@ -232,12 +236,12 @@ class Schema:
     def select(self, names: Iterable[str]) -> Schema:
         """Return the schema of these attributes only, in the order of `names`, derived ones after the others.
 
-        It also has the attributes that derived ones among them are made of.
+        It also has the attributes from which derived ones among them are computed.
 
         Raises
         ------
         InputError
-            If a name is unknown or occurs twice, or there is none.
+            If a name is unknown or occurs twice, or no name is given.
         """
         kept = [self[name] for name in listed(names, "names")]
         kept, derive = with_inputs(kept, self.attributes, self.derive)
@@ -268,9 +272,9 @@ class Schema:
         return attrs.evolve(self, attributes=replaced)
 
     def of_part(self) -> Schema:
-        """Return the schema of a part or a sample of the table: nobody knows its number of rows, only a bound.
+        """Return the schema of a part or a sample of the table, whose number of rows is secret and has only a bound.
 
-        Plan what is released from a part with it. A private table has it there (see `PrivateTable.partition`).
+        Use it to plan releases from a part. The parts of a private table have it (see `PrivateTable.partition`).
 
         Examples
         --------
@@ -295,7 +299,7 @@ class Schema:
         Raises
         ------
         InputError
-            If a key is unknown (with the nearest known one) or lacks, or a fact is wrong.
+            If a key is unknown (the message names the nearest known one) or is missing, or a fact is wrong.
         """
         return _schema_of(form)
 
@@ -309,7 +313,7 @@ class Schema:
         text
             TOML: `rows`, `max_rows`, `about_rows`, `inferred`, `[read]`, and `[[attribute]]` and `[[derive]]` tables.
         source
-            What errors call the text; usually the file's name.
+            The name of the text in error messages, usually the file's name.
 
         Raises
         ------
@@ -338,7 +342,7 @@ class Schema:
         Raises
         ------
         InputError
-            If the file is missing, cannot be read, or does not describe a schema; names the file.
+            If the file is missing, cannot be read, or does not describe a schema. The message names the file.
         """
         return read_schema(Path(path))
 
@@ -364,16 +368,16 @@ class Schema:
         Raises
         ------
         InputError
-            If the file cannot be written, or is there and is no schema; it is then untouched.
+            If the file cannot be written, or exists and is not a schema; it then stays as it is.
         """
         write_whole(Path(path), self.dumps(), SCHEMA_FILE)
 
 
 def read_schema(path: Path, private: Iterable[Path] = ()) -> Schema:
-    """Read a schema as `Schema.load` does, for the framework's own code, whose types a checker knows.
+    """Read a schema as `Schema.load` does, for the framework's own code, whose types mypy has checked.
 
-    To look at types while it runs would cost a command a tenth of the time that it takes to plan a study. `private` are
-    the files of the private table, none of which is a public table.
+    Checking types at run time would take a tenth of the time in which a command plans a study. `private` are the files
+    of the private table, which are not accepted as public tables.
     """
     text = read_text(path, "a schema file in TOML")
     with prefix_errors(f"{path.name}: "):

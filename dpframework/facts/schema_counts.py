@@ -5,17 +5,17 @@ from __future__ import annotations
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import positive_count
 
-#: Of any table: rows are numbered, and those of a block counted, in 32 bits.
+#: The most rows of any table. Rows are numbered, and the rows of a block are counted, in 32 bits.
 MOST_ROWS = 2**31 - 1
 
 
-def counts(rows: int | None, max_rows: int | None, about_rows: int | None) -> dict[str, int]:
+def check_counts(rows: int | None, max_rows: int | None, about_rows: int | None) -> dict[str, int]:
     """Return the counts that a schema states, by name.
 
     Raises
     ------
     InputError
-        If one is no positive whole number or above `MOST_ROWS`, or they do not fit each other.
+        If a count is not a positive whole number or is above `MOST_ROWS`, or two counts contradict each other.
     """
     given = {"rows": rows, "max_rows": max_rows, "about_rows": about_rows}
     found = {name: positive_count(count, name) for name, count in given.items() if count is not None}

@@ -35,9 +35,9 @@ def schema_text(form: Mapping[str, Any], read: ReadOptions) -> str:
     Parameters
     ----------
     form
-        What `schema_form` returns.
+        The schema as `schema_form` returns it.
     read
-        How its files are written.
+        The options for reading its files.
     """
     tables = ("read", "attribute", "derive")
     facts = {key: value for key, value in form.items() if key not in tables}

@@ -1,7 +1,7 @@
 """Shorten descriptions by leaving out implied parts and joining tests on one attribute.
 
 A description may come from a path through a tree, or from a union of paths, in which one test can imply another:
-`LDL < 145 or LDL < 160` is `LDL < 160`. The short form holds for the same rows, on every table of the schema.
+`LDL < 145 or LDL < 160` means `LDL < 160`. The short form holds for the same rows, on every table of the schema.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dpframework.facts.schema import Schema
 
 
 def shortened(description: Description, schema: Schema) -> Description:
-    """Return a description of the same rows without parts that the rest implies.
+    """Return a description that holds for the same rows, without parts that the rest implies.
 
-    One that holds everywhere becomes `And(())`, one that holds nowhere `Or(())`.
+    A description that holds everywhere becomes `And(())`, and one that holds nowhere becomes `Or(())`.
 
     Raises
     ------
@@ -67,7 +67,7 @@ class Shortener:
     schema
         The schema of the tables that the descriptions are for.
     literals
-        All that occur.
+        All literals that occur in these descriptions.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class Shortener:
         self._cells: dict[Literal, int] = {}
         self._all: dict[str, int] = {}
         self._missing: dict[str, int] = {}  # the cell of missing values; 0 for none
-        self._values: dict[str, list[Description]] = {}  # tests on one value, each of which may replace several
+        self._values: dict[str, list[Description]] = {}  # tests for single values, which may replace several tests
         of_attribute: dict[str, list[Literal]] = {}
         for literal in dict.fromkeys(literals):
             of_attribute.setdefault(literal.attribute, []).append(literal)
@@ -93,7 +93,7 @@ class Shortener:
                 self._list(attribute, codes)
 
     def _cut(self, attribute: Numeric, tests: Mapping[Below, float], codes: Mapping[Equals, int]) -> None:
-        """Make a cell of each interval between thresholds, and a last one of missing values."""
+        """Make one cell for each interval between thresholds, and a last one for missing values."""
         cuts = attribute.interior_cuts
         bins = {test: (code - 1, code) for test, code in codes.items() if code != attribute.missing_code}
         ends = {cuts[k] for both in bins.values() for k in both if 0 <= k < len(cuts)}
@@ -118,7 +118,7 @@ class Shortener:
                 self._cells[other] = known + 1
 
     def _list(self, attribute: Attribute, codes: Mapping[Equals, int]) -> None:
-        """Make a cell of each tested value and one of all others, with a test if that is one value.
+        """Make one cell for each tested value, and one for all others, with its own test if that is a single value.
 
         Missing values always have a cell of their own.
         """
@@ -137,21 +137,21 @@ class Shortener:
         self._missing[attribute.name] = sum(of_missing)
 
     def shortened(self, description: Description) -> Description:
-        """Return a description of the same rows without parts that the rest implies."""
+        """Return a description that holds for the same rows, without parts that the rest implies."""
         short = self._where(self._all, description)
         if isinstance(short, Description):
             return short
         return And(()) if short else Or(())
 
     def contradicts(self, path: Iterable[tuple[Literal, bool]]) -> bool:
-        """Tell whether tests cannot have these outcomes together, so that no row is at the end of a path."""
+        """Tell whether tests cannot have these outcomes together, so that no row reaches the end of the path."""
         left = dict(self._all)
         for test, holds in path:
             left[test.attribute] &= self._cells[test] if holds else ~self._cells[test]
         return not all(left.values())
 
     def _where(self, possible: Mapping[str, int], description: Description) -> Description | bool:
-        """Shorten for rows whose cells are possible, or return whether the description holds if that is known."""
+        """Shorten a description for rows in possible cells, or return whether it holds if that is the same for all."""
         test = _test(description)
         if test is None:
             kind, parts = _join(description)
@@ -203,7 +203,7 @@ class Shortener:
     def _fewest(
         self, kind: type[And | Or], tests: list[tuple[Description, Literal]], possible: int
     ) -> list[Description]:
-        """Return few tests on one attribute that together leave as many of its cells open as those given."""
+        """Return few tests on one attribute that together leave the same cells open as the given tests."""
         opened = {part: possible & self._open(kind, part, test) for part, test in tests}
 
         def all_open(parts: Iterable[Description]) -> int:
@@ -217,7 +217,7 @@ class Shortener:
             return []
         if len(opened) == 1:
             return list(opened)
-        # A single test may do: one of these, or one on a single value.
+        # A single test may be enough: one of these, or a test for a single value.
         for one in [*opened, *self._values[tests[0][1].attribute]]:
             test = _test(one)
             if test and possible & self._open(kind, one, test) == wanted:
@@ -230,7 +230,7 @@ class Shortener:
         return kept
 
     def _cells_where(self, part: Description, test: Literal) -> int:
-        """Return the cells that a test holds in, or its negation if that is the part."""
+        """Return the cells in which a part holds, which is this test or its negation."""
         cells = self._cells[test]
         if part is test:
             return cells
@@ -242,14 +242,14 @@ class Shortener:
         return held if kind is And else self._all[test.attribute] ^ held
 
 
-#: The other word of each of the two that join descriptions.
+#: For each of the two words that join descriptions, the other one.
 OTHER_WORD: dict[type[And | Or], type[And | Or]] = {And: Or, Or: And}
 
 
 def _test(description: Description) -> Literal | None:
     """Return the literal of a description that is a literal or a negated one, else None."""
     inner = description.part if type(description) is Not else description
-    # by type: asking an abstract class for its instances takes most of the time
+    # Compared by type, since `isinstance` with an abstract class would take most of the time.
     return None if type(inner) in (And, Or, Not) else cast(Literal, inner)
 
 

@@ -1,4 +1,4 @@
-"""The attributes of either side of redescriptions and of two-view tables, by the schema's views or by name."""
+"""The attributes on each side of redescriptions and of two-view tables, by the schema's views or by name."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def attributes_of_side(schema: Schema, view: View, names: Iterable[str] | None =
     schema
         The table's schema.
     view
-        The side.
+        The side whose attributes are wanted.
     names
-        Names of its attributes, which may be of any view or of none. By default those of the view, in column order.
+        The names of its attributes, which may belong to any view or to none. By default the attributes of the view, in
+        column order.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def attributes_of_views(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[At
 
 
 def require_joinable(schema: Schema, id: str | None, unit: PrivacyUnit) -> None:  # noqa: A002
-    """Refuse a schema whose two views no column joins, and a unit that is not who that column names.
+    """Refuse a schema whose two views cannot be joined, and a unit other than the one that the joining column names.
 
     Parameters
     ----------
@@ -78,16 +79,15 @@ def require_joinable(schema: Schema, id: str | None, unit: PrivacyUnit) -> None:
     id
         The column of both views that joins their rows; None for rows that are matched by position.
     unit
-        Whom the table is to protect.
+        The unit that the table is to protect.
 
     Raises
     ------
     InputError
-        If it is so.
+        If an attribute has no view, a view has no attribute, the unit has other ids, or `[read]` has options for the
+        joining column although that is an attribute.
     """
     unit.require_joined_by(id)
     attributes_of_views(schema)
     if id in schema and schema.read.of_column(id or "") != ColumnOptions():
-        raise InputError(
-            f"column '{id}' joins the views and is an attribute; then [read] must say nothing of its cells"
-        )
+        raise InputError(f"column '{id}' joins the views and is an attribute, so [read] must have no options for it")

@@ -1,4 +1,4 @@
-"""The identity of this process. A fork holds a copy of rows, budgets and runs, and may use none of them."""
+"""The identity of this process. A fork holds copies of rows, budgets and runs, and must not use them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _forks = 0
 
 
 def this_process() -> ProcessMark:
-    """Return a mark of this process that its threads share and no fork of it does."""
+    """Return a mark of this process. Its threads share the mark, and a fork has another one."""
     return os.getpid(), _forks
 
 

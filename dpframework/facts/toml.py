@@ -1,7 +1,7 @@
-"""TOML files as forms to fill in, with the values that keys may hold and one sentence for each mistake.
+"""Reading and writing TOML files, with one sentence for each mistake.
 
-Schemas, study files and experiment files are read with these. `where` begins an error's sentence, such as
-"step 'tree': ".
+Schemas, study files and experiment files are read with these functions. `where` begins the sentence of an error, such
+as "step 'tree': ".
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it cannot be read or is not TOML; names the file.
+        If the file cannot be read or is not TOML. The message names the file.
     """
     text = read_text(path, f"{what} in TOML", most=MOST_TOML_BYTES)
     with prefix_errors(f"{path}: "):
@@ -61,11 +61,11 @@ def parse_toml(text: str, what: str = "the file") -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it is not TOML, or larger or deeper than `facts.input_limits` says.
+        If the text is not TOML, or is larger or nested deeper than `facts.input_limits` allows.
     """
     if len(text) > MOST_TOML_BYTES:
         raise InputError(f"is larger than the {MOST_TOML_BYTES >> 20} MiB that such a file may have")
-    # Python reads a key in a time that grows with the square of its parts, so a key of very many is refused before.
+    # Python's time to read a key grows with the square of its parts, so a key of very many parts is refused first.
     if text.count(".") >= MOST_KEY_PARTS and any(token["long"] is not None for token in _TOKEN.finditer(text)):
         raise InputError(f"has a key of more than {MOST_KEY_PARTS} parts, separated by dots; give fewer")
     try:
@@ -76,15 +76,15 @@ def parse_toml(text: str, what: str = "the file") -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise too_deep(MOST_NESTED) from None
-    except ValueError:  # Python reads no whole number of more than 4,300 digits
+    except ValueError:  # Python refuses a whole number of more than 4,300 digits
         raise InputError("cannot be read: a number in it has thousands of digits") from None
     require_shallow(form, MOST_NESTED)
     return form
 
 
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
-#: A text or a comment, which may hold anything, a key of too many parts, or a single part. A text that is not closed
-#: matches too, so that no place of a file is looked at twice.
+#: A text or a comment (which may hold anything), a key of too many parts, or a single part of a key. A text that is not
+#: closed matches too, so that no character of a file is examined twice.
 _TOKEN = re.compile(
     r'"""(?:[^"\\]|\\.|"(?!""))*+"*+|' + r"'''(?:[^']|'(?!''))*+'*+|#[^\n]*+|"
     + rf"(?P<long>{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_KEY_PARTS}}})|{_PART}"
@@ -167,7 +167,9 @@ def expand(text: str) -> str:
     unset = _UNSET.search(found)
     if unset is not None:
         name = unset.group(1).strip("{}")
-        raise InputError(f"a text uses the environment variable {name}, which is not set")  # the text may be a key
+        raise InputError(
+            f"a text uses the environment variable {name}, which is not set"
+        )  # not shown: the text may be a secret
     return found
 
 
@@ -177,7 +179,7 @@ def require_table(form: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     Raises
     ------
     InputError
-        If it is not there or is no table.
+        If there is no such key, or its value is not a table.
     """
     if key not in form:
         raise InputError(f"has no [{key}] table")
@@ -193,7 +195,7 @@ def require_text(form: Mapping[str, Any], key: str, where: str) -> str:
     Raises
     ------
     InputError
-        If it is not there, no text, or blank.
+        If there is no such key, or its value is not a text or is blank.
     """
     if key not in form:
         raise InputError(f"{where}has no '{key}'")

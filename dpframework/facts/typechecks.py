@@ -1,7 +1,8 @@
-"""Types at public boundaries. A value of another type is refused there in a sentence, not wherever it is first used.
+"""Type checks at public boundaries. A value of a wrong type is refused there in one sentence, before it is used.
 
-Plain classes are compared at once, and so are paths and lists of plain classes that fit. Typeguard compares everything
-else, such as functions and tables, and whatever does not fit: it is loaded then, which takes half as long as numpy.
+Plain classes are compared here, and so are paths and lists of plain classes that fit. Typeguard compares everything
+else, such as functions and tables, and every value that does not seem to fit. It is loaded only when it is needed,
+since loading it takes half as long as loading numpy.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ from dpframework.facts.errors import InputError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: What stands for a number: a fraction, as a study's epsilon is, for a float, and a whole number for a fraction.
+#: Wider classes that are accepted: any real number for a float, since a study's epsilon is a fraction, and any rational
+#: number for a fraction, such as a whole number.
 _NUMBERS: Mapping[Any, type] = {float: numbers.Real, Fraction: numbers.Rational}
-#: Types with parameters of which typeguard compares the class alone.
+#: Generic types, of which typeguard compares only the class.
 _BY_CLASS = (os.PathLike, Iterable)
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-#: A name, its annotation, and the classes whose instances fit it without another look.
+#: A name, its annotation, and the classes whose instances fit it without a further check.
 _Hint: TypeAlias = "tuple[str, Any, tuple[type, ...]]"
 
 
 def typechecked(function: Callable[P, R]) -> Callable[P, R]:
     """Refuse arguments that are not of the annotated types, before the function begins.
 
-    The sentence names the argument, its type and the type that is needed, and no value, which may come from a row.
+    The message names the argument, its type and the type that is needed. It shows no value, since a value may come from
+    a row.
 
     Raises
     ------
@@ -56,7 +59,7 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.cache
     def read() -> tuple[inspect.Signature, list[str], set[str], list[_Hint]]:
-        # only now, since an annotation may name what is defined further down in its module
+        # Read at the first call, since an annotation may name a class that is defined further down in its module.
         signature = inspect.signature(function)
         found = _of_parameters(function, signature)
         kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -64,7 +67,7 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
         hints = []
         for name in signature.parameters:
             classes = _classes(found[name])[0] if name in found else (object,)
-            if object not in classes:  # else it takes anything
+            if object not in classes:  # `object` takes anything
                 hints.append((name, found[name], classes))
         several = {name for name, *_ in hints if signature.parameters[name].kind in kinds}
         return signature, by_position, several, hints
@@ -78,7 +81,7 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
             except TypeError:
                 # The call fails in Python's own words about missing or unknown arguments.
                 return function(*args, **kwargs)
-        else:  # the same in a tenth of the time; what is missing, unknown or given twice the function finds itself
+        else:  # the same in a tenth of the time; the function itself finds missing, unknown and repeated arguments
             given = {**dict(zip(by_position, args, strict=False)), **kwargs}
         for name, hint, plain in hints:
             if name not in given or (name not in several and isinstance(given[name], plain)):
@@ -92,7 +95,7 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _of_parameters(function: Callable[..., Any], signature: inspect.Signature) -> dict[str, Any]:
-    """Return the types of a function's parameters; its return type may be for type checkers only."""
+    """Return the types of a function's parameters. Its return type is not read: only type checkers may know it."""
     given = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     written = {name: annotation for name, annotation in given.items() if annotation is not inspect.Parameter.empty}
     names = inspect.unwrap(function).__globals__  # where the annotations were written
@@ -100,19 +103,19 @@ def _of_parameters(function: Callable[..., Any], signature: inspect.Signature) -
 
 
 def require_field_types(instance: Any, where: str) -> None:
-    """Refuse a value of which a field is not of its annotated type.
+    """Refuse an instance with a field that is not of its annotated type.
 
     Parameters
     ----------
     instance
-        The instance of an attrs class. An annotation that cannot be read where its class was defined is not looked at.
+        The instance of an attrs class. An annotation that cannot be read where its class was defined is ignored.
     where
         The first words of the sentence.
 
     Raises
     ------
     InputError
-        If a field has another type; it names the field and no value.
+        If a field has another type. The message names the field and shows no value.
     """
     for name, hint, plain in _field_hints(instance.__class__):
         value = getattr(instance, name, None)
@@ -128,14 +131,14 @@ def require_argument_types(kind: type, arguments: Mapping[str, Any], where: str)
     kind
         The class. A field with a converter takes the type that its converter takes.
     arguments
-        By name, as the class is called with them.
+        The arguments by name, as the class is called with them.
     where
         The first words of the sentence.
 
     Raises
     ------
     InputError
-        If an argument has another type; it names the argument and no value.
+        If an argument has another type. The message names the argument and shows no value.
     """
     for name, hint, plain in _argument_hints(kind):
         if name in arguments and not isinstance(arguments[name], plain):
@@ -159,7 +162,10 @@ def _field_hints(kind: type) -> tuple[_Hint, ...]:
 
 @functools.cache
 def _argument_hints(kind: type) -> tuple[_Hint, ...]:
-    """Return the same of each argument. A field with a converter takes the type that its converter takes."""
+    """Return the name, the annotation and the classes of each argument.
+
+    A field with a converter takes the type that its converter takes.
+    """
     own, found = {name: hint for name, hint, _ in _field_hints(kind)}, dict[str, Any]()
     for field in attrs.fields(kind) if attrs.has(kind) else ():
         name = field.alias or field.name
@@ -180,7 +186,7 @@ def _read_hint(name: str, annotation: Any, names: dict[str, Any]) -> dict[str, A
 
 
 def _require(value: Any, hint: Any, what: str) -> None:
-    # a list stands for a tuple, which files cannot write
+    # A list is accepted in place of a tuple, since files cannot write tuples.
     if not _fits(value, hint) and not (isinstance(value, list) and _fits(tuple(value), hint)):
         raise InputError(f"{what} is {_kind(value)}; {_words(hint)} is needed{_remedy(value, hint)}")
 
@@ -210,7 +216,7 @@ def _fits(value: Any, hint: Any) -> bool:
     if all_of_it:
         if isinstance(value, plain):
             return True
-        # one number or text of numpy stands for Python's own
+        # A single number or text of numpy is accepted in place of Python's own.
         of_numpy = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
         return of_numpy and isinstance(value.item(), plain)
     if any(isinstance(value, origin) and _begins_with(value, items) for origin, items in _shapes(hint)):
@@ -234,24 +240,28 @@ def _fits(value: Any, hint: Any) -> bool:
 
 @functools.cache
 def _rule(hint: Any) -> tuple[tuple[tuple[type, ...], bool], dict[Any, bool] | None]:
-    """Return the classes of an annotation (see `_classes`), and typeguard's check of a sequence of it, or None.
+    """Return the classes of an annotation (see `_classes`), and a cache for typeguard's checks of its sequences.
 
-    A sequence of plain classes fits or not by its class and that of its first value.
+    Whether a sequence of plain classes fits depends only on its class and the class of its first value. The
+    cache is None for any other annotation.
     """
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     return _classes(hint), {} if _is_sequence(origin, parts) and _classes(parts[0])[1] else None
 
 
 def _begins_with(value: Any, classes: tuple[type, ...]) -> bool:
-    """Return whether the first of a list or tuple, which is all that typeguard compares, is of some classes, if any."""
+    """Return whether a list or tuple begins with an instance of some classes. True if it is empty or there are none.
+
+    Typeguard, too, compares only the first value.
+    """
     return not classes or (type(value) in (list, tuple) and (not value or isinstance(value[0], classes)))
 
 
 @functools.cache
 def _shapes(hint: Any) -> list[tuple[type, tuple[type, ...]]]:
-    """Return what fits an annotation by its class: of sequences of plain classes, the class of the first is compared.
+    """Return the container classes that fit an annotation, each with the classes that its first value must have.
 
-    Typeguard has rules of its own for numbers in a sequence.
+    Sequences of numbers are left out, since typeguard has its own rules for these.
     """
     union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
     shapes: list[tuple[type, tuple[type, ...]]] = []
@@ -272,7 +282,7 @@ def _is_sequence(origin: Any, parts: tuple[Any, ...]) -> bool:
 
 @functools.cache
 def _classes(hint: Any) -> tuple[tuple[type, ...], bool]:
-    """Return the classes that an annotation names, alone or in a union, and whether they say all of it."""
+    """Return the classes that an annotation names, alone or in a union, and whether they are the whole annotation."""
     union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
     classes: list[type] = []
     said = True
@@ -300,7 +310,7 @@ def _kind(value: Any) -> str:
 
 
 def _words(hint: Any) -> str:
-    """Return an annotation as one writes it, without the modules of its names."""
+    """Return an annotation as people write it, without the modules of its names."""
     if hint in (None, types.NoneType):
         return "None"
     if hint is Ellipsis:

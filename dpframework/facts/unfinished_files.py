@@ -1,7 +1,7 @@
-"""Unfinished files and folders, beside their place, locked while their process lives, removed by the next one.
+"""Unfinished files and folders, which stand beside their final place and are locked while their process lives.
 
-The system drops a lock with the process that holds it, however that ends. So a part that nobody has locked was left by
-a process that was killed, and whoever writes to that place next removes it.
+The system releases a lock when the process that holds it ends in any way. So a part without a lock was left by a
+process that was killed. The next process that writes to that place removes such a part.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ try:
 except ImportError:  # such a system removes no file that another process has open
     fcntl = None  # type: ignore[assignment]
 
-#: How many processes may write to one place at once; a further one leaves a part behind if it is killed.
+#: How many processes may write to one place at once. A part of a further process is not found if that process is
+#: killed.
 PLACES = 4
 
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -34,7 +35,7 @@ class Part:
     Attributes
     ----------
     path
-        Where it is; None once it is moved to where it stays, or removed.
+        The path of the file or folder; None after it is moved to its final place or removed.
     descriptor
         The descriptor of the open file; -1 once it is closed, or where a folder has none.
     """
@@ -54,7 +55,7 @@ class Part:
 
 
 def new_part_file(place: Path) -> Part:
-    """Make a file beside its place.
+    """Make an unfinished file beside its final place.
 
     Raises
     ------
@@ -65,7 +66,7 @@ def new_part_file(place: Path) -> Part:
 
 
 def new_part_folder(place: Path) -> Part:
-    """Make a folder beside its place.
+    """Make an unfinished folder beside its final place.
 
     Raises
     ------
@@ -85,12 +86,12 @@ def _new_part(place: Path, make: Callable[[Path], int]) -> Part:
         _remove_left(path)
         try:
             descriptor = make(path)
-        except FileExistsError:  # of a process that lives
+        except FileExistsError:  # it belongs to a process that is alive
             continue
         except FileNotFoundError:
             if not path.parent.is_dir():
                 raise
-            # Another process took the new folder for an abandoned one.
+            # Another process took the new folder for an abandoned one, and removed it.
             continue
         if descriptor < 0 or (_lock(descriptor) is not False and _is_at(descriptor, path)):
             for other in _names(place):
@@ -102,7 +103,7 @@ def _new_part(place: Path, make: Callable[[Path], int]) -> Part:
 
 
 def _names(place: Path) -> Iterator[Path]:
-    """Yield the places of a part, first some fixed names, where leftovers are found, then one of its own."""
+    """Yield paths for a part: first some fixed names, under which leftovers are found, then a random name."""
     for number in range(PLACES):
         yield place.with_name(f".{place.name}.{number}.part")
     yield place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
@@ -142,7 +143,7 @@ def _lock(descriptor: int) -> bool | None:
 
 
 def _is_at(descriptor: int, part: Path) -> bool:
-    """Tell whether a descriptor still names the file at a place, which another process may have moved or removed."""
+    """Tell whether a descriptor belongs to the file at a path. Another process may have moved or removed that file."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(part))
     except FileNotFoundError:

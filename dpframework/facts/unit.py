@@ -1,22 +1,23 @@
 """The privacy unit, which says whom a claim protects. Neighbouring tables differ by one unit.
 
-A unit is one row, or whoever a column of ids names: a person with at most k rows. Then one unit more is at most k rows
-more. One unit in place of another is at most k rows that leave and at most k that come, as many of each only where the
-number of rows is public.
+A unit is one row, or the person whom a column of ids names, with at most k rows. In the second case, adding a unit adds
+at most k rows. Replacing a unit removes at most k rows and adds at most k others. These two numbers are sure to be
+equal only where the number of rows is public.
 
-**Group privacy.** Take such neighbours, and pair as many of the rows that leave with rows that come as there are pairs:
-r replacements, and a additions or removals of what is left over, with r + a <= k. They are a path of r + a tables, each
-a neighbour of the next by one row. So what loses at most R for a replaced row and A for one that is added or removed
-loses at most r R + a A <= k max(R, A) in pure epsilon, and (r sqrt(R) + a sqrt(A))^2 <= k^2 max(R, A) in zCDP (Bun and
-Steinke 2016, Proposition 1.9). That needs nothing of the mechanism. Noise is calibrated with it: what may lose epsilon
-for a unit may lose epsilon / k for a row, and rho / k^2. `docs/composition.md` derives the rules of composition anew.
+**Group privacy.** Take such neighbours, and pair rows that leave with rows that come, as far as there are both. This
+gives r replacements, and a additions or removals of the rows left over, with r + a <= k. So a path of r + a steps leads
+from one table to the other, and each step is between neighbours by one row. A release that loses at most R for a
+replaced row, and at most A for an added or removed row, then loses at most r R + a A <= k max(R, A) in pure epsilon,
+and (r sqrt(R) + a sqrt(A))^2 <= k^2 max(R, A) in zCDP (Bun and Steinke 2016, Proposition 1.9). This holds for every
+mechanism. Noise is calibrated with it: a release that may lose epsilon for a unit may lose epsilon / k for a row, and
+rho becomes rho / k^2. `docs/composition.md` derives the rules of composition from this.
 
-**A period.** A unit may be a person in one period (see `periods`). A run reads the rows of one period, so its table
-has the rows of units of that period, at most k each: all of the above holds for it as it stands. Rows of one period
-change nothing in the table of another. So for neighbours that differ by a person in one period, all releases of all
-periods lose no more than those of that period. A person's whole history is one such unit in each period that they have
-rows in: what it loses is at most the sum over these (each period's releases are given by the earlier ones and that
-period's rows, so that losses add up as those of plans chosen one after another do).
+**A period.** A unit may be a person in one period (see `periods`). A run reads the rows of one period. So its table
+holds units of that period with at most k rows each, and all of the above holds for it. Rows of one period change
+nothing in the table of another. So for neighbours that differ by a person in one period, the releases of all periods
+together lose no more than the releases of that period. A person's whole history is one such unit in each period in
+which they have rows. It loses at most the sum over these periods. (The releases of a period follow from earlier
+releases and from the rows of that period, so losses add up as those of plans that are chosen one after another.)
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dpframework.facts.phrases import counted
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import printable_name
 
-MOST_ROWS = 10**6  # of a unit
+MOST_ROWS = 10**6  # the most rows that one unit may keep
 
 #: The assumption that no unit has more rows than a study says, where no column of ids bounds them.
 ROWS_ASSERTED = "rows-per-unit-asserted"
@@ -51,15 +52,15 @@ class PrivacyUnit:
     ----------
     id
         The column whose values name units; None if each row is a unit, or the owner asserts how many rows a unit has.
-        It is no attribute of the schema. It is read to bound the rows that each unit keeps, and then dropped.
+        It is not an attribute of the schema. It is read to bound the rows that each unit keeps, and then dropped.
     rows
-        The most rows of one unit; of a unit in a period, within one period.
+        The most rows of one unit. For a unit in a period, the most rows within one period.
     period
         The length of the periods, if a unit is a person in one period.
     date
         The column of dates by which rows belong to periods. It is read, and then dropped.
     span
-        The period whose rows are read. A study's unit has none: its plan is one for all periods.
+        The period whose rows are read. The unit of a study has none, since its plan is the same for all periods.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class PrivacyUnit:
         Raises
         ------
         InputError
-            If the unit has no periods, or none of that name.
+            If the unit has no periods, or no period has that name.
 
         Examples
         --------
@@ -128,21 +129,21 @@ class PrivacyUnit:
 
     @property
     def template(self) -> PrivacyUnit:
-        """The unit of any period, as a plan has it."""
+        """The unit without its span, as a plan for all periods has it."""
         return self if self.span is None else attrs.evolve(self, span=None)
 
     @property
     def history(self) -> PrivacyUnit:
-        """The person over all periods: whoever the ids name, with any number of rows."""
+        """The person over all periods: the one whom the ids name, with up to `MOST_ROWS` rows."""
         return self if self.period is None else PrivacyUnit(self.id, MOST_ROWS)
 
     def require_span(self) -> Period | None:
-        """Return the period to read, None for a unit without periods.
+        """Return the period whose rows are read, or None for a unit without periods.
 
         Raises
         ------
         InputError
-            If the unit has periods, and nobody said which one is read.
+            If the unit has periods, and it was not said which one is read.
         """
         if self.period is not None and self.span is None:
             raise InputError(
@@ -152,7 +153,7 @@ class PrivacyUnit:
         return self.span
 
     def require_fits(self, schema: Schema) -> None:
-        """Refuse ids or dates that are an attribute of a schema, and a schema that makes columns of other units."""
+        """Refuse ids or dates that are attributes of a schema, and columns per unit that do not fit this unit."""
         if schema.per_unit is not None:
             column = schema.per_unit.columns[0].name
             if self.id is None:
@@ -209,7 +210,7 @@ class PrivacyUnit:
 
     @property
     def share(self) -> str:
-        """How much a person counts at most, in a sentence that people say to each other."""
+        """How much one person counts at most, in an everyday sentence."""
         rows = "one row" if self.rows == 1 else f"at most {self.rows} rows"
         each = "" if self.period is None else f" in each {self.period}"
         if self.is_row:
@@ -220,7 +221,7 @@ class PrivacyUnit:
 
     @property
     def gap(self) -> str:
-        """A sentence about the rows that a unit in a period leaves unprotected; empty for another unit."""
+        """A sentence about facts that a unit in a period leaves unprotected; empty for a unit without periods."""
         if self.period is None:
             return ""
         who = "somebody" if self.id is None else f"one {self.id}"
@@ -230,7 +231,7 @@ class PrivacyUnit:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form. Of a unit without periods it has no keys for them."""
+        """Return a JSON-safe form. For a unit without periods it has no keys about periods."""
         if self.period is None:
             return {"id": self.id, "rows": self.rows}
         return {"id": self.id, "rows": self.rows, "period": self.period.value, "date": self.date}
@@ -238,17 +239,17 @@ class PrivacyUnit:
 
 ROW = PrivacyUnit()
 
-#: The name of the column of groups in a fit's plan.
+#: The name that the plan of a fit gives to the column of groups.
 GROUPS = "the groups of the fit"
 
 
 def unit_of_groups(groups: object, rows: int) -> PrivacyUnit:
-    """Return the unit of a fit with scikit-learn's `groups`, or of one without.
+    """Return the unit of a fit, with or without scikit-learn's `groups`.
 
     Raises
     ------
     InputError
-        If there are no groups, and several rows of a unit.
+        If there are no groups, and a unit may have several rows.
     """
     unit = PrivacyUnit(None if groups is None else GROUPS, rows)
     if unit.asserted:
@@ -264,7 +265,8 @@ class UnitChange:
     Attributes
     ----------
     rows
-        The most rows by which neighbours differ: that many are added or removed, or leave while as many others come.
+        The most rows by which neighbours differ. At most this many are added, or removed, or both if a unit is
+        replaced.
     resizes
         Whether replacing a unit may change the number of rows, so that a row may leave without another one coming.
     """

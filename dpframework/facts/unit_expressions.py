@@ -1,20 +1,22 @@
-"""Columns that are made unit by unit: the meaning of an aggregate such as `any(ill)`, and its public domain.
+"""Columns that are computed per unit: the meaning of an aggregate such as `any(ill)`, and its public domain.
 
 An aggregate is a function of the rows of one unit, in their order: `any`, `all`, `count`, `sum`, `min`, `max`, `first`,
-`last` or `mode`, of an expression that is made in each row. The table then has one row for each unit.
+`last` or `mode`, of an expression that is computed in each row. The table then has one row for each unit.
 
-**What a person changes.** Let f be the aggregates of all columns, a function of the rows of one person. The table that
-releases are made from is the list of f(rows of p), for each person p who has a row. So
+**What a person changes.** Let f be the aggregates of all columns, as a function of the rows of one person. Releases are
+made from the list of f(rows of p), for each person p who has a row. So
 
-- a person who is added, with any number of rows, adds one row of this table; who is removed takes one away; and who is
-  replaced replaces one. No other row changes, since f reads the rows of its own person alone, and the domains of its
-  results are public. This table is a neighbour of the old one by one row, and all sensitivities of one row hold. It
-  needs no bound on the rows of a person, and nothing counts k times. With a bound the same holds: which k rows are
-  kept follows from the person's own rows. But a bound would change counts and sums for no gain, so none is applied;
-- a row that is added or removed changes f(rows of p) for one p: one row of this table is replaced, or comes or goes
-  with the first row of p. A replaced row may change two. Under add-or-remove-one, a replaced row of this table is one
-  that goes and one that comes: a claim about one *row* of the file would cost up to two rows of this table, and four
-  for a replaced row. So such columns are for a study that protects whoever its ids name, and others are refused.
+- adding a person, with any number of rows, adds one row to this table. Removing a person removes one row, and replacing
+  a person replaces one. No other row changes, since f reads the rows of its own person alone, and the domains of its
+  results are public. The new table is a neighbour of the old one by one row, and all sensitivities for one row hold. So
+  no bound on the rows of a person is needed, and no loss counts k times. With a bound the same would hold, since the
+  person's own rows decide which k of them are kept. But a bound would change counts and sums for no gain, so none is
+  applied;
+- adding or removing a row changes f(rows of p) for one p. One row of this table is replaced, or comes or goes with the
+  only row of p. A replaced row may change two rows of this table. Under add-or-remove-one, replacing a row of this
+  table counts as removing one and adding one. So a claim about one *row* of the file would cost up to two rows of this
+  table, and up to four for a replaced row. Such columns are therefore only for studies that protect those whom the ids
+  name.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ from dpframework.facts.expressions import MOST_LETTERS, expression, names_in
 
 #: The aggregates of an expression over the rows of one unit, and the most arguments of each.
 AGGREGATES = {"any": 1, "all": 1, "count": 1, "sum": 1, "min": 1, "max": 1, "first": 2, "last": 2, "mode": 1}
-#: Where the cells of an aggregate stand among those of rows.
+#: The key of the cells of an aggregate, in place of the name of an attribute.
 AGGREGATED = ""
-MOST_SUMMED = 1e290  # a sum of 2^31 such numbers is finite
+MOST_SUMMED = 1e290  # the largest bound of summed numbers, since 2^31 of them then have a finite sum
 
 
 @attrs.frozen
@@ -45,9 +47,9 @@ class Aggregate:
     Attributes
     ----------
     name
-        Which one.
+        The name of the aggregate, such as "any".
     arguments
-        The expressions that it reads in each row: none, one, or one and what orders the rows.
+        The expressions that it reads in each row: none, one, or a second one by which the rows are ordered.
     """
 
     name: str
@@ -55,18 +57,18 @@ class Aggregate:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The columns that it reads, each once."""
+        """The names of the columns that it reads, each once."""
         return tuple(dict.fromkeys(name for text in self.arguments for name in names_in(text)))
 
 
 @functools.lru_cache(maxsize=4096)
 def aggregate(text: str) -> Aggregate:
-    """Return the aggregate that a text is.
+    """Read an aggregate from a text.
 
     Raises
     ------
     InputError
-        If it is none.
+        If the text is not an aggregate.
 
     Examples
     --------
@@ -110,12 +112,12 @@ _EXAMPLES = {
 
 
 def row_parts(found: Aggregate, domains: Mapping[str, Domain]) -> list[Operand]:
-    """Return the cells that an aggregate reads in each row.
+    """Return the operands that an aggregate reads in each row.
 
     Raises
     ------
     InputError
-        If the aggregate cannot be taken of such cells.
+        If the aggregate does not take cells of their kind.
     """
     parts = [expression(text, domains) for text in found.arguments]
     if not parts:
@@ -133,7 +135,7 @@ def row_parts(found: Aggregate, domains: Mapping[str, Domain]) -> list[Operand]:
 
 
 def aggregate_parts(found: Aggregate, parts: Sequence[Operand]) -> Operand:
-    """Return an aggregate of parts with its public domain. Its cells are each unit's under `AGGREGATED`.
+    """Return an aggregate of some operands, with its public domain. Its cells, one per unit, have the key `AGGREGATED`.
 
     Raises
     ------

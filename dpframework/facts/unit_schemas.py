@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen
 class UnitRows:
-    """How the rows that files hold of a unit become its one row: their schema, and the columns made of them.
+    """How the rows of a unit in files become its single row: their schema, and the columns computed from them.
 
     Attributes
     ----------
     schema
         The schema of the rows in files, with the columns that are derived in each of them.
     columns
-        The columns that are made of the rows of each unit, by name different.
+        The columns that are computed from the rows of each unit. Their names differ.
     """
 
     schema: Schema
     columns: tuple[DerivedColumn, ...]
 
     def attributes(self) -> tuple[Attribute, ...]:
-        """Return the attributes that the columns are.
+        """Return the columns as attributes.
 
         Raises
         ------
         InputError
-            If a column reads what is not in the rows, or has no public domain.
+            If two columns have one name, or a column reads an attribute that the rows lack or has no public domain.
         """
         if len({column.name for column in self.columns}) < len(self.columns):
             raise InputError("two derived columns have one name; names must differ")
         return tuple(column.attribute(self.schema.derivation_inputs) for column in self.columns)
 
     def select(self, attributes: Sequence[Attribute]) -> UnitRows:
-        """Return the columns that some attributes are, in that order, and the rows that they are made of."""
+        """Return only the columns of some attributes, in that order, and only the attributes that they read."""
         columns = {column.name: column for column in self.columns}
         kept = tuple(columns[attribute.name] for attribute in attributes)
         read = dict.fromkeys(name for column in kept for name in column.inputs)
@@ -55,14 +55,14 @@ class UnitRows:
 def split_by_unit(
     derive: Sequence[DerivedColumn],
 ) -> tuple[list[DerivedColumn], list[DerivedColumn], list[DerivedColumn]]:
-    """Return the columns that are derived in rows of files, of units, and in the rows of units.
+    """Return the columns that are computed in each row of a file, per unit, and in the row of each unit.
 
-    A column that is derived in a row is one of units if it reads a column of units that stands before it.
+    A column that is not computed per unit is of the third kind if it reads an earlier column of units.
 
     Raises
     ------
     InputError
-        If it reads columns of both kinds of rows.
+        If a column reads columns of both kinds of rows.
     """
     of_rows, of_units, after = list[DerivedColumn](), list[DerivedColumn](), list[DerivedColumn]()
     names: set[str] = set()
@@ -85,8 +85,8 @@ def split_by_unit(
     return of_rows, of_units, after
 
 
-def unknown(name: str, names: Sequence[str], of_rows: Sequence[str]) -> str:
-    """Return the sentence about an attribute that is not among some names. `of_rows` are the names of single rows."""
+def unknown_attribute_text(name: str, names: Sequence[str], of_rows: Sequence[str]) -> str:
+    """Return the message about an attribute that is not among `names`. `of_rows` are the attributes of single rows."""
     if name in of_rows:
         return (
             f"attribute {name!r} is one of single rows, and the table has one row for each unit; derive a column of "
@@ -96,7 +96,7 @@ def unknown(name: str, names: Sequence[str], of_rows: Sequence[str]) -> str:
 
 
 def extend(schema: Schema, read: object, derive: Sequence[DerivedColumn]) -> Schema:
-    """Return a schema with more options of reading, which go before its own, and more derived columns.
+    """Return a schema with more options for reading, which override its own, and with more derived columns.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Small checks of the texts, numbers, counts and lists in a schema's facts.
 
-Each one takes a value and what it is, for the error's sentence.
+Each check takes a value, and a text `what` that names the value in an error message.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def visible_text(value: object, what: str) -> str:
 
 
 def printable_name(value: object, what: str) -> str:
-    """Return `value` if it is a text on one line of which every character is seen, else raise: for names."""
+    """Return a name if it is a text on one line in which every character is visible, else raise."""
     text = visible_text(value, what)
     if not is_printable(text):
         raise InputError(
-            f"{what} is '{printable(text)}', which holds a character that is not seen or moves others; rename it"
+            f"{what} is '{printable(text)}', which holds a character that is invisible or moves others; rename it"
         )
     return text
 
@@ -61,18 +61,18 @@ def finite_number(value: object, what: str) -> float:
 
 
 def as_float(value: Any) -> float:
-    """Convert a field: attrs reads a converter's signature, which for `float` takes a hundred times as long."""
+    """Return a float. attrs reads a converter's signature, which for `float` itself takes a hundred times as long."""
     return float(value)
 
 
 def read_ratio(written: object) -> Fraction:
-    """Return a number as a file writes it, exactly: a decimal, a ratio or a whole number.
+    """Return exactly the number that a file writes as a decimal, a ratio or a whole number.
 
     Raises
     ------
     ValueError, TypeError, ZeroDivisionError
-        If it is none, or a power of ten with four digits or more: a short text would be written out as a number that
-        takes gigabytes.
+        If it is not a number, or its exponent has four digits or more, since such a short text may stand for a number
+        that takes gigabytes.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def listed(value: object, what: str) -> tuple[Any, ...]:
 
 
 def as_names(given: Collection[str] | None) -> frozenset[str] | None:
-    """Return names as a set, as the converter of an attrs field; None, which stands for all, stays."""
+    """Return names as a set, as the converter of an attrs field. None, which stands for all names, stays None."""
     return None if given is None else frozenset(given)
 
 
@@ -150,7 +150,7 @@ def require_shallow(form: Any, most: int) -> None:
     Raises
     ------
     InputError
-        If they are. The sentence names no file.
+        If they are. The message names no file.
     """
     level: list[Any] = [form]
     for _ in range(most + 1):

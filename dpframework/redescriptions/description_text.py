@@ -1,4 +1,4 @@
-"""Descriptions in fewer words, for tables of redescriptions: without "= true", and two cuts as one interval."""
+"""Descriptions in fewer words, for tables of redescriptions. They omit "= true" and write two cuts as one interval."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dpframework.facts.printable import printable
 def sentence(description: Description) -> str:
     """Write a description as `str` does, in fewer words.
 
-    The name of an attribute alone says that it is true, and "not" before it that it is known and something else. Two
-    cuts of one attribute in a conjunction are one interval.
+    The bare name of an attribute says that its value is true. With "not" before it, it says that the value is known and
+    is not true. Two cuts of one attribute in a conjunction become one interval.
 
     Examples
     --------
@@ -51,14 +51,14 @@ def _join(description: And | Or) -> str:
 
 
 def _is_not_true(part: Description) -> bool:
-    """Tell whether it is written with a "not", which should not seem to be one of all that follows."""
+    """Tell whether a part is written as "not ...". Such parts come last, lest "not" seem to apply to others."""
     return isinstance(part, Not) and isinstance(part.part, Equals) and part.part.value == "true"
 
 
 def _intervals(parts: Sequence[Description]) -> dict[Description, str]:
-    """Return the interval of each attribute with a lower and an upper cut, for the first of both parts.
+    """Return the texts that replace the parts which are the lower and the upper cut of one attribute.
 
-    The second one has an empty text.
+    The first of the two becomes the interval, and the second an empty text.
     """
     cuts: dict[str, list[Description]] = {}
     for part in parts:

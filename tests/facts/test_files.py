@@ -68,7 +68,10 @@ def test_what_cannot_be_moved_is_kept_and_the_error_says_where(tmp_path: Path) -
         out.mkdir()
         (out / NAMES[1]).write_text("of another run")
 
-    with pytest.raises(InputError, match="what was to go there is in ") as failed, stage_folder(out, NAMES) as stage:
+    with (
+        pytest.raises(InputError, match="the content of that folder is in ") as failed,
+        stage_folder(out, NAMES) as stage,
+    ):
         meanwhile(stage)
     kept = Path(str(failed.value).rpartition(" is in ")[2])
     assert written(kept) == {NAMES[0]: "paid for"}
@@ -113,10 +116,10 @@ def test_what_is_no_text_is_one_sentence(expected: str | None, remedy: str, tmp_
 def test_what_could_be_read_for_ever_or_is_no_path_is_not_opened(reads: Any, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, why in (
-        (tmp_path / "pipe", "is no regular file but a pipe, a device or a socket; save its content to a file"),
-        (Path(os.devnull), "is no regular file but a pipe, a device or a socket; save its content to a file"),
+        (tmp_path / "pipe", "is a pipe, a device or a socket, not a regular file; save its content to a file"),
+        (Path(os.devnull), "is a pipe, a device or a socket, not a regular file; save its content to a file"),
         (tmp_path / ("n" * 300), "cannot be read: File name too long"),
-        (Path("a\0b"), "is no path: it holds a NUL character"),
+        (Path("a\0b"), "is not a path, since it holds a NUL character"),
     ):
         with pytest.raises(InputError) as failed:
             reads(path)

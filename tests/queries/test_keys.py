@@ -59,7 +59,7 @@ def test_a_schema_with_an_open_attribute_is_written_and_read(tmp_path: Path) -> 
         ({"normalise": ["nfc", "nfc"]}, "normalise holds 'nfc' twice"),
         ({"normalise": "nfc"}, "normalise must be a list"),
         ({"normalise": [3]}, "normalise holds 3"),
-        ({"missing": True}, "a row without a value has no key, always; leave missing out"),
+        ({"missing": True}, "a row without a value never has a key; leave missing out"),
         ({"values": ["a"]}, "unknown key 'values'"),
     ],
 )

@@ -152,7 +152,7 @@ def test_a_folder_that_holds_something_is_refused(results, folder):
         ),
         (
             {"matrices": {"n": [{"title": "t", "rows": ["a"], "columns": ["b"], "values": [[math.nan]]}]}},
-            "holds NaN, which is no JSON",
+            "holds NaN, which is not JSON",
         ),
         ({"about": {"data": "x", "time": "t"}}, "field about must contain"),
         ({"about": {"schema": None, "data": [1], "time": "t", "version": "1"}}, "field about.data"),

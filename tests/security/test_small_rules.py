@@ -55,7 +55,7 @@ def test_json_is_read_to_its_depth_and_the_first_key_that_comes_again_is_named()
         ('{"a": 1, "a": 1}', "^names the key 'a' twice in one object$"),
         ("[1e309]", "^has the number 1e309, which is too large$"),
         ("[-1e309]", "^has the number -1e309, which is too large$"),
-        ("NaN", "^holds NaN, which is no JSON$"),
+        ("NaN", "^holds NaN, which is not JSON$"),
         ("[", "^is not JSON$"),
         ("[" + "9" * 5000 + "]", "^has a huge number$"),
     ):
@@ -73,8 +73,8 @@ def test_json_is_read_to_its_depth_and_the_first_key_that_comes_again_is_named()
         ("/a", "absolute path"),
         ("\\a", "absolute path"),  # of one system only
         ("C:a", "absolute path"),  # a drive and no root
-        ("a/../b", r"leaves its folder by '\.\.'"),
-        ("a\\..\\b", r"leaves its folder by '\.\.'"),
+        ("a/../b", r"leaves its folder through '\.\.'"),
+        ("a\\..\\b", r"leaves its folder through '\.\.'"),
     ],
 )
 def test_a_path_that_may_lead_out_on_any_system_is_refused(path: str, says: str) -> None:

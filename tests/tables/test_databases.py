@@ -357,7 +357,7 @@ def test_the_column_that_joins_two_views_may_be_an_attribute_that_is_read_as_it_
     attributes = [dpf.Categorical("id", ["a", "b"], view="left"), dpf.Boolean("ill", view="right")]
     plain, told = (dpf.Schema(attributes, read=read) for read in ({}, {"columns": {"id": {"null": ["b"]}}}))
     assert dpf.DatabaseTable(("l", "r"), plain, id="id").id == "id"
-    with pytest.raises(dpf.InputError, match=r"'id' joins the views and is an attribute; then \[read\] must say"):
+    with pytest.raises(dpf.InputError, match=r"'id' joins the views and is an attribute, so \[read\] must have"):
         dpf.DatabaseTable(("l", "r"), told, id="id")
     with pytest.raises(TypeError, match="positional"):  # what is not the table or its schema is named
         dpf.DatabaseTable(("l", "r"), plain, "id")  # type: ignore[misc]

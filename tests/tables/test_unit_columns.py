@@ -196,7 +196,7 @@ def test_domains_follow_from_the_rows_schema():
         ("mean(cost)", "calls 'mean', which is no aggregate"),
         ("any(cost)", "takes a truth"),
         ("count(dx)", "takes a truth"),
-        ("sum(dx)", "no number"),
+        ("sum(dx)", "not a number"),
         ("mode(cost)", "takes labels or truths"),
         ("sum(1 / day)", "sums numbers without bounds"),
         ("sum(cost)", "has no public bounds of its own"),
