@@ -1,4 +1,4 @@
-"""The second moments of a uniform point of the unit ball of histograms with one sum (see `balls`), by quadrature."""
+"""Second moments of a uniform point of the unit ball of histograms with a common sum (see `balls`), by quadrature."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-_NODES = 32  # of a quadrature
+_NODES = 32  # the number of nodes of each quadrature
 
 
 @final
@@ -33,19 +33,19 @@ class BallMoments:
     def difference(self, size: int) -> float:
         """Return the mean square of a weighted sum of a histogram's entries, with weights of sum 0 and length 1.
 
-        All entries have the same distribution, so it is the same in all such directions. The squares of the entries add
-        up to the squares of size - 1 such sums and the square of the sum, divided by size.
+        By symmetry it is the same for all such weights. The squares of the entries add up to the squares of size - 1
+        such sums with orthogonal weights, plus the square of the sum of all entries divided by size.
         """
         return (size * self.entries[size] - self.total / size) / (size - 1)
 
 
 @functools.lru_cache(maxsize=256)
 def unit_ball_moments(sizes: tuple[int, ...]) -> BallMoments:
-    """Return the moments for histograms of some sizes, each 2 or more, whose sums are equal and free.
+    """Return the moments for histograms of some sizes, each 2 or more, whose sums are equal but not fixed.
 
-    With p negative entries that add up to -n, and the others to n + t, parts are uniform on two simplices: the volume
-    is n**(p-1) / (p-1)! times that of the others, and the mean of the sum of squares of k numbers that add up to a is
-    2 a**2 / (k + 1).
+    Let t be the sum, let p entries be negative and add up to -n, and let the others add up to n + t. Both groups are
+    then uniform on simplices. The volume of the first is n**(p-1) / (p-1)!, and it is multiplied by that of the second,
+    which has the same form. The mean of the sum of squares of k numbers that add up to a is 2 a**2 / (k + 1).
 
     Examples
     --------
@@ -70,7 +70,7 @@ def unit_ball_moments(sizes: tuple[int, ...]) -> BallMoments:
 def _volume_and_square(
     size: int, total: float, at: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Return the logarithm of the volume of a section, and the mean of the sum of squares on it."""
+    """Return the logarithm of the volume of the section with a total, and the mean of the sum of squares on it."""
     reach = (1 - total) / 2
     negative = reach * at
     logs = [np.array([(size - 1) * math.log(total) - math.lgamma(size)])]

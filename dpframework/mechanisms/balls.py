@@ -1,9 +1,9 @@
 """Integer points of the balls of the K-norm, counted and drawn uniformly (see `knorm`).
 
-A *section* holds the integer vectors of one histogram whose entries add up to a total and whose negative entries add up
-to minus some depth at most, a *layer* those where they add up to just that. A *ball* of radius r is a product of
-sections over the histograms: of total 0 and depth r where the number of rows stays the same, else a union over totals
-t, of depth `(r - |t|) / 2` rounded down.
+A *section* holds the integer vectors of one histogram whose entries add up to a total, and whose negative entries add
+up to -depth or more. A *layer* holds those whose negative entries add up to -depth exactly. A *ball* of radius r is a
+product of sections, one for each histogram. Where the number of rows stays the same, they have total 0 and depth r.
+Otherwise a ball is a union of such products over totals t, with depth `(r - |t|) / 2` rounded down.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from dpframework.mechanisms.uniforms import WholeNumbers
 
 
 def section_size(size: int, total: int, depth: int) -> int:
-    """Return how many integer vectors have that total, of 0 or more, and negative entries of minus `depth` at least.
+    """Return how many integer vectors have a total (0 or more), and negative entries that add up to -`depth` or more.
 
-    By what its positive part x and its negative part y are, one entry has the generating function
-    1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). The number is the coefficient of x**(total+depth) y**depth in its
-    `size`-th power divided by 1-xy, which adds up over depths.
+    With x for its positive part and y for its negative part, one entry has the generating function
+    1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). The result is the coefficient of x**(total+depth) y**depth in the
+    `size`-th power of that function, divided by 1-xy in order to add up over depths.
 
     Examples
     --------
@@ -52,9 +52,10 @@ def section_size(size: int, total: int, depth: int) -> int:
 
 
 def draw_section(size: int, total: int, depth: int, numbers: WholeNumbers) -> list[int]:
-    """Draw a uniform one of the vectors that `section_size` counts.
+    """Draw one of the vectors that `section_size` counts, uniformly.
 
-    First how much is negative, by bisection on the count; then how many entries are; then which, and how much each is.
+    First the sum of the negative entries is found, by bisection on the count. Then the number of negative entries is
+    drawn, then their positions, then all values.
     """
     position, low, high = numbers.below(section_size(size, total, depth)), 0, depth
     # Find the least depth that holds more vectors than `position`.
@@ -65,7 +66,7 @@ def draw_section(size: int, total: int, depth: int, numbers: WholeNumbers) -> li
 
 
 def layer_size(size: int, total: int, depth: int) -> int:
-    """Return how many integer vectors have that total, of 0 or more, and negative entries of minus `depth` exactly.
+    """Return how many integer vectors have a total (0 or more), and negative entries that add up to -`depth` exactly.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def layer_size(size: int, total: int, depth: int) -> int:
 
 
 def draw_layer(size: int, total: int, depth: int, numbers: WholeNumbers) -> list[int]:
-    """Draw a uniform one of the vectors that `layer_size` counts."""
+    """Draw one of the vectors that `layer_size` counts, uniformly."""
     # First the number of negative entries is drawn, then their places, then the values on both sides.
     weights = _by_negatives(size, total, depth)
     position, negative = numbers.below(sum(weights)), 0
@@ -90,7 +91,7 @@ def draw_layer(size: int, total: int, depth: int, numbers: WholeNumbers) -> list
 
 
 def _by_negatives(size: int, total: int, depth: int) -> list[int]:
-    """Return how many of them have p negative entries, for p = 0, 1, ...: the others add up to total + depth."""
+    """Return how many vectors of a layer have p negative entries, for p = 0, 1, ... The others sum to total + depth."""
     return [
         comb(size, p)
         * (comb(depth - 1, p - 1) if p else int(depth == 0))
@@ -110,8 +111,8 @@ class Balls:
     sizes
         The sizes of the histograms, each 2 or more.
     same_rows
-        Whether neighbours have the same number of rows, so that each histogram's noise adds up to 0; else all of them
-        have noise of one sum.
+        Whether neighbours have the same number of rows. Then the noise of each histogram adds up to 0. Otherwise the
+        noise of all histograms has a common sum.
     """
 
     sizes: tuple[int, ...]
@@ -119,11 +120,11 @@ class Balls:
 
     @property
     def dimension(self) -> int:
-        """Of the space that noise is drawn from."""
+        """The dimension D of the space from which noise is drawn."""
         return sum(self.sizes) - len(self.sizes) + (not self.same_rows)
 
     def section(self, total: int, radius: int) -> int:
-        """Return how many points of a ball have that sum, of 0 or more, in each histogram."""
+        """Return how many points of a ball have a certain sum (0 or more) in each histogram."""
         depth = radius if self.same_rows else (radius - total) // 2
         return math.prod(section_size(size, total, depth) ** number for size, number in self._alike)
 
@@ -139,12 +140,12 @@ class Balls:
 
     @functools.cached_property
     def h(self) -> tuple[int, ...]:
-        """The numbers h_k, k = 0, ..., D, that the number of points of every ball is made of.
+        """The numbers h_k, k = 0, ..., D, from which the number of points of every ball follows (see `number`).
 
         The unit ball is a polytope with integer vertices, so that the number of points is a polynomial in the radius
         (Ehrhart 1962), and h_k = sum over j of (-1)**j C(D+1, j) times the number of points of radius k - j is a whole
         number of 0 or more (Stanley 1980). Each facet is {z: l(z) = 1} with l a sum of entries with integer
-        coefficients, so that h_k = h_(D-k) (Hibi 1992): half of them are computed.
+        coefficients, so that h_k = h_(D-k) (Hibi 1992). Only half of them are computed.
         """
         dimension = self.dimension
         half = dimension // 2 + 1
@@ -158,22 +159,23 @@ class Balls:
         if self.same_rows:
             known = {size: [section_size(size, 0, r) for r in range(radii)] for size in set(self.sizes)}
             return [math.prod(known[size][r] for size in self.sizes) for r in range(radii)]
-        product: Any = 1  # by positive and negative part
+        product: Any = 1  # indexed by positive and negative part
         for size, section in _sections(self.sizes, radii).items():
             product = product * section ** self.sizes.count(size)
         above = [[int(product[depth + total, depth]) for total in range(radii - 2 * depth)] for depth in range(radii)]
         return [
             sum((1 if t == 0 else 2) * above[(radius - t) // 2][t] for t in range(radius + 1))
             for radius in range(radii)
-        ]  # totals t and -t have equally many
+        ]  # totals t and -t have the same number of points
 
     def find_total(self, position: int, radius: int) -> tuple[int, int]:
         """Return the total of the point of a ball at a position, and its position among the points of this total.
 
         Points are in the order of their totals, 0, 1 and -1, 2 and -2, and so on. The first totals are tried in turn.
-        Beyond them the points are counted by polynomials: `section_size` is one in total and depth, of twice `size` - 1
-        at most, so that the sections of every second total, whose depths fall by one, are one in their place. By
-        Newton's forward differences of the first n of them, the first m add up to the sum of d_k C(m, k + 1).
+        Beyond them points are counted by polynomials. `section_size` is a polynomial in total and depth, of degree
+        2 (`size` - 1) at most. From each total to the next but one, the depth falls by one. So the sizes of the
+        sections of all even totals are a polynomial in their index, and so are those of all odd totals. With Newton's
+        forward differences d_k of the first few sizes, the first m of them add up to the sum over k of d_k C(m, k + 1).
         """
         degree = 2 * sum(size - 1 for size in self.sizes)
         sections, before = [], 0
@@ -186,7 +188,7 @@ class Balls:
         differences = [_forward_differences(sections[parity::2]) for parity in (0, 1)]
 
         def up_to(total: int) -> int:
-            """Return how many points have that total at most."""
+            """Return how many points have a total between -`total` and `total`."""
             numbers = total // 2 + 1, (total + 1) // 2  # of even and of odd totals
             sums = (
                 sum(d * comb(m, k + 1) for k, d in enumerate(known))
@@ -230,8 +232,8 @@ def _sections(sizes: Sequence[int], radii: int) -> dict[int, NDArray[Any]]:
     found: dict[int, NDArray[Any]] = {}
     section = np.ones((radii, radii), dtype=object)  # of size 1
     for size in range(2, max(sizes) + 1):
-        section = np.add.accumulate(np.add.accumulate(section, axis=0), axis=1)  # by 1 / ((1-x)(1-y))
-        section[1:, 1:] = section[1:, 1:] - section[:-1, :-1].copy()  # by 1-xy
+        section = np.add.accumulate(np.add.accumulate(section, axis=0), axis=1)  # times 1 / ((1-x)(1-y))
+        section[1:, 1:] = section[1:, 1:] - section[:-1, :-1].copy()  # times 1-xy
         if size in sizes:
             found[size] = section.copy()
     return found

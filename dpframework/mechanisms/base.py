@@ -1,4 +1,4 @@
-"""The base class of mechanisms, which state their loss, release, weigh an output and predict their error."""
+"""The base class of mechanisms, which state their losses, draw outputs, give their probability, predict their error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpframework.tables.counts import in_64_bits
 
 LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
 LARGEST_INTEGER = 1 << 62
-LARGEST_SCALE = 1 << 52  # of noise, in lattice steps: leaves 2**10 scales before 64-bit integers overflow
+LARGEST_SCALE = 1 << 52  # the largest scale of noise, in lattice steps; 2**10 such scales fit into 64-bit integers
 
 
 @attrs.frozen
@@ -39,7 +39,7 @@ class Preview:
     within
         A bound on that error that holds with 95 % probability.
     text
-        Both, for a reader.
+        Both in words, for a reader.
     """
 
     expected: float
@@ -54,19 +54,19 @@ class Calibration:
     Attributes
     ----------
     mechanism
-        The mechanism; for a unit of several rows, what it is for one row (see `Mechanism.for_rows`).
+        The mechanism. For a unit of several rows, the mechanism for one row (see `Mechanism.for_rows`).
     facts
-        The query's declared facts, of one row.
+        The query's declared facts, for one row.
     scale
-        The scale of the noise, exact, in units of the answer.
+        The exact scale of the noise, in units of the answer. For Gaussian noise it is the variance.
     unit
         The step of the integer lattice that answers are rounded to: 1 for integer queries.
     losses
-        What the release costs at this scale under each relation, whose neighbours differ by one privacy unit.
+        The losses of the release at this scale under each relation, where neighbours differ by one privacy unit.
     by
-        What one unit does to the rows.
+        The largest change that one unit makes to the rows.
     same_rows
-        Whether neighbours have as many rows as each other in what is asked, so that noise need not hide their number.
+        Whether neighbours have the same number of rows in the queried table, so that noise need not hide that number.
     """
 
     mechanism: Mechanism
@@ -103,7 +103,7 @@ class Calibration:
         Parameters
         ----------
         number
-            The number.
+            The whole number, 1 or more.
         facts
             The facts of the query that the quotient answers.
         """
@@ -120,7 +120,7 @@ class Calibration:
         ------
         InputError
             If the answer is not finite, not integer although declared so, longer than declared, or of a type that may
-            wrap round or round off (see `counts.in_64_bits`); no value is shown.
+            wrap round or round off (see `counts.in_64_bits`). The message shows no value.
         """
         array = self._usable(answer)
         if not self.facts.integer:
@@ -128,7 +128,7 @@ class Calibration:
         return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
 
     def scores(self, answer: Any) -> Scores:
-        """Return an answer as lattice points in a row, as `on_lattice` does; many real ones when asked for.
+        """Return an answer as a flat sequence of lattice points. Many real numbers are converted only when read.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class Calibration:
         return LatticePoints(self._usable(answer).reshape(-1), float(self.unit))
 
     def _usable(self, answer: Any) -> NDArray[Any]:
-        """Return an answer in 64 bits. Refuse one that is not as its query declares."""
+        """Return an answer in 64 bits. Refuse an answer that is not as its query declares."""
         array = np.asarray(answer)
         if array.dtype != np.int64:
             array = self._numbers(array)
@@ -182,16 +182,16 @@ class Mechanism(abc.ABC):
     norm: ClassVar[Norm]
     selects: ClassVar[bool] = False  # whether an output is the position of one of the query's candidates
     chooses: ClassVar[bool] = False  # whether its preview bounds how far the output's score is below the best one
-    in_score_order: ClassVar[bool] = True  # whether, if it selects, a higher score is never the less likely choice
-    needs_length: ClassVar[bool] = True  # whether noise depends on how many real numbers a query answers with
-    shows_keys: ClassVar[bool] = False  # whether it may release keys that nobody lists: it shows none without rows
+    in_score_order: ClassVar[bool] = True  # for selections: whether a higher score is never less likely to be chosen
+    needs_length: ClassVar[bool] = True  # whether the noise on real numbers depends on how many there are
+    shows_keys: ClassVar[bool] = False  # whether it may release keys that nobody lists, as it shows none without rows
     assumptions: ClassVar[tuple[str, ...]] = ()
     #: The attrs classes and enumerations that an output is made of, besides numbers, texts, arrays and collections of
     #: these. A run that is resumed reads its outputs from a file, and makes objects of no other class.
     outputs: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let a class that draws in its own way draw several outputs so too, unless it says how."""
+        """Let a class with its own `release` also draw several outputs by it, unless it defines `release_many`."""
         super().__init_subclass__(**options)
         if "release" in vars(cls) and "release_many" not in vars(cls):
             cls.release_many = Mechanism.release_many  # type: ignore[method-assign]
@@ -210,10 +210,11 @@ class Mechanism(abc.ABC):
         return None
 
     def for_rows(self, rows: int) -> Mechanism | None:
-        """Return the mechanism that may lose for one row as much as this one for a unit of several rows.
+        """Return the mechanism for one row with which a unit of several rows loses as much as this one may lose.
 
-        Its pure epsilon for a row is a `rows`-th of this one's, its rho the square of that (see `facts.unit`). By
-        default there is none: a mechanism whose parameter is neither has no claim for units of several rows.
+        Its pure epsilon is this one's divided by `rows`, or its rho is this one's divided by the square of `rows` (see
+        `facts.unit`). By default the result is None, since a mechanism with another kind of parameter has no claim for
+        units of several rows.
         """
         return None
 
@@ -230,10 +231,10 @@ class Mechanism(abc.ABC):
             The study's neighbouring relation.
         in_parts
             Whether the step is released from parts of a table. A replaced row may then leave one part and enter
-            another, which costs twice the add-or-remove loss: the noise is such that this too costs no more than
-            the mechanism's parameter.
+            another, which costs twice the add-or-remove loss. Noise is chosen so that this, too, costs at most the
+            mechanism's parameter.
         by
-            What one privacy unit does to the rows; by default a unit is a row.
+            The largest change that one privacy unit makes to the rows; by default a unit is a row.
 
         Raises
         ------
@@ -306,9 +307,9 @@ class Mechanism(abc.ABC):
     def release_many(self, answers: Sequence[Any], calibration: Calibration, randomness: Randomness) -> list[Any]:
         """Draw an independent output for each of several exact answers, by default one after another.
 
-        What is asked of independent rows, or of the same rows in turn, has independent noise: outputs that are drawn in
-        one call must have the joint distribution that they have one by one. A class with a `release` of its own does
-        not inherit this from another mechanism: it draws one after another, or defines its own.
+        Outputs that are drawn in one call must have the same joint distribution as outputs that are drawn one by one. A
+        class with its own `release` does not inherit `release_many` from another mechanism. It draws one output after
+        another, or defines its own `release_many`.
         """
         return [self.release(answer, calibration, randomness) for answer in answers]
 
@@ -326,7 +327,7 @@ class Mechanism(abc.ABC):
         Raises
         ------
         InputError
-            If none is added: a selection releases no number.
+            If the mechanism adds no noise to numbers, such as a selection.
         """
         raise InputError(f"{self.name} adds no noise to numbers, so that its releases have no variance")
 
@@ -336,25 +337,25 @@ class Mechanism(abc.ABC):
         Raises
         ------
         InputError
-            If it is none that is known.
+            If the mechanism does not say what it is.
         """
         raise InputError(f"{self.name} does not say how its noise is distributed; define Mechanism.noise_law")
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return dp-accounting's event for PLD accounting. None counts as any mechanism of the same pure epsilon.
+        """Return dp-accounting's event for PLD accounting. None stands for the worst mechanism of its pure epsilon.
 
-        It is of one row, also in a calibration for a unit of several (see `unit_event`), and of the core of a release
-        that has a delta of its own (see `losses`).
+        It is the event of one row, also in a calibration for a unit of several rows (see `unit_event`). For a release
+        that has a delta of its own, it is the event of the core (see `losses`).
         """
         return None
 
     def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return the event of a unit of several rows, `calibration.by.rows`. None counts as `dp_event`'s does.
+        """Return the event of a unit of several rows, `calibration.by.rows`. None means the same as in `dp_event`.
 
-        Under add-or-remove-one it must also dominate what fewer rows change, and parts over which the rows spread: for
-        r of k rows, events of parts must compose to no more than this one's where these r add up to k (see
-        `docs/composition.md`). Under replace-one it may be used only if adding rows never lowers a coordinate, or
-        never raises one.
+        Under add-or-remove-one it must also dominate the changes that fewer rows make, and a unit whose rows spread
+        over several parts: if the numbers of its rows in these parts add up to k, the events of the parts must compose
+        to no more than the event of k rows (see `docs/composition.md`). Under replace-one it may be used only if adding
+        rows never lowers a coordinate, or never raises one.
         """
         return None
 
@@ -362,8 +363,8 @@ class Mechanism(abc.ABC):
 def padding(facts: QueryFacts) -> Fraction:
     """Return the factor by which a real-valued sensitivity grows on the lattice.
 
-    Rounding adds at most one lattice step a coordinate, and one more is allowed for evaluation in floating point: in
-    every norm no more than the sum of these steps.
+    Rounding adds at most one lattice step per coordinate, and one more is allowed for evaluation in floating point. In
+    every norm that is no more than the sum of these steps.
     """
     if facts.integer:
         return Fraction(1)
@@ -378,7 +379,7 @@ class PureMechanism(Mechanism):
     epsilon: Fraction = attrs.field(converter=positive)
 
     def for_rows(self, rows: int) -> Mechanism:
-        """Return the same mechanism with a share of epsilon, since a group of rows loses the sum."""
+        """Return the same mechanism with epsilon divided by the number of rows, whose losses add up."""
         return attrs.evolve(self, epsilon=self.epsilon / rows)
 
     def scale(self, change: Fraction) -> Fraction:
@@ -386,6 +387,6 @@ class PureMechanism(Mechanism):
         return change / self.epsilon
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return change / scale under each relation, and half its square as rho."""
+        """Return change / scale under each relation, at most doubled under replace-one, and half its square as rho."""
         pure = double_at_most(divide(change, scale))
         return Losses(pure, half_square(pure))

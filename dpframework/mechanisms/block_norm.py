@@ -1,17 +1,17 @@
-"""The K-norm mechanism for blocks of numbers, of which a row changes each by a bounded l1 norm.
+"""The K-norm mechanism for blocks of numbers, where a row changes each block by a bounded l1 norm.
 
 Source: Hardt and Talwar 2010, section 4, on integers. Assumes that the declared sensitivity in `Norm.BLOCKS` holds.
 Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
 
 **The noise** has P(z) proportional to `exp(-max over blocks a of |z_a|_1 / s)` on vectors of whole numbers. Answers of
 neighbours differ by a vector of norm `change` at most, so that by the triangle inequality no probability changes by
-more than a factor exp(change / s). Laplace noise on m blocks has a variance of 2 m**2, for epsilon = 1 and a change of
-1. Here it is about (D+1) (D+2) * 2 / ((k+1) (k+2)) for the numbers of a block of k, of D in all: m**2 / 3 for m blocks
-of one number.
+more than a factor exp(change / s). For epsilon = 1 and a change of 1, Laplace noise on m blocks has a variance of
+2 m**2. Here the variance is about 2 (D+1) (D+2) / ((k+1) (k+2)) for a number in a block of k numbers, if there are D
+numbers in all. For m blocks of one number each that is about m**2 / 3.
 
-**How it is drawn** is as in `knorm`: uniform on a ball, a product of l1 balls of one random radius. All draws are of
-whole numbers, and exact. Their time grows with the numbers of an answer and the digits of the radius, which is
-independent of the rows.
+**The noise is drawn** as in `knorm`: uniformly from a ball of random radius, which here is a product of l1 balls of
+that radius. All draws are of whole numbers, and exact. Their time grows with the number of numbers in an answer and
+with the digits of the radius, neither of which depends on the rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
 LARGEST_DIMENSION = 1_000
-_SPREADS = 2.3  # standard deviations within which noise of several lies with at least 95 %
+_SPREADS = 2.3  # noise of several blocks lies within this many standard deviations with at least 95 %
 
 
 @final
@@ -87,10 +87,11 @@ class BlockNorm(PureMechanism):
 
 
 def block_variances(calibration: Calibration) -> tuple[float, ...]:
-    """Return the variance of the noise of a number of each block.
+    """Return for each block the variance of the noise of one of its numbers.
 
     It is the mean of R (R + 1) over the random radius, times the second moment of a number of a uniform point of the
-    unit l1 ball of k numbers, 2 / ((k+1) (k+2)): exact for k = 1, and nearly so where noise is large against 1.
+    unit l1 ball of k numbers, 2 / ((k+1) (k+2)). It is exact for k = 1, and nearly exact where noise is large against
+    1.
     """
     space = _space(calibration)
     square = square_of_radius(space.h, space.dimension, calibration.lattice_scale) * float(calibration.unit) ** 2

@@ -1,24 +1,29 @@
-"""Exact choices among candidates, by buckets of nearly equal probability: no sum of exponentials is formed.
+"""Exact choices among candidates, by buckets of nearly equal probability, without any sum of exponentials.
 
-Let d_i >= 0 be how far the score of candidate i is below the largest one, and p_i = exp(-d_i / s). Candidate i is in
-bucket k_i = min(63, floor(d_i c)), for a c of slightly less than 1 / (s ln 2): so p_i <= 2**-k_i, however the product
-was rounded. Let c_k be how many candidates are in bucket k.
+Let d_i >= 0 be how far the score of candidate i is below the largest score, and p_i = exp(-d_i / s). Candidate i is in
+bucket k_i = min(63, floor(d_i c)), for a c slightly below 1 / (s ln 2). So p_i <= 2**-k_i, however the product was
+rounded. Let c_k be the number of candidates in bucket k.
 
 **The exponential mechanism** (Gumbel noise, McSherry and Talwar 2007) chooses i with probability proportional to p_i.
-Draw a bucket with the whole weight c_k 2**(63-k), a uniform member i of it, and accept it if U < p_i, for a uniform
-number U below 2**-k; else begin anew. A round ends with i with a probability proportional to 2**-k_i (p_i 2**k_i) =
-p_i, so it does that as it should. About two rounds at most are expected but for bucket 63, whose weight is 2**-63 each.
+Draw a bucket by the whole weights c_k 2**(63-k), then a uniform member i of it. Accept i if U < p_i, for a uniform
+number U below 2**-k, else begin anew. A round ends with i with a probability proportional to 2**-k_i (p_i 2**k_i) =
+p_i, as it should. Members of all buckets but the last are accepted with a probability of about 1/2 or more, so about
+two rounds at most are expected. Members of bucket 63 may be accepted less often, but each has a weight of only 1.
 
 **Permute-and-flip** (exponential noise, McKenna and Sheldon 2020; Ding and others 2021) visits candidates in a uniform
-order, and accepts i with probability p_i. Each coin is U_i < p_i, for a uniform U_i. Only those with U_i < 2**-k_i can
-be accepted, the *survivors*: in a bucket, each independently with probability 2**-k. So it is the same to draw how many
-survive in each bucket, by tossing for k rounds for those that are left; to visit survivors in a uniform order, of which
-the next is in a bucket with probability proportional to how many are left there, and is any candidate of that bucket
-that has not been visited, since all are as likely to survive, and one that was not accepted says nothing of others; and
-to accept it if U < p_i for a U below 2**-k. In bucket 0 all survive, and with them the best one, for which p is 1: so
-it ends.
+order, and accepts i with probability p_i, that is if U_i < p_i for a uniform U_i. Only candidates with U_i < 2**-k_i
+can be accepted. They are the *survivors*: each member of bucket k survives independently with probability 2**-k. So the
+following steps have the same result:
 
-Whole numbers are drawn uniformly by rejection, comparisons with exponentials are exact (see `uniforms`).
+- Draw how many members of each bucket survive, by k rounds of coin tosses for those that are left.
+- Visit the survivors in a uniform order. The next one is in a bucket with probability proportional to the number of
+  survivors left there. It is a uniform one of the members that were not visited yet, since all are equally likely to
+  survive, and a candidate that was not accepted says nothing about the others.
+- Accept it if U < p_i, for a uniform U below 2**-k.
+
+In bucket 0 all survive, among them the best candidate, for which p is 1. So this ends.
+
+Whole numbers are drawn uniformly by rejection, and comparisons with exponentials are exact (see `uniforms`).
 """
 
 from __future__ import annotations
@@ -33,7 +38,7 @@ from dpframework.mechanisms.lattice import AT_ONCE, Scores
 from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, WholeNumbers
 
 LARGEST_SCALE, SMALLEST_SCALE = 2.0**500, 2.0**-500
-_LAST = 63  # bucket
+_LAST = 63  # the last bucket
 
 
 def exponential_choice(words: DrawWords, scores: Scores, scale: float) -> int:
@@ -42,11 +47,11 @@ def exponential_choice(words: DrawWords, scores: Scores, scale: float) -> int:
     Parameters
     ----------
     words
-        Draws words of 64 uniform bits.
+        The function that draws words of 64 uniform bits.
     scores
-        Shape (candidates,), at least one, of any size that int64 holds.
+        The scores of one or more candidates, shape (candidates,). Any numbers of type int64.
     scale
-        From `SMALLEST_SCALE` to `LARGEST_SCALE`.
+        The scale of the noise, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
     """
     buckets, members = buckets_of(scores, scale)
     weights, top = [number << _LAST - k for k, number in enumerate(members)], int(scores.max())
@@ -59,16 +64,16 @@ def exponential_choice(words: DrawWords, scores: Scores, scale: float) -> int:
 
 
 def permute_and_flip(words: DrawWords, scores: Scores, scale: float) -> int:
-    """Return the position that permute-and-flip ends with, if it accepts i with probability exp(-d_i / scale), exactly.
+    """Return the position that permute-and-flip chooses, accepting i with probability exp(-d_i / scale), exactly.
 
     Parameters
     ----------
     words
-        Draws words of 64 uniform bits.
+        The function that draws words of 64 uniform bits.
     scores
-        Shape (candidates,), at least one, of any size that int64 holds.
+        The scores of one or more candidates, shape (candidates,). Any numbers of type int64.
     scale
-        From `SMALLEST_SCALE` to `LARGEST_SCALE`.
+        The scale of the noise, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
     """
     buckets, members = buckets_of(scores, scale)
     top = int(scores.max())
@@ -85,11 +90,11 @@ def permute_and_flip(words: DrawWords, scores: Scores, scale: float) -> int:
 
 
 def buckets_of(scores: Scores, scale: float) -> tuple[NDArray[np.uint8], list[int]]:
-    """Return the bucket of each score, and how many are in each bucket; some at a time, since there may be millions."""
+    """Return the bucket of each score, and the size of each bucket. Works in chunks, since scores may be millions."""
     top, rate = scores.max().astype(np.uint64), (1 - 2.0**-40) / (scale * math.log(2))
     buckets, members = np.empty(len(scores), dtype=np.uint8), np.zeros(_LAST + 1, dtype=np.int64)
     for start in range(0, len(scores), AT_ONCE):
-        below = top - scores[start : start + AT_ONCE].astype(np.uint64)  # modulo 2**64: what two differ by is less
+        below = top - scores[start : start + AT_ONCE].astype(np.uint64)  # modulo 2**64, above all differences
         some = np.minimum(below.astype(np.float64) * rate, _LAST).astype(np.int64)
         members += np.bincount(some, minlength=_LAST + 1)
         buckets[start : start + AT_ONCE] = some
@@ -107,7 +112,7 @@ def _draw_by_weight(weights: list[int], numbers: WholeNumbers) -> int:
 
 
 def _member(buckets: NDArray[np.uint8], bucket: int, rank: int) -> int:
-    """Return the candidate of a rank in a bucket."""
+    """Return the position of the candidate with a rank in a bucket."""
     for start in range(0, len(buckets), AT_ONCE):
         found = np.flatnonzero(buckets[start : start + AT_ONCE] == bucket)
         if rank < len(found):
@@ -117,7 +122,7 @@ def _member(buckets: NDArray[np.uint8], bucket: int, rank: int) -> int:
 
 
 def survivors(words: DrawWords, number: int, rounds: int) -> int:
-    """Return how many of a number of coins show heads in each of some rounds."""
+    """Return how many of `number` coins show heads in all of some rounds."""
     for _ in range(rounds):
         if not number:
             break

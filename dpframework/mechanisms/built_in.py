@@ -1,4 +1,4 @@
-"""The mechanisms that are always there."""
+"""The list of built-in mechanisms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpframework.mechanisms.partitions import PartitionSelection
 from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
 from dpframework.mechanisms.threshold import AboveThreshold
 
-#: The mechanisms that are always there.
+#: The built-in mechanisms.
 BUILT_IN: tuple[type[Mechanism], ...] = (
     Laplace,
     DiscreteLaplace,

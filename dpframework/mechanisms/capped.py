@@ -1,4 +1,4 @@
-"""Releases that are known by their joint loss, such as the releases of a block that a miner spends as it goes."""
+"""Releases of which only the joint loss is known, such as those that a miner chooses during a run, in a block."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dpframework.queries.base import Norm, QueryFacts
 
 
 def cap(losses: Losses, by: UnitChange = ONE_ROW) -> Calibration:
-    """Return releases as one, which an accountant can compose, by the most that they lose together.
+    """Return several releases as a single one that an accountant can compose, by the most that they lose together.
 
-    It has no event: privacy loss distributions bound it by any mechanism of its epsilon, or of its rho.
+    It has no event, so privacy loss distributions bound it by the worst mechanism of its epsilon, or of its rho.
 
     Parameters
     ----------
     losses
-        The most that they lose together.
+        The most that the releases lose together.
     by
-        What one privacy unit does to the rows.
+        The largest change that one privacy unit makes to the rows.
     """
     return Calibration(Capped(losses), _FACTS, Fraction(1), Fraction(1), losses, by)
 

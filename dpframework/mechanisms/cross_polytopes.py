@@ -16,7 +16,8 @@ from dpframework.mechanisms.uniforms import WholeNumbers
 def points_of_ball(size: int, radius: int) -> int:
     """Return how many integer vectors of `size` numbers have an l1 norm of at most `radius`.
 
-    With j numbers other than 0: which, their signs, and j positive whole numbers that add up to `radius` at most.
+    For each j, count the choices of j positions for numbers other than 0, of their signs, and of j positive whole
+    numbers whose sum is at most `radius`.
 
     Examples
     --------
@@ -27,7 +28,7 @@ def points_of_ball(size: int, radius: int) -> int:
 
 
 def draw_from_ball(size: int, radius: int, numbers: WholeNumbers) -> list[int]:
-    """Draw a uniform one of the vectors that `points_of_ball` counts."""
+    """Draw one of the vectors that `points_of_ball` counts, uniformly."""
     position = numbers.below(points_of_ball(size, radius))
     for j in range(min(size, radius) + 1):
         ways = comb(size, j) * comb(radius, j) << j
@@ -35,7 +36,7 @@ def draw_from_ball(size: int, radius: int, numbers: WholeNumbers) -> list[int]:
             break
         position -= ways
     found, before = [0] * size, -1
-    # a subset of 0, ..., radius - 1 of j numbers is j positive steps that add up to `radius` at most
+    # A subset of j numbers among 0, ..., radius - 1 stands for j positive steps whose sum is at most `radius`.
     for place, end in zip(numbers.subset(size, j), numbers.subset(radius, j), strict=True):
         step, before = end - before, end
         found[place] = -step if numbers.bits(1) else step
@@ -51,7 +52,7 @@ class CrossPolytopes:
     Attributes
     ----------
     sizes
-        The numbers in each block, 1 or more.
+        How many numbers each block has, 1 or more.
     """
 
     sizes: tuple[int, ...]
@@ -71,11 +72,11 @@ class CrossPolytopes:
 
     @functools.cached_property
     def h(self) -> tuple[int, ...]:
-        """The numbers h_k, k = 0, ..., D, that the number of points of every radius is made of.
+        """The numbers h_k, k = 0, ..., D, from which the number of points of every radius follows (see `number`).
 
         A product of cross-polytopes has integer vertices, and its facets are {z: l(z) = 1} with l a sum of numbers with
         coefficients 1 and -1. So, as in `balls.Balls.h`, h_k = sum over j of (-1)**j C(D+1, j) times the number of
-        points of radius k - j is a whole number of 0 or more, and h_k = h_(D-k): half of them are computed.
+        points of radius k - j is a whole number of 0 or more, and h_k = h_(D-k). Only half of them are computed.
         """
         dimension = self.dimension
         half = dimension // 2 + 1

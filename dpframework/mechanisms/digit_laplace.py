@@ -1,23 +1,25 @@
 """Exact discrete Laplace noise, from independent digits in base 256.
 
 Let G be a whole number of at least 0 with Pr[G >= k] = exp(-k / s), and r = exp(-1 / s). Then G = k has the probability
-(1 - r) r**k. Written in base 256, k = d_0 + 256 d_1 + ... + 256**(n-1) d_(n-1), where the last digit has no end. The
+(1 - r) r**k. Written in base 256, k = d_0 + 256 d_1 + ... + 256**(n-1) d_(n-1), where the last digit is unbounded. The
 probability is a product of functions of one digit each, so the digits of G are independent. With q = r**(256**b),
 
     Pr[d_b <= d] = (1 - q**(d+1)) / (1 - q**256),    and 1 - q**(d+1) for the last digit.
 
-A sign, with minus 0 drawn anew, makes of G a whole number k with probability proportional to exp(-abs(k) / s).
+With a random sign, where -0 is drawn anew, G becomes a whole number k with probability proportional to exp(-abs(k) /
+s).
 
 **Each digit is drawn by inversion**: it is the least d with U < F(d), for a uniform number U. The first 31 bits w of U
 are compared with t = floor(2**31 F(d)). If w < t, then U < (w + 1) / 2**31 <= F(d). If w > t, then U >= (t + 1) / 2**31
 > F(d). If w = t, which has a probability of 2**-31 for each different t, more bits of U are drawn and compared with
-closer bounds of F(d), F(d+1) and so on, until they tell, as they do, since F(d) is irrational. No w is above all of the
-256 tabulated t: the largest is 2**31 for most digits and 2**31 - 1 for the last, since 1 - F(255) is about exp(-45)
-there or less. So no outcome is likelier or less likely than it should be by anything: the law is exact if the words are
-uniform. No floating point is used but for the scale, which is a binary fraction, and taken as that.
+closer bounds of F(d), F(d+1) and so on, until the comparison is decided. That happens, since F(d) is irrational. No w
+is above all of the 256 tabulated t. The largest t is 2**31 for all digits but the last, and 2**31 - 1 for the last,
+since 1 - F(255) is at most about exp(-45) there. So every outcome has exactly the probability that it should have, if
+the words are uniform. Floating point is used only for the scale, which is taken as exactly the binary fraction that it
+is.
 
-Half a word of 64 bits makes a digit; the 32nd bit of that of the first digit is the sign. Where the digit is the same
-for all w that begin with the same 12 bits, it is looked up by these.
+Each digit uses half a word of 64 bits. The 32nd bit of the half of the first digit is the sign. Where the digit is the
+same for all w that begin with the same 12 bits, it is looked up by these bits.
 """
 
 from __future__ import annotations
@@ -37,13 +39,13 @@ from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, exp_b
 Integers = NDArray[np.int64]
 Halves = NDArray[np.uint32]
 BASE = 256
-BITS = 31  # of half a word, that a digit is drawn from
-LARGEST_SCALE = 2.0**53  # there, 64 bits are too few for a number with a probability of exp(-1024)
+BITS = 31  # the bits of half a word from which a digit is drawn
+LARGEST_SCALE = 2.0**53  # at this scale, a number that does not fit into 64 bits has a probability of exp(-1024)
 SMALLEST_SCALE = 2.0**-500
-TAIL = 45  # of exp(-TAIL), the probability that the last digit is not one of those that are tabulated
-_GUARD_BITS = 128  # beyond those of a bound, of the powers that it is computed from
-_KEPT = 256  # tables
-LOOKED_UP = 12  # bits
+TAIL = 45  # the last digit lies beyond the tabulated ones with a probability of at most exp(-TAIL)
+_GUARD_BITS = 128  # how many more bits the powers have than the bound that is computed from them
+_KEPT = 256  # the most scales whose tables are kept
+LOOKED_UP = 12  # how many of the first bits are looked up
 
 
 def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = BITS) -> Integers:
@@ -52,14 +54,14 @@ def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = B
     Parameters
     ----------
     words
-        Draws words of 64 uniform bits.
+        The function that draws words of 64 uniform bits.
     size
-        How many numbers.
+        How many numbers are drawn.
     scale
-        From `SMALLEST_SCALE` to `LARGEST_SCALE`.
+        The scale of the noise, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
     bits
-        How many bits of half a word a digit is drawn from at first, 1 to 31. Of few, ties are frequent, as tests of
-        them need.
+        The number of bits of half a word from which a digit is drawn at first, 1 to 31. With few bits ties are
+        frequent, which tests of ties need.
 
     Returns
     -------
@@ -71,7 +73,7 @@ def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = B
     drawn = np.zeros(0, dtype=np.int64)
     while len(drawn) < size:
         missing = size - len(drawn)
-        # more than are missing by the mean and four standard deviations; what is not needed is left
+        # Draw more than are missing, by the mean number of -0 and four standard deviations. A surplus is dropped.
         batch = math.ceil((missing + 4 * math.sqrt(missing * minus_zero)) / (1 - minus_zero))
         batch += batch % 2
         halves = words(batch * len(digits) // 2).view(np.uint32).reshape(len(digits), batch)
@@ -88,7 +90,7 @@ def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = B
 
 @functools.lru_cache(maxsize=_KEPT)
 def digits_of(scale: float, bits: int) -> tuple[Digit, ...]:
-    """Return the digits of noise of a scale, the lowest first."""
+    """Return the distributions of the digits of noise with a scale, the lowest digit first."""
     number = next(n for n in itertools.count(1) if BASE**n >= TAIL * scale)
     places = range(number)
     return tuple(Digit(place, BASE**place / Fraction(scale), place == number - 1, bits) for place in places)
@@ -104,9 +106,9 @@ class Digit:
     place
         b, the power of the base.
     exponent
-        256**b / s, of q = exp(-exponent).
+        256**b / s, so that q = exp(-exponent).
     last
-        Whether the digit has no end.
+        Whether it is the last digit, which is unbounded.
     bits
         How many bits of a uniform number are compared with the thresholds.
     """
@@ -135,18 +137,18 @@ class Digit:
 
     @functools.cached_property
     def known(self) -> Integers:
-        """The digit that belongs to the first 12 bits, or -1 where others matter."""
+        """The digit that belongs to each value of the first 12 bits, or -1 where further bits matter."""
         blocks = np.arange((1 << LOOKED_UP) + 1, dtype=np.int64) << self.bits - min(self.bits, LOOKED_UP)  # up to 2**31
         at = np.searchsorted(self.thresholds.astype(np.int64), blocks)
         return np.where(at[:-1] == at[1:], at[:-1], -1)
 
     def draw(self, first: Halves, words: DrawWords) -> Integers:
-        """Return digits, drawn from the first bits of as many uniform numbers."""
+        """Return one digit for each uniform number, whose first bits are given."""
         found: Integers = self.known[first >> np.uint32(self.bits - min(self.bits, LOOKED_UP))]
         (at,) = (found < 0).nonzero()
         if len(at):
             searched = first[at]
-            digits = self.thresholds.searchsorted(searched)  # the first threshold that is not below
+            digits = self.thresholds.searchsorted(searched)  # the first threshold at or above the bits
             (unsure,) = (self.thresholds[digits] == searched).nonzero()
             for i in unsure.tolist():
                 # More bits of U tell which is the least d with U < F(d).
@@ -158,13 +160,13 @@ class Digit:
         return found
 
     def bounds(self, d: int, bits: int) -> tuple[int, int]:
-        """Return whole numbers that F(d) * 2**bits lies between."""
+        """Return whole numbers between which F(d) * 2**bits lies."""
         precision = bits + _GUARD_BITS
         power = exp_bounds(-(d + 1) * self.exponent, precision)
         return quotient_bounds(power, self._whole(precision), precision, bits)
 
     def _whole(self, precision: int) -> tuple[int, int]:
-        """Return bounds of q**256 * 2**precision, or 0 for a digit without an end."""
+        """Return bounds of q**256 * 2**precision, or zeros for the last digit, which is unbounded."""
         return (0, 0) if self.last else exp_bounds(-BASE * self.exponent, precision)
 
     def _threshold(self, d: int, fine: int) -> int:

@@ -23,9 +23,9 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_shifts
 from dpframework.queries.base import Norm
 
-LARGEST_DEVIATION = 1e4  # of a discrete Gaussian in PLD accounting, whose time grows with it
-FURTHEST_SHIFT = 30  # deviations that a unit may move an integer in PLD accounting; it costs a rho of 450
-MOST_SLACK = 1e-7  # of fine lattices: it is a part of delta
+LARGEST_DEVIATION = 1e4  # the largest deviation of a discrete Gaussian in PLD accounting, whose time grows with it
+FURTHEST_SHIFT = 30  # the most deviations by which a unit may move an integer in PLD accounting: a rho of 450
+MOST_SLACK = 1e-7  # the largest slack of a fine lattice; the slack is added to delta
 _FURTHEST = 14  # standard deviations; a Gaussian is further away with a probability below 1e-42
 
 
@@ -50,13 +50,14 @@ class FineGaussianEvent:
     D(k) is g(k) but for a factor of 1 + 3 exp(-2 pi**2 s**2), which is 1 in double precision for s > 2. So up to t s
     steps away, for t > 1, the logarithms of D and R differ by at most t**2 / (24 s**2).
 
-    Less than 1e-42 of the mass lies beyond t = 14; for the noise of the other table, that plus the sensitivity over s.
-    Coordinates are independent, and only those that change matter: the slack is their number times the bound.
+    Less than 1e-42 of the mass lies beyond t = 14. Around the other table's answer, t is 14 plus the sensitivity
+    divided by s. Coordinates are independent, and only those that change matter. So the slack is their number times the
+    bound.
 
     Attributes
     ----------
     noise_multiplier
-        The standard deviation over the l2 sensitivity.
+        The standard deviation divided by the l2 sensitivity.
     slack
         By how much logarithms of probabilities differ from those of continuous noise, for all coordinates together.
     """
@@ -83,7 +84,7 @@ class Gaussian(Mechanism):
     rho: Fraction = attrs.field(converter=positive_rho)
 
     def for_rows(self, rows: int) -> Mechanism:
-        """Return the mechanism with rho over the square of the number (Bun and Steinke 2016, Proposition 1.9)."""
+        """Return the mechanism with rho divided by the square of `rows` (Bun and Steinke 2016, Proposition 1.9)."""
         return attrs.evolve(self, rho=self.rho / rows**2)
 
     def scale(self, change: Fraction) -> Fraction:
@@ -96,7 +97,7 @@ class Gaussian(Mechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate. Integers stay integers."""
-        # Of this class: a subclass with a `release` of its own draws several outputs by calling that.
+        # A subclass with its own `release` has a `release_many` that calls it. So this class's method is called here.
         (output,) = Gaussian.release_many(self, [answer], calibration, randomness)
         return output
 
@@ -133,25 +134,25 @@ class Gaussian(Mechanism):
         return NormalLaw(math.sqrt(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return discrete Gaussian events of the integers that a row moves, as `unit_shifts` says.
+        """Return discrete Gaussian events of the integers that a row moves (see `unit_shifts`).
 
-        Not the continuous Gaussian's event, which is no bound for integer noise: at standard deviation 0.5 ten
-        counts would be reported at epsilon 48.0 instead of 49.3 (delta = 1e-6). Where the lattice is fine, it is one
-        with a slack: for real answers, and large noise on integers.
+        The continuous Gaussian's event is no bound for integer noise: at standard deviation 0.5, ten counts would be
+        reported at epsilon 48.0 instead of 49.3 (delta = 1e-6). Where the lattice is fine (real answers, or large noise
+        on integers), the event is that of a continuous Gaussian with a slack.
         """
         return self.unit_event(calibration, relation)
 
     def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return discrete Gaussian events of the unit's shift (see `unit_shifts`), or one on a fine lattice.
 
-        On that, k rows one after another move the answer k times as far in the l2 norm, and no more numbers than k
-        times as many.
+        On a fine lattice, k rows move the answer at most k times as far in the l2 norm as one row does, and they change
+        at most k times as many numbers.
         """
         return event_of(calibration, relation, unit_shifts(calibration, relation), calibration.by.rows)
 
 
 def event_of(calibration: Calibration, relation: Relation, shifts: tuple[int, int] | None, rows: int) -> Any | None:
-    """Return events of noise on integers that move, or the one of noise on a fine lattice."""
+    """Return the events of discrete noise on integers that move, or the event of noise on a fine lattice."""
     sigma = lattice_deviation(calibration)
     if shifts is None or sigma > LARGEST_DEVIATION:
         return _fine_event(calibration, relation, sigma, rows)
@@ -167,7 +168,7 @@ def event_of(calibration: Calibration, relation: Relation, shifts: tuple[int, in
 def _fine_event(calibration: Calibration, relation: Relation, sigma: float, rows: int) -> FineGaussianEvent | None:
     """Return the event of noise on a fine lattice, or None where the lattice is coarse or nothing is claimed.
 
-    A slack of so little needs a deviation of thousands of lattice steps.
+    A slack of at most `MOST_SLACK` needs a standard deviation of thousands of lattice steps.
     """
     facts = calibration.facts
     change = calibration.mechanism.change(facts).under(relation)
@@ -176,7 +177,7 @@ def _fine_event(calibration: Calibration, relation: Relation, sigma: float, rows
     moved = math.nextafter(
         rows * math.sqrt(float_above(change)) / float(calibration.unit), math.inf
     )  # in lattice steps
-    most = math.floor(change) * rows if facts.integer else None  # an integer that changes does so by 1
+    most = math.floor(change) * rows if facts.integer else None  # a changed integer moves by 1 or more
     numbers = min((n for n in (facts.answer_length, most) if n is not None), default=0)
     if not numbers:
         return None
@@ -192,7 +193,7 @@ def lattice_deviation(calibration: Calibration) -> float:
 def log_normalizer(sigma: float) -> float:
     """Return the log of the sum of exp(-k**2 / (2 sigma**2)) over all integers k.
 
-    If sigma is large it is sqrt(2 pi) sigma: the next summand of Poisson's sum is exp(-2 (pi sigma)**2) of that.
+    For large sigma it is sqrt(2 pi) sigma, since the next term of Poisson's sum is exp(-2 (pi sigma)**2) times that.
     """
     if sigma > 2:
         return math.log(math.sqrt(2 * math.pi) * sigma)

@@ -7,12 +7,13 @@ rho = epsilon**2 / 8 in zCDP.
 
 **Rounding.** Scores, and scale times the logarithms of lengths, are rounded to an integer lattice of 2**-20 of the
 sensitivity, and their sums are exact. A piece is drawn by OpenDP's noisy maximum with Gumbel noise and a point of it
-uniformly, both over integers. So what is drawn is exactly the exponential mechanism of rounded scores of points: the
-rounded weight of a point's piece, less the exact logarithm of its length. Such a score is off by half a step, by half
-a step of the length's, by what the query declares of its own (`Query.rounding`), and by what the computed logarithm is
-off: with u = 2**-53 a share of 8 u for the logarithm (4 units in the last place, of at most ln(2**32) < 23) and u for
-its product with the scale, 207 u in all, below 2**-45 scales. The change of a score between neighbours is off by twice
-that, and the range of two such changes by four times: so much is added to the spread.
+uniformly, both over integers. So the draw is exactly the exponential mechanism on points with rounded scores. The
+rounded score of a point is the rounded weight of its piece, minus the scale times the exact logarithm of the length of
+that piece. It has four errors: half a step for the score, half a step for the length, the error that the query declares
+(`Query.rounding`), and the error of the computed logarithm. The last one is below 2**-45 scales. With u = 2**-53, it is
+a share of 8 u for the logarithm (4 units in the last place) and of u for its product with the scale. The logarithm is
+at most ln(2**32) < 23, so this is at most 207 u. The change of a score between neighbours is off by up to twice the sum
+of the four errors, and the difference of two such changes by up to four times. This is added to the spread.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from dpframework.mechanisms.selection import BoundedRange, with_relative_error
 from dpframework.queries.base import QueryFacts
 from dpframework.queries.scores import PiecewiseScores
 
-POINTS = 1 << 32  # of the lattice
-ROUNDING = 2.0**-6  # of a lattice step, by which floating point may miss a lattice point
+POINTS = 1 << 32  # the number of lattice points of an interval
+ROUNDING = 2.0**-6  # the share of a lattice step by which floating point may miss a lattice point
 
 
-LOGARITHM = Fraction(1, 2**45)  # of the scale, by which the logarithm of a length may be off (see the module)
+LOGARITHM = Fraction(1, 2**45)  # the error of a computed logarithm times the scale, in scales (see the module)
 
 
 @final
 @attrs.frozen
 class ExponentialInterval(BoundedRange):
-    """Draws a point of a public interval, with density growing in a piecewise constant score."""
+    """Draws a point of a public interval, with a density that grows with a piecewise constant score."""
 
     name: ClassVar[str] = "exponential-interval"
     chooses: ClassVar[bool] = False
@@ -114,7 +115,7 @@ def _edges(scores: PiecewiseScores) -> NDArray[np.int64]:
 def _weights(
     scores: PiecewiseScores, edges: NDArray[np.int64], calibration: Calibration
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pieces that have lattice points, with their scores plus scale times the log of their number.
+    """Return the pieces that have lattice points, with their scores plus scale times the log of their number of points.
 
     Both are rounded to lattice steps. Scores too large for 64-bit integers are clamped, which moves no two answers
     further apart.

@@ -1,26 +1,29 @@
-"""Keys whose noisy counts reach a threshold, where a unit may have several, at a rho and an exact delta.
+"""Releases of keys whose noisy counts reach a threshold, for units with several keys, at a rho and an exact delta.
 
-Each count gets discrete Gaussian noise. A key is shown, with its noisy count, if that is t or more; one without rows is
-never shown. Let a unit change up to m counts, each by 1, and let p be the probability that 1 plus noise is t or more.
+Each count gets discrete Gaussian noise. A key is shown, with its noisy count, if that count is t or more. A key without
+rows is never shown. Let a unit change up to m counts, each by 1, and let p be the probability that 1 plus noise is t or
+more.
 
-**Claim.** The release has a rho of m / (2 sigma**2) beside a delta of d = 1 - (1 - p)**m, and under replace-one of
-2 m / (2 sigma**2) beside the same d. *Proof.* Let a unit come, from table u to v, and let k of its keys be new, so that
-nobody has them in u. On v none of them is shown with probability (1 - p)**k. Let Q be the release on v if none is. Then
-the release on v is (1 - d) Q + d E for some E, as 1 - (1 - p)**k <= d, and that on u is (1 - d) P + d P, where P is the
-release itself. P and Q differ in at most m - k counts, of which each has changed by 1 and is shown or not by its own
-noisy count: a divergence of order a of at most a (m - k) / (2 sigma**2), by the Gaussian mechanism and post-processing
-(Bun and Steinke 2016; on integers Canonne, Kamath and Steinke 2020). Under replace-one a unit leaves and another comes:
-P is the release on u if none of the keys is shown that only the first has, Q that on v if none is that only the second
-has, both of probability 1 - d or more, and the other counts that differ are at most 2 m. ∎
+**Claim.** Under add-or-remove-one, the release has a rho of m / (2 sigma**2) beside a delta of d = 1 - (1 - p)**m.
+Under replace-one, it has a rho of 2 m / (2 sigma**2) beside the same delta. *Proof.* Let table v be table u with one
+more unit, and let k of its keys be new, so that no unit in u has them. On v, none of the new keys is shown with
+probability (1 - p)**k. Let Q be the release on v on the condition that none is shown. Since 1 - (1 - p)**k <= d, the
+release on v is (1 - d) Q + d E for some E. The release on u is (1 - d) P + d P, where P is that release itself. P and Q
+differ in at most m - k counts. Each of these has changed by 1, and its own noisy count decides whether it is shown. So
+their divergence of order a is at most a (m - k) / (2 sigma**2), by the Gaussian mechanism and post-processing (Bun and
+Steinke 2016; on integers Canonne, Kamath and Steinke 2020). Under replace-one a unit leaves and another comes. Let P be
+the release on u on the condition that no key is shown that only the first unit has, and Q the release on v on the
+condition that no key is shown that only the second has. Both conditions have a probability of 1 - d or more, and at
+most 2 m other counts differ. ∎
 
-**One split for all notions**: the core is m counts with Gaussian noise, or 2 m, so that their event dominates it in PLD
-accounting too.
+**One split serves all notions.** The core is m counts with Gaussian noise, or 2 m. So the event of these counts
+dominates it in PLD accounting too.
 
-**On integers.** sigma is the double that noise is drawn with. p is a sum of at most a few hundred exponentials, rounded
-up by more than their error; so d is no smaller than the true one.
+**On integers.** sigma is the double with which noise is drawn. p is a sum of about 40 sigma exponentials, rounded up by
+more than its error. So d is no smaller than the true one.
 
-Where a unit has one key, `PartitionSelection` shows more keys: its rule is optimal. From about four keys a unit on,
-this one does, since noise for m keys grows with the root of m only.
+Where a unit has one key, `PartitionSelection` shows more keys, since its rule is optimal. From about four keys per unit
+on, this mechanism shows more, since its noise for m keys grows only with the square root of m.
 """
 
 from __future__ import annotations
@@ -46,10 +49,10 @@ from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.results.keys import ReleasedKeys
 
-SURE = Fraction(999, 1000)  # the probability with which a key is called shown
-_LEAST_CHANCE = 1e-40  # of a key's count being shown, above all tails that are no floats
-_MARGIN = 1e-9  # relative, by which a tail is rounded up: far above the error of its sum
-_FURTHEST = 40  # deviations: what lies beyond is below 1e-300
+SURE = Fraction(999, 1000)  # a preview calls a key shown from this probability on
+_LEAST_CHANCE = 1e-40  # the least probability of a shown key that is assumed, as smaller tails may underflow
+_MARGIN = 1e-9  # the share by which a tail is rounded up, far above the error of its sum
+_FURTHEST = 40  # standard deviations; the mass that lies beyond is below 1e-300
 LARGEST_DEVIATION = 1e5
 LEAST_DELTA = Fraction(1, 1 << 100)
 
@@ -59,14 +62,14 @@ LEAST_DELTA = Fraction(1, 1 << 100)
 class GaussianThreshold(Mechanism):
     """The keys whose counts reach a threshold with Gaussian noise, sorted, with the noisy counts.
 
-    Of cells of a list it releases the noisy counts that reach the threshold, and 0 for all others.
+    For the cells of a list it releases the noisy counts that reach the threshold, and 0 for all others.
 
     Attributes
     ----------
     rho
-        What the noise costs, of one privacy unit under the study's relation.
+        The rho that one privacy unit loses by the noise, under the study's relation.
     delta
-        The probability with which a key is shown that only one unit has, of any of its keys.
+        The most probability that any key is shown which only one unit has.
 
     Examples
     --------
@@ -82,7 +85,7 @@ class GaussianThreshold(Mechanism):
     delta: Fraction = attrs.field(converter=positive_delta)
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse queries whose answers are not known to be counts that change by 1 at most when a unit comes."""
+        """Refuse queries whose answers are not known to be counts that change by at most 1 when a unit is added."""
         if unit_changes(facts, Relation.ADD_OR_REMOVE_ONE) is None:
             return "selects cells by their counts, and the query's answer is not known to change by 1 in each cell"
         return super().misfit(facts)
@@ -90,7 +93,7 @@ class GaussianThreshold(Mechanism):
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
     ) -> Calibration | None:
-        """Fix the noise. In parts a unit that moves may show keys in both, so that each has half of delta.
+        """Fix the noise. A unit that moves from part to part may show keys in both, so each part gets half of delta.
 
         Raises
         ------
@@ -114,7 +117,7 @@ class GaussianThreshold(Mechanism):
         return Losses(ByRelation(None, None), divide(change, 2 * scale), ByRelation(*claimed))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
-        """Return the noisy counts that are shown. Noise is drawn for all cells, so that its time tells nothing."""
+        """Return the noisy counts that are shown. Noise is drawn for all cells, so that the time reveals nothing."""
         exact = exact_counts(answer, calibration)
         noise = randomness.discrete_gaussian(exact.size, lattice_deviation(calibration)).reshape(exact.shape)
         noisy = exact + noise
@@ -143,7 +146,7 @@ class GaussianThreshold(Mechanism):
         return Shows(least, sure, within, hidden, sigma * math.sqrt(2 / math.pi), SURE)
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Return the mean error of a count that is shown, and a bound on any cell's that holds for 95 %."""
+        """Return the mean error of a count that is shown, and a bound on any cell's error that holds with 95 %."""
         shows = self.shows(calibration)
         return shows.preview("keys" if calibration.facts.unlisted else "cells")
 
@@ -174,7 +177,7 @@ def _threshold(scale: Fraction, keys: int, delta: Fraction) -> int:
         raise InputError(f"delta is {float(delta):g}; keys need one of 1e-30 or more")
     if sigma > LARGEST_DEVIATION:
         raise InputError("the noise of keys would be wider than 100,000 rows; raise rho")
-    low, high = 0, 2 + math.ceil(_FURTHEST * sigma)  # never, and always, at most delta
+    low, high = 0, 2 + math.ceil(_FURTHEST * sigma)  # above delta at `low`, and at most delta at `high`
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _delta_at(middle, sigma, keys) <= delta else (middle, high)
@@ -183,7 +186,7 @@ def _threshold(scale: Fraction, keys: int, delta: Fraction) -> int:
 
 def _delta_at(least: int, sigma: float, keys: int) -> Fraction:
     """Return the probability that any of a number of keys, all of a single unit, is shown, rounded up."""
-    chance = max(_tail(least - 1, sigma) * (1 + _MARGIN), _LEAST_CHANCE)  # the tail is no float where noise is tiny
+    chance = max(_tail(least - 1, sigma) * (1 + _MARGIN), _LEAST_CHANCE)  # the tail underflows for tiny noise
     if chance >= 1:
         return Fraction(1)
     return round_up(-math.expm1(keys * math.log1p(-chance)) * (1 + _MARGIN))

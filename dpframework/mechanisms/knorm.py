@@ -3,39 +3,42 @@
 Source: Hardt and Talwar 2010, section 4, on integers and for all one-way marginals of a table. Assumes that the
 declared sensitivity holds. Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
 
-**The norm.** Let the histograms a = 1, ..., m each count every row once. One row that is added raises one count of each
-histogram by 1, so that the parts z_a of the change z have one sum. The hull of all such changes and their negatives is
-K = {z: all z_a have the same sum, the l1 norm of each z_a is 1 at most}: write z as A u - B v, with u and v vectors of
-probability vectors; each a needs A of at least the positive part P_a of z_a and B of at least the negative part N_a,
-the rest cancels, and since P_a - N_a is the same for all a, both are largest for the same a: so the least A + B is the
-largest P_a + N_a. A row that is replaced moves z_a by e - e', each a by itself, and the hull of a product is the
-product of the hulls: K = {z: each z_a adds up to 0, its l1 norm is 2 at most}. So both times::
+**The norm.** Let each of the histograms a = 1, ..., m count every row once. Adding a row raises one count of each
+histogram by 1, so that the parts z_a of the change z have a common sum. The hull of all such changes and their
+negatives is K = {z: all z_a have the same sum, and the l1 norm of each z_a is at most 1}. To see this, write z as A u -
+B v, where u and v hold one probability vector for each histogram. For each a, A must be at least the sum P_a of the
+positive part of z_a, and B at least the sum N_a of its negative part; anything beyond that cancels. Since P_a - N_a is
+the same for all a, both are largest for the same a. So the least A + B is the largest P_a + N_a. Replacing a row moves
+z_a by e
+- e', independently for each a, and the hull of a product is the product of the hulls. So then K = {z: each z_a adds up
+to 0, and its l1 norm is at most 2}. In both cases::
 
     |z|_K = max over a of |z_a|_1 / change
 
 with a change of 1 or of 2, and this is the hull itself, not a bound. The maximum is `Norm.HISTOGRAMS`.
 
-**The noise** has P(z) proportional to `exp(-max |z_a|_1 / s)` on the integer points of the same space: where neighbours
-have as many rows as each other, of vectors whose parts add up to 0; else of those whose parts have one sum. The answers
-of neighbours differ by a point of that space, so that the same outputs are possible, and by the triangle inequality no
-probability changes by more than a factor exp(change / s). Under replace-one the number of rows is the same on all
-neighbours, and the release shows it; where a unit's rows may be of another number, or fall into parts of the table, the
-space is the other one.
+**The noise** has P(z) proportional to `exp(-max |z_a|_1 / s)` on the integer points of one of two spaces. Where
+neighbours have the same number of rows, it is the space of vectors whose parts each add up to 0. Otherwise it is the
+space of vectors whose parts have a common sum. The answers of neighbours differ by a point of that space, so the same
+outputs are possible, and by the triangle inequality no probability changes by more than a factor exp(change / s). Under
+replace-one all neighbours have the same number of rows, and the release shows that number. But if a replaced unit may
+have another number of rows, or if its rows may fall into parts of the table, the second space is used.
 
 **How it is drawn.** With q = exp(-1/s), q**k = (1-q) times the sum over r >= k of q**r. So a uniform point of a *ball*
 of random radius R, P(R = r) proportional to N(r) q**r with N(r) its number of points, has the distribution above.
 Balls, unlike spheres, are products over histograms, or unions of such products over the common sum (see `balls`). N(r)
-is the sum over k of h_k C(r-k+D, D), so that the sum over r splits: R = k + D + 1 independent geometric numbers, P(k)
-proportional to h_k q**k. And the sum over z of `q**|z|` is h(q) / (1-q)**D. All draws are of whole numbers, and exact.
-(Where sums are 0 norms are even: there R is half of the norm, and s is halved.)
+is the sum over k of h_k C(r-k+D, D), so the sum over r splits: R is the sum of k, with P(k) proportional to h_k q**k,
+and of D + 1 independent geometric numbers. And the sum over z of `q**|z|` is h(q) / (1-q)**D. All draws are of whole
+numbers, and exact. (Where parts add up to 0, norms are even. There R is half of the norm, and s is halved.)
 
-**One histogram.** Its norm is the l1 norm over the change: entries are independent discrete Laplace numbers of scale s,
-and so they are drawn; where neighbours have as many rows as each other, under the condition that they add up to 0. Each
-then has a variance of about 4 (s-1) (2s-1) / (s (s+1)) over epsilon**2, for s cells, instead of 8: a quarter for two
-cells, half for four, 98 % for a hundred.
+**One histogram.** The norm of a single histogram is its l1 norm divided by the change. So its entries are independent
+discrete Laplace numbers of scale s, and they are drawn as such. Where neighbours have the same number of rows, they are
+drawn on the condition that they add up to 0. The noise of each of n cells then has a variance of about
+4 (n-1) (2n-1) / (n (n+1)) divided by epsilon**2, instead of 8 / epsilon**2: a quarter for two cells, half for four, 98
+% for a hundred.
 
-**Time.** How long a draw takes grows with the number of cells and the digits of the radius, which is independent of the
-rows; somebody who times a draw very closely learns of the noise, as with other exact samplers.
+**Time.** The time of a draw grows with the number of cells and with the digits of the radius, neither of which depends
+on the rows. Somebody who times a draw very closely learns something about the noise, as with other exact samplers.
 """
 
 from __future__ import annotations
@@ -62,9 +65,9 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
 LARGEST_DIMENSION = 1_000
-LARGEST_SCALE = 1 << 30  # of noise with a sum of its own, whose draw counts points by numbers that grow with it
-_CONTINUOUS = 1000  # scale of an entry from which noise is taken for continuous
-_SPREADS = 2.3  # standard deviations within which noise of several lies with at least 95 %
+LARGEST_SCALE = 1 << 30  # the largest scale of noise without a fixed sum, as numbers in its draw grow with the scale
+_CONTINUOUS = 1000  # the scale of an entry from which on noise is treated as continuous
+_SPREADS = 2.3  # noise of several histograms lies within this many standard deviations with at least 95 %
 
 
 @final
@@ -162,12 +165,12 @@ class KNorm(PureMechanism):
 
 
 def cell_variances(calibration: Calibration) -> tuple[float, ...]:
-    """Return the variance of the noise of a cell of each histogram.
+    """Return for each histogram the variance of the noise of one of its cells.
 
-    That of one histogram is exact; those of several are to within a few percent where they are 5 or more, to within a
-    third where they are about 1, and too small below. They are the mean of R (R + 1) over the random radius, times the
-    second moment of an entry of a uniform point of the unit ball: of s cells whose noise adds up to 0,
-    4 (s-1) (2s-1) / (s**2 (s+1)**2); else by quadrature.
+    For a single histogram it is exact. For several it is right to within a few percent if it is 5 or more, to within a
+    third if it is about 1, and too small if it is less. It is the mean of R (R + 1) over the random radius, times the
+    second moment of an entry of a uniform point of the unit ball. For s cells whose noise adds up to 0 that moment is
+    4 (s-1) (2s-1) / (s**2 (s+1)**2); otherwise it is found by quadrature.
     """
     space, scale = _space(calibration)
     known = _cell_variances(space, scale)
@@ -180,8 +183,8 @@ def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction
     One radius serves a whole release, so that a large histogram makes the noise of small ones larger. A release of
     histograms with D = sum of (s - 1) at epsilon w has a total variance close to c / w**2, with c = (D+1) (D+2) times
     the sum of s v_s (see `cell_variances`). The shares that minimise the sum of c_g / w_g**2 are proportional to the
-    cube roots of c_g, and the minimum is the cube of their sum: so the best cuts of the histograms in order of size
-    minimise that sum, which is found by dynamic programming. All of it follows from public facts.
+    cube roots of c_g, and the minimum is the cube of the sum of these roots. Histograms are sorted by size, and the
+    cuts that minimise that sum are found by dynamic programming. All of this follows from public facts.
 
     Returns
     -------
@@ -228,7 +231,7 @@ def _second_moment(size: int) -> float:
 
 
 def _space(calibration: Calibration) -> tuple[Balls, float]:
-    """Return the balls that noise is drawn from, and its scale in their radius."""
+    """Return the balls from which noise is drawn, and the scale of their random radius."""
     space = balls(calibration.facts.histograms, calibration.same_rows)
     return space, calibration.lattice_scale / (2 if space.same_rows else 1)
 
@@ -246,11 +249,12 @@ def _cell_variances(space: Balls, scale: float) -> dict[int, float]:
 
 
 def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
-    """Return a unit, and the chances of 0, 1, ... units as the size of a cell's noise, of one histogram.
+    """Return a unit, and the probabilities that a cell of a single histogram has noise of 0, 1, ... units, up to sign.
 
-    Entries are discrete Laplace numbers, with probability proportional to q**|z|; where they add up to 0, that is
-    multiplied by the chance that the others add up to -z: the Fourier transform of their characteristic function's
-    powers, over as many steps as no sum exceeds. Large noise is close to continuous, so that only its unit is larger.
+    Entries are discrete Laplace numbers, with probability proportional to q**|z|. Where they add up to 0, that is
+    multiplied by the probability that the others add up to -z. This is the Fourier transform of a power of their
+    characteristic function, over more steps than any likely sum. Large noise is close to continuous, so a larger unit
+    is enough for it.
     """
     # With sums of 0, the norm is half of the l1 norm.
     entry = scale * (2 if space.same_rows else 1)

@@ -32,7 +32,7 @@ class _LatticeLaplace(PureMechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate. Integers stay integers."""
-        # Of this class: a subclass with a `release` of its own draws several outputs by calling that.
+        # A subclass with its own `release` has a `release_many` that calls it. So this class's method is called here.
         (output,) = _LatticeLaplace.release_many(self, [answer], calibration, randomness)
         return output
 
@@ -75,10 +75,10 @@ class _LatticeLaplace(PureMechanism):
         return LaplaceLaw(float(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return discrete Laplace events of the integers that a row moves, as `unit_shifts` says.
+        """Return discrete Laplace events of the integers that a row moves (see `unit_shifts`).
 
-        Not the continuous Laplace's event: on integers a change by 1 has a loss of plus or minus 1 / scale and
-        nothing between, which composes to more.
+        The continuous Laplace's event would claim too little. On integers a change by 1 has a loss of plus or minus
+        1 / scale and nothing in between, which composes to more.
         """
         return self.unit_event(calibration, relation)
 
@@ -136,11 +136,11 @@ def with_noise(answers: Sequence[Any], calibration: Calibration, draw: Callable[
     Parameters
     ----------
     answers
-        Exact answers.
+        The exact answers.
     calibration
-        The noise.
+        The calibration of the noise.
     draw
-        Draws so many independent integers, in lattice steps.
+        The function that draws a given number of independent integers, in lattice steps.
     """
     exact = [calibration.on_lattice(answer) for answer in answers]
     ends = list(itertools.accumulate(points.size for points in exact))

@@ -1,4 +1,4 @@
-"""Real numbers as whole numbers of a unit, some at a time: there may be millions of scores, each of eight bytes."""
+"""Real numbers rounded to multiples of a unit, in chunks, since there may be millions of scores of eight bytes each."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-AT_ONCE = 1 << 18  # numbers
-LARGEST_REAL = 1 << 52  # in units: beyond, a float no longer tells neighbouring whole numbers apart
+AT_ONCE = 1 << 18  # how many numbers are rounded at once
+LARGEST_REAL = 1 << 52  # the largest rounded number, in units; floats beyond it have no fractions
 
 
 @final
 @attrs.frozen(eq=False)
 class LatticePoints:
-    """Numbers over a unit, rounded and clamped, which are computed when they are asked for.
+    """Numbers divided by a unit, rounded and clamped, which are computed when they are read.
 
     Attributes
     ----------
     numbers
         The numbers, shape (numbers,).
     unit
-        The unit.
+        The step of the lattice.
     """
 
     numbers: NDArray[np.float64]
@@ -36,24 +36,24 @@ class LatticePoints:
     @overload
     def __getitem__(self, index: slice) -> NDArray[np.int64]: ...
     def __getitem__(self, index: int | slice) -> Any:
-        """Return one of them, or several."""
+        """Return one of the points, or several."""
         return round_to(self.numbers[index], self.unit)[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return all of them."""
+        """Return all points."""
         return round_to(self.numbers, self.unit).astype(dtype or np.int64, copy=False)
 
     def max(self) -> np.int64:
-        """Return the largest: rounding keeps the order."""
+        """Return the largest point. Rounding keeps the order, so only the largest number is rounded."""
         return np.int64(round_to(self.numbers.max(), self.unit)[()])
 
 
-#: Scores that a choice is made by. Both give their length, their largest, one of them, and some of them as an array.
+#: Scores by which a choice is made. Both types have a length and a largest score, and give single scores or slices.
 Scores: TypeAlias = NDArray[np.int64] | LatticePoints
 
 
 def round_to(array: Any, unit: float) -> NDArray[np.int64]:
-    """Return numbers as whole numbers of a unit, clamped, in their own shape."""
+    """Return numbers rounded to multiples of a unit, in units, clamped to `LARGEST_REAL`, in their own shape."""
     numbers = np.asarray(array)
     steps = np.empty(numbers.shape, dtype=np.int64)
     flat, given = steps.reshape(-1), numbers.reshape(-1)

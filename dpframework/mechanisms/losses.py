@@ -5,20 +5,21 @@ distributions with
 
     M(u) = (1 - d) P + d E,   M(v) = (1 - d) Q + d E',
 
-where P and Q meet every amount that is claimed, either way round: no output is e**epsilon times likelier under P than
-under Q, no Renyi divergence of order a is above a rho, and the mechanism's event dominates the pair. P and Q are the
-*core*: what happens in it is as private as if there were no delta. Epsilon alone is (epsilon, d)-DP (Kairouz, Oh and
+where P and Q meet every amount that is claimed, in both directions: no output is more than e**epsilon times likelier
+under P than under Q, no Renyi divergence of order a is above a rho, and the mechanism's event dominates the pair. P and
+Q are the *core*, which is as private as if there were no delta. Epsilon alone is (epsilon, d)-DP (Kairouz, Oh and
 Viswanath 2015, whose split has a rho of epsilon**2 / 2); rho alone is d-approximate zCDP (Bun and Steinke 2016, Section
-8). Since one split serves all, a total may use any notion: it composes the cores, and adds d.
+8). Since one split serves all notions, a total may use any of them: it composes the cores, and adds up the deltas.
 
-**Units of several rows.** Let a replaced row lose epsilon R and delta dR, an added or removed one A and dA. Let c be
+**Units of several rows.** Let a replaced row lose epsilon R and delta dR, an added or removed row A and dA. Let c be
 the larger of dR / (e**R - 1) and dA / (e**A - 1). Go from u to v row by row. If P(S) <= e**x Q(S) + c (e**x - 1) and
 Q(S) <= e**y N(S) + c (e**y - 1) for all S, then P(S) <= e**(x + y) N(S) + c (e**(x + y) - 1), as the last terms add up.
-So r replaced rows and a added or removed ones lose epsilon r R + a A, and delta c (e**(r R + a A) - 1). For k rows in
-all that is at most c (e**(k R) - 1) where rows are replaced only, and c (e**(k A) - 1) where they are added or removed
-only. It is convex in r and a, and 0 at none, so that some of k rows lose at most their share: (r d + a d') / k, for
-the deltas d and d' of k rows. That is what `accountant.composition` needs of units in parts. Of rho nothing is known in
-general, since the splits of neighbouring pairs differ; k rows have the split of their epsilon, and half its square.
+So r replaced rows and a added or removed rows lose epsilon r R + a A, and delta c (e**(r R + a A) - 1). For k rows in
+all that is at most c (e**(k R) - 1) where rows are only replaced, and c (e**(k A) - 1) where they are only added or
+removed. It is convex in r and a, and 0 for no rows. So some of the k rows lose at most their share, (r d + a d') / k,
+for the deltas d and d' of k rows. `accountant.composition` needs this for units in parts. Nothing is known
+about rho in general, since the splits of different pairs of neighbours differ. So k rows get the split that follows
+from their epsilon, and half the square of that epsilon as rho.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import attrs
 
 from dpframework.facts.privacy import NOTHING, ByRelation, Relation, round_up
 
-_LARGEST = 500  # of an epsilon whose exponential is taken: beyond, it is no double
+_LARGEST = 500  # the largest epsilon whose exponential is taken, so that it fits a double
 
 
 @attrs.frozen
@@ -52,9 +53,10 @@ class Losses:
     delta: ByRelation = NOTHING
 
     def of_rows(self, rows: int) -> Losses:
-        """Return the losses for a group of rows from one row.
+        """Return the losses of a group of rows, from these losses of one row.
 
-        Without a delta that is epsilon times their number and rho times its square; with one see the module.
+        Without a delta, epsilon is multiplied by the number of rows, and rho by its square. With a delta, see the
+        module.
         """
         if rows == 1:
             return self
@@ -67,7 +69,7 @@ class Losses:
         return Losses(of_rows, half_square(of_rows), delta)
 
     def _delta_of_rows(self, rows: int) -> ByRelation:
-        """Return the delta of a group of rows, None where a row has no pure epsilon above 0, or the group too large."""
+        """Return the delta of a group of rows, None where a row has no pure epsilon above 0 or it is too large."""
         of_a_row = [(self.pure.under(relation), self.delta.under(relation)) for relation in Relation]
         known = [(epsilon, delta) for epsilon, delta in of_a_row if epsilon is not None and delta is not None]
         if not all(epsilon for epsilon, _ in known):
@@ -94,9 +96,9 @@ def growth_of_delta(row: Fraction, group: Fraction) -> Fraction:
 
 
 def either_way(pair: ByRelation) -> ByRelation:
-    """Bound under replace-one both a replacement and an addition or removal.
+    """Let the replace-one amount bound a replacement as well as an addition or removal.
 
-    Where that is not known (a public row count is needed), there is no bound.
+    Where one of the two is not known (since it needs a public row count), there is no bound.
     """
     added, replaced = pair.add_or_remove_one, pair.replace_one
     return ByRelation(added, None if added is None or replaced is None else max(added, replaced))
@@ -121,5 +123,5 @@ def times(pair: ByRelation, factor: Fraction) -> ByRelation:
 
 
 def half_square(pair: ByRelation) -> ByRelation:
-    """Return epsilon**2 / 2, the loss in zCDP of any pure one (Bun and Steinke 2016, Proposition 1.4)."""
+    """Return epsilon**2 / 2, the rho of any mechanism of that pure epsilon (Bun and Steinke 2016, Proposition 1.4)."""
     return pair.map(lambda epsilon: epsilon**2 / 2)

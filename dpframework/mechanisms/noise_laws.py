@@ -14,15 +14,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_TERMS = 1_000  # of a sum of Laplace draws that is computed
-HALVINGS = 60  # of an interval, until its ends are equal
+MOST_TERMS = 1_000  # the most Laplace draws whose sum has its exact distribution; the sum of more is taken as normal
+HALVINGS = 60  # how often an interval is halved, until its ends are equal
 
 
 class NoiseLaw(Protocol):
-    """A distribution that is symmetric around 0, as a value."""
+    """A distribution that is symmetric around 0, as a hashable value."""
 
     def __hash__(self) -> int:
-        """Return a number by which a bound that was computed is found again."""
+        """Return a hash, since bounds that were computed are cached by their laws."""
         ...
 
     def at_most(self, noise: NDArray[Any]) -> NDArray[np.float64]:
@@ -56,7 +56,7 @@ class LaplaceLaw:
         return np.asarray(-self.scale * np.sign(probability - 0.5) * np.log(2 * tail))
 
     def sum_of(self, number: int) -> NoiseLaw:
-        """See `NoiseLaw`: of very many it is normal to more digits than a figure shows."""
+        """See `NoiseLaw`. The sum of very many draws is normal, to more digits than a figure shows."""
         if number == 1:
             return self
         if number > MOST_TERMS:
@@ -69,7 +69,7 @@ class LaplaceLaw:
 class LaplaceSumLaw:
     """The sum of several independent draws of Laplace noise of this scale.
 
-    The sum of k is the difference of two gamma variables of shape k. With G of shape k, x from 0 on, and scale 1,
+    The sum of k draws is the difference of two gamma variables of shape k. With G of shape k, x >= 0, and scale 1,
 
         Pr[sum > x] = E Q(k, x + G) = sum over i < k of Poisson(i; x) Pr[NB <= k - 1 - i],
 
@@ -95,7 +95,7 @@ class LaplaceSumLaw:
         return np.asarray(np.where(noise < 0, tail, 1 - tail))
 
     def quantile(self, probability: NDArray[Any]) -> NDArray[np.float64]:
-        """See `NoiseLaw`: by bisection, as far as two numbers differ."""
+        """See `NoiseLaw`. It is found by bisection, to the precision of floats."""
         probability = np.asarray(probability, dtype=float)
         tail = np.minimum(probability, 1 - probability)
         low, high = np.zeros(probability.shape), -self.scale * self.number * np.log(tail / 2)
@@ -137,7 +137,7 @@ class NormalLaw:
 @functools.lru_cache(maxsize=64)
 def _halves(m: int) -> NDArray[np.float64]:
     """Return the chance that m or more of 2 m - 1 - k tosses of a coin are heads, for k = 0, ..., m - 1."""
-    # This is betainc(m, m - k, 1/2) of scipy, which planning must not load. One toss more adds half of the chance of
+    # This is betainc(m, m - k, 1/2) of scipy, which planning must not load. One more toss adds half of the chance of
     # m - 1 heads before it.
     chance = 0.5**m
     found = [chance]

@@ -1,8 +1,8 @@
 """OpenDP's exact samplers, called without the conversions of its Python binding.
 
-A call of the binding looks up types by their names and wraps what it returns, which takes longer than most draws. Here
-an array of integers is handed to the library as it is, and what it draws is copied out. Measurements are OpenDP's own,
-made by its public functions, and each is kept.
+A call of the binding looks up types by their names and wraps its results, which takes longer than most draws. Here an
+array of integers is passed to the library as it is, and the draws are copied out. Measurements are OpenDP's own. They
+are made by its public functions and kept for later draws.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dpframework.facts.errors import InputError
 from dpframework.mechanisms.lattice import Scores
 
 Integers = NDArray[np.int64]
-KEPT = 256  # measurements of each kind
+KEPT = 256  # the most measurements of each kind that are kept
 
 
 def require_installed() -> None:
-    """Require the package opendp, and do not import it.
+    """Refuse to go on without the package opendp. The package is not imported yet.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def _noisy_max(scale: float, gumbel: bool) -> Any:
 def _invoke(measurement: Any, array: Integers, kind: type[np.generic]) -> NDArray[Any]:
     """Return the draws of a measurement for an array of eight-byte numbers."""
     call = _library()
-    # Another version of the binding keeps its functions elsewhere.
+    # Other versions of the binding may keep these functions elsewhere.
     if call is None:
         return np.atleast_1d(np.asarray(measurement(array), dtype=kind))
     return np.frombuffer(call(measurement, array), dtype=kind).copy()
@@ -111,7 +111,7 @@ def _library() -> Callable[[Any, Integers], bytes] | None:
 
     def make(result: Any) -> ctypes.c_void_p:
         if result.tag:
-            unwrap(result, pointer)  # raises what the library says
+            unwrap(result, pointer)  # raises the library's error
         return ctypes.cast(result.payload.Ok, pointer)
 
     def call(measurement: Any, array: Integers) -> bytes:

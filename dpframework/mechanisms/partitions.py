@@ -1,14 +1,15 @@
-"""Counts of the cells that have enough rows, and nothing of all others, at an epsilon and an exact delta.
+"""Noisy counts of the cells that have enough rows, and nothing about all others, at an epsilon and an exact delta.
 
-Each count gets the noise of `SelectionNoise`, which has an end on both sides. A cell is shown if its noisy count is
-`reach` or more: so a cell of n rows is shown as often as the optimal rule shows it, and its noisy count costs nothing
-more (Desfontaines, Voss, Gipson and Mandayam 2022). A cell without rows is never shown, and its 0 has no noise: that is
-what a delta buys where most of many cells are empty.
+Each count gets the noise of `SelectionNoise`, which is bounded on both sides. A cell is shown if its noisy count is
+`reach` or more. So a cell of n rows is shown as often as by the optimal rule, and its noisy count costs nothing more
+(Desfontaines, Voss, Gipson and Mandayam 2022). A cell without rows is never shown, and its 0 has no noise. This is the
+benefit of a delta where most of many cells are empty.
 
-**Claim.** Let a unit change c counts by 1 at most. Noise is drawn for each count alone, at epsilon / c and delta / c.
-The core of all counts is the product of their cores (see `losses`): epsilons add up, and so do deltas at most. What is
-shown follows from the noisy counts, so it loses no more. One count attains both: a cell of one row is shown with
-probability delta, and never without that row. Under replace-one a row leaves one cell and enters another: c is 2.
+**Claim.** Let a unit change at most c counts, each by at most 1. Noise is drawn for each count alone, at epsilon / c
+and delta / c. The core of all counts is the product of their cores (see `losses`). So epsilons add up, and deltas at
+most add up. The cells that are shown follow from the noisy counts, so showing them loses no more. One count attains
+both: a cell of one row is shown with probability delta, and never without that row. Under replace-one a row leaves one
+cell and enters another, so c is 2.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.keys import KeyCounts
 from dpframework.results.keys import ReleasedKeys
 
-_BEYOND = 0.025  # of 5 %: half for a cell that is not shown, half for the noise of one that is
+_BEYOND = 0.025  # half of 5 %, for a cell that is not shown; the other half is for the noise of a shown cell
 
 
 @final
@@ -44,15 +45,15 @@ class Shows:
     Attributes
     ----------
     half, always
-        The fewest rows of a cell that is shown with probability 1/2, and always.
+        The fewest rows with which a cell is shown with probability 1/2 or more, and always.
     within
-        The noise of a count is no larger, in 95 % of releases.
+        A bound on the noise of a count that holds in at least 95 % of releases.
     hidden
-        A cell of more rows is left out with a probability of at most 2.5 %.
+        A number of rows. A cell of more rows is left out with a probability of at most 2.5 %.
     expected
         The mean of the noise's absolute value.
     sure
-        The probability that stands for "always", 1 or nearly.
+        The probability that "always" stands for, which is 1 or nearly 1.
     """
 
     half: int
@@ -63,7 +64,7 @@ class Shows:
     sure: Fraction = Fraction(1)
 
     def preview(self, cells: str) -> Preview:
-        """Return the mean error of a count that is shown, and a bound on any cell's that holds for 95 %.
+        """Return the mean error of a count that is shown, and a bound on any cell's error that holds with 95 %.
 
         A cell that is not shown is off by all its rows.
         """
@@ -78,12 +79,13 @@ class Shows:
 class PartitionSelection(PureMechanism):
     """The noisy counts of cells that have enough rows; 0 for all others, and so for every cell without rows.
 
-    Of keys that nobody lists (`queries.Keys`) it releases those that have enough rows, sorted, with their counts.
+    For keys that nobody lists (`queries.Keys`) it releases those that have enough rows, sorted, with their noisy
+    counts.
 
     Attributes
     ----------
     delta
-        The probability of outputs that only one of two neighbouring tables can give, of one privacy unit under the
+        The probability of outputs that only one of two neighbouring tables can give, for one privacy unit under the
         study's relation.
 
     Examples
@@ -99,20 +101,20 @@ class PartitionSelection(PureMechanism):
     delta: Fraction = attrs.field(converter=positive_delta)
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse queries whose answers are not known to be counts that change by 1 at most."""
+        """Refuse queries whose answers are not known to be counts that change by at most 1."""
         if all(unit_changes(facts, relation) is None for relation in Relation):
             return "selects cells by their counts, and the query's answer is not known to change by 1 in each cell"
         return super().misfit(facts)
 
     def for_rows(self, rows: int) -> PartitionSelection:
-        """Return the same mechanism with the epsilon and the delta of which some rows together lose this one's."""
+        """Return the same mechanism with an epsilon and a delta for one row, so that `rows` of them lose this one's."""
         epsilon = self.epsilon / rows
         return attrs.evolve(self, epsilon=epsilon, delta=self.delta / growth_of_delta(epsilon, self.epsilon))
 
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
     ) -> Calibration | None:
-        """Fix the noise. For units of several replaced rows, delta is so much smaller that they lose no more than it.
+        """Fix the noise. For units of several replaced rows, delta is reduced until they lose at most the given delta.
 
         Raises
         ------
@@ -135,7 +137,7 @@ class PartitionSelection(PureMechanism):
         return Losses(pure, half_square(pure), delta)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
-        """Return the noisy counts that are shown. Noise is drawn for all cells, so that its time tells nothing."""
+        """Return the noisy counts that are shown. Noise is drawn for all cells, so that the time reveals nothing."""
         noise = _noise_of(calibration)
         exact = exact_counts(answer, calibration)
         noisy = exact + noise.draw(exact.size, randomness).reshape(exact.shape)
@@ -164,7 +166,7 @@ class PartitionSelection(PureMechanism):
         return Shows(half, noise.reach, float(within), hidden, float(noise.chances @ errors))
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Return the mean error of a count that is shown, and a bound on any cell's (see `Shows.preview`)."""
+        """Return the mean error of a count that is shown, and a bound on any cell's error (see `Shows.preview`)."""
         return self.shows(calibration).preview("keys" if calibration.facts.unlisted else "cells")
 
 
@@ -174,16 +176,16 @@ def exact_counts(answer: Any, calibration: Calibration) -> NDArray[np.int64]:
 
 
 def released_of(answer: Any, counts: NDArray[np.int64], calibration: Calibration) -> Any:
-    """Return the noisy counts that are shown, of keys or of cells, where those that are not shown are 0."""
+    """Return the release of some noisy counts, by key or by cell. Counts that are not shown are given as 0."""
     if isinstance(answer, KeyCounts):
         return ReleasedKeys.shown(answer.keys, counts.tolist())
     return from_lattice(counts, calibration)
 
 
 def points_of(answer: Any, output: Any, calibration: Calibration) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Return exact and released counts side by side, 0 for none; None for an output that is no such release.
+    """Return exact and released counts side by side, 0 where there is none. None for an output of another kind.
 
-    Of keys they are those of the answer and of the output.
+    For keys, they are the counts of all keys of the answer and of the output.
     """
     if not isinstance(answer, KeyCounts):
         return calibration.on_lattice(answer), to_lattice(output, calibration)

@@ -1,8 +1,8 @@
 """The random radius of noise that is uniform on balls, drawn exactly (see `knorm` and `block_norm`).
 
 Where the number of points of the ball of radius r is the sum over k of h_k C(r-k+D, D), and the probability of a radius
-is proportional to that number times q**r, the radius is R = k + D + 1 independent geometric numbers, with P(k)
-proportional to h_k q**k.
+is proportional to that number times q**r, the radius R is the sum of k, with P(k) proportional to h_k q**k, and of D +
+1 independent geometric numbers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.uniforms import WholeNumbers, exp_bounds
 
-_BITS = 128  # of the number that a weight is chosen by, at first
+_BITS = 128  # the bits of the uniform number that chooses a weight, at first
 
 
 def geometric_sum(number: int, scale: float, randomness: Randomness) -> int:
-    """Draw the sum of independent k >= 0, each of probability proportional to exp(-k / scale), as in Laplace noise."""
+    """Draw the sum of independent k >= 0, each with probability proportional to exp(-k / scale), from Laplace noise."""
     found, lacking = 0, number
     while lacking:
         drawn = randomness.discrete_laplace(2 * lacking + 8, scale)
@@ -37,8 +37,8 @@ def geometric_sum(number: int, scale: float, randomness: Randomness) -> int:
 class RadiusWeights:
     """Draws k with probability proportional to h_k exp(-k / scale), exactly.
 
-    A uniform number of some bits decides, or is given more bits, by whole numbers that the sums of probabilities lie
-    between.
+    A uniform number is compared with whole numbers that bound the sums of probabilities. If it has too few bits to
+    decide, it is given more.
     """
 
     def __init__(self, h: Sequence[int], scale: Fraction, bits: int = _BITS) -> None:
@@ -46,7 +46,7 @@ class RadiusWeights:
         self._between: dict[int, tuple[list[int], list[int]]] = {}
 
     def draw(self, numbers: WholeNumbers) -> int:
-        """Return one k."""
+        """Draw one k."""
         bits, number = self._bits, numbers.bits(self._bits)
         while True:
             below, above = self.between(bits)
@@ -59,7 +59,7 @@ class RadiusWeights:
     def between(self, bits: int) -> tuple[list[int], list[int]]:
         """Return whole numbers below and above 2**bits times the probability of 0, ..., k, for each k."""
         if bits not in self._between:
-            # the whole is h_0 = 1 at least, so that absolute errors of the powers, times h, are relative ones
+            # The total is at least h_0 = 1, so absolute errors of the powers, times h, bound relative errors.
             wide = bits + 64 + sum(self._h).bit_length()
             low, high = exp_bounds(-1 / self._scale, wide)
             power_low = power_high = 1 << wide
@@ -76,7 +76,7 @@ class RadiusWeights:
 
 
 class BallsOfPoints(Protocol):
-    """Balls of integer points around 0, of any radius; a value, so that it can be a key."""
+    """Balls of integer points around 0, of any radius, as a hashable value."""
 
     @property
     def h(self) -> tuple[int, ...]:
@@ -115,7 +115,7 @@ def log_normalizer(h: tuple[int, ...], dimension: int, scale: float) -> float:
 
 
 def square_of_radius(h: Sequence[int], dimension: int, scale: float) -> float:
-    """Return the mean of R (R + 1), which second moments of the points of a unit ball are multiplied by."""
+    """Return the mean of R (R + 1). The second moments of points of the unit ball are multiplied by it."""
     q = math.exp(-1 / scale)
     logs = np.array([math.log(weight) for weight in h]) - np.arange(len(h)) / scale
     chances = np.exp(logs - logs.max())

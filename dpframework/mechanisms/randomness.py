@@ -1,12 +1,12 @@
-"""Sources of randomness, the operating system's generator with exact samplers, or a seed for experiments.
+"""Sources of randomness: the operating system's generator with exact samplers, or a seed for experiments.
 
-A real run draws integers: noise and selections through exact samplers, ours or, where that is chosen, OpenDP's
-(Canonne, Kamath and Steinke 2020), uniform integers from ChaCha20, keyed by the operating system. A seeded run draws
-from the same distributions by fast sampling; its result says that it is not private.
+A real run draws integers only. Noise and selections come from exact samplers: our own, or OpenDP's if they are chosen
+(Canonne, Kamath and Steinke 2020). Uniform integers come from ChaCha20, keyed by the operating system. A seeded run
+draws from the same distributions by fast sampling, and its result says that it is not private.
 
-Noise made in floating point from a uniform number of 53 bits lies in a bounded interval: outcomes beyond it become
-impossible, on one neighbour and not on the other. So a mechanism is not handed the generator that such noise is made
-from, unless it says that it assumes real arithmetic (`Randomness.handed`).
+Noise that is made in floating point from a uniform number of 53 bits lies in a bounded interval. So some outcomes are
+possible on one neighbour and impossible on the other. Therefore a mechanism is not handed the generator for such noise,
+unless it says that it assumes real arithmetic (`Randomness.handed`).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 REAL_ARITHMETIC = "real-arithmetic"  # the assumption that sampling in floating point is as good as in real numbers
 KEY_BITS, PUBLIC_BITS = 256, 128
-FEW_WORDS = 1 << 10  # that the operating system draws in about the same time
+FEW_WORDS = 1 << 10  # the most words that the operating system draws as quickly as a generator
 
 
 def seed_of(*texts: str) -> int:
-    """Return the seed that public texts stand for, of 128 bits."""
+    """Return a seed of 128 bits that follows from public texts."""
     return int.from_bytes(hashlib.sha256("\0".join(texts).encode()).digest()[: PUBLIC_BITS // 8])
 
 
@@ -51,19 +51,19 @@ class Noise(enum.StrEnum):
 
 
 class Samplers(enum.StrEnum):
-    """Who turns random bits into noise and choices: OpenDP, or samplers of ours, which are as exact."""
+    """The code that turns random bits into noise and choices: OpenDP, or our own samplers, which are as exact."""
 
     OPENDP = "opendp"
     ARRAYS = "arrays"
 
     @classmethod
     def named(cls, name: str) -> Samplers:
-        """Return the samplers of a name.
+        """Return the samplers with a name.
 
         Raises
         ------
         InputError
-            If no samplers have it; lists those that there are.
+            If no samplers have that name. The message lists the known names.
         """
         if name not in list(cls):
             raise InputError(f"no samplers are called {name!r}; there are {' and '.join(cls)}")
@@ -74,7 +74,7 @@ class Randomness(abc.ABC):
     """A source of the draws that mechanisms make. Its scales are in units of the integer lattice."""
 
     private: bool
-    samplers: Samplers | None = None  # of a private source
+    samplers: Samplers | None = None  # None for a source that is not private
 
     @abc.abstractmethod
     def discrete_laplace(self, size: int, scale: float) -> Integers:
@@ -102,30 +102,30 @@ class Randomness(abc.ABC):
         """A generator for samplers that draw in floating point (assumption `real-arithmetic`)."""
 
     def public_seed(self) -> int:
-        """Return 128 bits for draws that anybody may know and repeat. No private draw has to do with them.
+        """Return 128 bits for draws that anybody may know and repeat. No private draw depends on them.
 
-        By default they are the operating system's, which no other draw is made from.
+        By default they come from the operating system, and no other draw uses them.
         """
         return secrets.randbits(PUBLIC_BITS)
 
     def apart(self) -> Randomness:
-        """Return a source for draws whose number depends on the rows. A seeded one is not moved on by them.
+        """Return a source for draws whose number depends on the rows. These draws do not advance a seeded source.
 
-        By default this one: nobody can tell how often it drew.
+        By default it is this source, since nobody can tell how often it has drawn.
         """
         return self
 
     def below_exp(self, exponent: Fraction, word: int) -> bool:
         """Tell whether a uniform real number, of which the first 64 bits are `word`, is below exp(exponent).
 
-        Exact: as many more bits are drawn, and digits of the exponential computed, as it takes to tell.
+        This is exact: further bits are drawn, and further digits of the exponential computed, until it is decided.
         """
         return Uniform(word, WORD_BITS, self.words).below_exp(exponent)
 
     def handed(self, assumptions: Iterable[str]) -> Randomness:
         """Return the source that a mechanism with these assumptions may draw from.
 
-        All but the generator, unless it assumes real arithmetic: what it draws is then exact, whatever it is.
+        Unless the mechanism assumes real arithmetic, that source hands out no generator, so all its draws are exact.
         """
         return self if REAL_ARITHMETIC in assumptions else _WithoutGenerator(self)
 
@@ -174,7 +174,7 @@ class SystemRandomness(Randomness):
     Parameters
     ----------
     samplers
-        Who turns random bits into noise and choices. OpenDP is imported when it first draws.
+        The code that turns random bits into noise and choices. OpenDP is imported when it first draws.
 
     Raises
     ------
@@ -190,7 +190,7 @@ class SystemRandomness(Randomness):
             opendp_samplers.require_installed()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle as another source, with a key of its own."""
+        """Copy and pickle this source as another one, with its own key."""
         return SystemRandomness, (self.samplers,)
 
     def discrete_laplace(self, size: int, scale: float) -> Integers:
@@ -227,7 +227,7 @@ class SystemRandomness(Randomness):
         return self.generator.integers(0, below, size)
 
     def words(self, size: int) -> Words:
-        """Draw as `Randomness` says. Few come from the operating system itself, which is there without an import."""
+        """Draw as `Randomness` says. A few words come from the operating system itself, which needs no import."""
         if size <= FEW_WORDS and "generator" not in vars(self):
             return np.frombuffer(os.urandom(size * WORD_BITS // 8), dtype=np.uint64)
         # `Generator.integers` takes several times as long.
@@ -236,13 +236,13 @@ class SystemRandomness(Randomness):
     @functools.cached_property
     def generator(self) -> np.random.Generator:
         """ChaCha20 in numpy's Generator, keyed with 256 bits of the operating system."""
-        made = _generator_class()(_newly_keyed())
-        _generators.add(made)
-        return made
+        generator = _generator_class()(_newly_keyed())
+        _generators.add(generator)
+        return generator
 
 
 def _within(sampler: Any, scale: float) -> float:
-    """Return a scale as a float, which must be one that a sampler draws at."""
+    """Return a scale as a float. Refuse a scale at which a sampler cannot draw."""
     if not sampler.SMALLEST_SCALE <= float(scale) <= sampler.LARGEST_SCALE:
         least, most = (math.log2(one) for one in (sampler.SMALLEST_SCALE, sampler.LARGEST_SCALE))
         raise InputError(
@@ -262,7 +262,7 @@ def _generator_class() -> type[np.random.Generator]:
     return Generator
 
 
-# Not their sources: a generator may outlive its own.
+# Generators are listed and not their sources, since a generator may outlive its source.
 _generators: weakref.WeakSet[np.random.Generator] = weakref.WeakSet()
 
 
@@ -273,7 +273,7 @@ def _newly_keyed() -> Any:
 
 
 def _rekey() -> None:
-    """Give every generator that a fork has copied a new key, in place, since somebody may hold it."""
+    """Give a new key to every generator that a fork has copied, in place, since other code may hold the generator."""
     for generator in _generators:
         generator.bit_generator.state = _newly_keyed().state
 
@@ -306,11 +306,11 @@ class SeededRandomness(Randomness):
         self._seed, self._apart = int(seed), 0
 
     def public_seed(self) -> int:
-        """Return the same seed each time, by a hash: the stream of public draws is unrelated to the one of noise."""
+        """Return the same seed each time. It is a hash, so that public draws are unrelated to the noise."""
         return seed_of("public", str(self._seed))
 
     def apart(self) -> SeededRandomness:
-        """Return another source each time, by a hash of the seed and of how many there were."""
+        """Return another source each time, seeded by a hash of the seed and of the number of sources so far."""
         self._apart += 1
         return type(self)(seed_of("apart", str(self._seed), str(self._apart)))
 
@@ -345,7 +345,7 @@ class SeededRandomness(Randomness):
         return drawn[:size]
 
     def noisy_max(self, scores: Scores, scale: float, noise: Noise) -> int:
-        """See `Randomness`. Some scores at a time: there may be millions, and the draws are the same."""
+        """See `Randomness`. Works in chunks, since scores may be millions. The draws are the same as in one go."""
         draw = self._generator.exponential if noise is Noise.EXPONENTIAL else self._generator.gumbel
         top, largest, position = scores.max(), -math.inf, 0
         for start in range(0, len(scores), AT_ONCE):

@@ -5,7 +5,7 @@ proportional to exp(-abs(y) / t) is kept with the probability exp(-g), for
 
     g = (abs(y) - sigma**2 / t)**2 / (2 sigma**2) = y**2 / (2 sigma**2) - abs(y) / t + sigma**2 / (2 t**2),
 
-so that what is kept has a probability proportional to exp(-y**2 / (2 sigma**2)). The scale sigma is a binary fraction.
+so that a number that is kept has a probability proportional to exp(-y**2 / (2 sigma**2)). Sigma is a binary fraction.
 
 **Floating point only spares work.** Whether a uniform number U is below p = exp(-g) is decided by the first 53 bits of
 U and a number near p wherever that is sure, else exactly. With x = sqrt(2 g), a rounding being a factor of at most
@@ -13,14 +13,14 @@ U and a number near p wherever that is sure, else exactly. With x = sqrt(2 g), a
 
 - sigma**2 / t is off by less than 2.1 u of itself, so by that many sigma, since t is larger than sigma. As a float,
   abs(y) is off by u of itself, and so by less than (1 + x) u sigma, since abs(y) is at most sigma**2 / t + x sigma. The
-  difference and the quotient add u x each. So x is off by less than (3.2 + 3.2 x) u, and g, with two roundings more, by
+  difference and the quotient add u x each. So x is off by less than (3.2 + 3.2 x) u, and g, with two more roundings, by
   less than (3.3 x + 5.3 x**2) u: less than 2**-43 for g < 63, and so is p, whose slope in g is at most 1.
 - exp(-g) is T[k] times Taylor's polynomial of degree 9 of exp(-r), for k = floor(16 g) and r = g - k / 16, which floats
   hold exactly. T[k] is exp(-k / 16), rounded once. The rest of the series is below (1/16)**10 / 10! < 2**-61, the ten
   steps of Horner's scheme and the product are off by less than 2**-48.
 
-Both together are below the margin of 2**-42, which leaves about one of 2**40 decisions open. From g = 63 on p counts as
-0, from which it is less than 2**-90 away.
+Both errors together are below the margin of 2**-42, which leaves about one decision in 2**40 open. From g = 63 on, p is
+taken as 0, which differs from it by less than 2**-90.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, exp_b
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-LARGEST_SCALE = 2.0**53 - 2  # for which t is a float
+LARGEST_SCALE = 2.0**53 - 2  # the largest sigma for which t is a float
 SMALLEST_SCALE = 2.0**-500
 MARGIN = 2.0**-42
 _STEPS, _END = 16, 63  # exp(-k / 16) is tabulated for k / 16 < 63
 _DEGREE = 9
 _FLOAT_BITS = 53
-_TABLE_BITS = 256  # the least number has 91 zeros before its first bit
+_TABLE_BITS = 256  # of a bound; the least number of the table has 91 zeros before its first bit
 
 
 def discrete_gaussian(words: DrawWords, size: int, scale: float, *, margin: float = MARGIN) -> Integers:
@@ -52,14 +52,14 @@ def discrete_gaussian(words: DrawWords, size: int, scale: float, *, margin: floa
     Parameters
     ----------
     words
-        Draws words of 64 uniform bits.
+        The function that draws words of 64 uniform bits.
     size
-        How many numbers.
+        How many numbers are drawn.
     scale
         sigma, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
     margin
-        How near to p a number is compared exactly, at least `MARGIN`. Of a large one that is frequent, as tests of it
-        need.
+        A uniform number that is this near to p is compared with p exactly. At least `MARGIN`. With a large margin exact
+        comparisons are frequent, which tests of them need.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def _accept(words: DrawWords, proposed: Integers, scale: float, margin: float) -
 
 
 def exponents(proposed: Integers, scale: float) -> Floats:
-    """Return g of each proposal, nearly."""
+    """Return an approximation of g for each proposal."""
     x = np.abs(proposed).astype(np.float64)
     x -= scale * scale / (math.floor(scale) + 1.0)
     x /= scale
@@ -97,7 +97,7 @@ def exponents(proposed: Integers, scale: float) -> Floats:
 
 
 def exact_exponent(proposed: int, scale: float) -> Fraction:
-    """Return g of a proposal.
+    """Return g of a proposal, exactly.
 
     Examples
     --------

@@ -2,14 +2,15 @@
 
 Both choose the candidate with the largest noisy score, q_i + z_i with independent z_i. Their loss depends on the spread
 S of a query's sensitivity: the largest difference between the changes of two candidates' scores. A row that raises
-scores by 1 at most and lowers them by 1/2 at most has the spread 3/2; a monotonic one that of its one direction.
+some scores by at most 1 and lowers others by at most 1/2 has the spread 3/2. A row that moves all scores in the same
+direction by at most 1 has the spread 1.
 
 **The loss is S / s at noise of scale s.** Both kinds of noise have Pr[z > t + S] >= exp(-S / s) Pr[z > t] for every
 t: exponential noise by its tail, Gumbel noise since 1 - exp(-x) is concave with value 0 at 0, and shifting t by S turns
 x = exp(-t / s) into exp(-S / s) x. For fixed noise of the others, r is chosen if z_r exceeds the largest of
 q_i + z_i - q_r. On a neighbour each of these is larger by S at most, so their largest is, and the probability that z_r
-exceeds it is at least exp(-S / s) times what it was. That holds for all noise of the others, so for r; and with the two
-tables exchanged. (Nothing is asked of the changes themselves, only of their differences.)
+exceeds it is at least exp(-S / s) times what it was. This holds for all noise of the others, and so for the probability
+of r. It also holds with the two tables exchanged. (The changes themselves do not matter, only their differences.)
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ class _ByScore(PureMechanism):
 class BoundedRange(_ByScore):
     """A mechanism that draws an output with probability proportional to exp(score / scale).
 
-    A row moves the log-probabilities of any two outputs apart by spread / scale at most: their changes lie in a range
-    of that length, which is both the pure epsilon and, by an eighth of its square, rho (Dong, Durfee and Rogers 2020;
-    Cesar and Rogers 2021, Lemma 3.4). A subclass whose scores are rounded adds what that may move to `change`.
+    A row moves the log-probabilities of any two outputs apart by at most spread / scale. So the changes of all
+    log-probabilities lie in a range of that length. The length is the pure epsilon, and an eighth of its square is rho
+    (Dong, Durfee and Rogers 2020; Cesar and Rogers 2021, Lemma 3.4). A subclass whose scores are rounded adds the
+    effect of rounding in `change`.
     """
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
@@ -68,11 +70,11 @@ class _NoisyMax(_ByScore):
     noise: ClassVar[Noise]
 
     def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the spread.
+        """Return the spread of the scores, rounding included.
 
-        Rounding two scores moves their difference by at most two lattice steps (one each, before and after), and
-        floating-point evaluation is allowed two more: 4 steps of 2**-20. What a query declares beyond that moves
-        each of two scores, before and after: 4 times.
+        Rounding two scores, each on both tables, moves the change of their difference by at most two lattice steps.
+        Floating-point evaluation is allowed two more, so these are 4 steps of 2**-20. An error that the query declares
+        (`QueryFacts.rounding`) may occur in both scores on both tables, so it counts 4 times.
         """
         spread = super().change(facts)
         if facts.integer:
@@ -96,11 +98,11 @@ class _NoisyMax(_ByScore):
         """Return the log-probability of a position, for scores in units of the noise's scale."""
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Bound the gap between the best score and the chosen one's.
+        """Bound the gap between the best score and the score of the chosen candidate.
 
         A gap of t or more is likeliest where one candidate has the best score and all others are t below it: a choice
         is the largest noisy score, so raising the candidates that are further below, or lowering those that are not so
-        far below, can only make it likelier. The gap stated is the largest that has a probability of 5 % there.
+        far below, can only make it likelier. The stated gap is the largest with a probability of 5 % in that case.
         """
         scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:
@@ -112,7 +114,7 @@ class _NoisyMax(_ByScore):
 
     @abc.abstractmethod
     def gap(self, size: int) -> float:
-        """Return how far one of some candidates is below the best in 5 % of choices at most, in scales of the noise."""
+        """Return the gap to the best of `size` candidates that at most 5 % of choices reach, in scales of the noise."""
 
 
 @final
@@ -127,7 +129,7 @@ class Exponential(_NoisyMax, BoundedRange):
     noise: ClassVar[Noise] = Noise.GUMBEL
 
     def log_probability(self, scaled: NDArray[np.float64], chosen: int) -> float:
-        """Return the score's share of the exponential scores, as a logarithm."""
+        """Return the logarithm of the candidate's share in the sum of exponential scores."""
         return float(scaled[chosen] - np.log(np.exp(scaled).sum()))
 
     def gap(self, size: int) -> float:
@@ -167,17 +169,17 @@ class PermuteAndFlip(_NoisyMax):
 
 
 def with_relative_error(change: ByRelation, error: Fraction, epsilon: Fraction) -> ByRelation:
-    """Return a change plus the price of an error of the scores that grows with the noise's scale.
+    """Return a change plus an allowance for an error of the scores that grows with the noise's scale.
 
-    Logarithms of weights are off by some `error`, whatever the scale: scores by error times scale. The scale is some
-    change over epsilon, and that change is at most twice the largest of those returned (a row that moves between parts
-    pays twice); if error is at most epsilon / 4, those are at most twice the given ones. So 4 error / epsilon times
-    the largest given change is enough.
+    Logarithms of weights are off by at most `error` at every scale, so scores are off by error times scale. The scale
+    is a change divided by epsilon. That change is at most twice the largest change that is returned here, since a row
+    that moves between parts pays twice. If error is at most epsilon / 4, the returned changes are at most twice the
+    given ones. So adding 4 error / epsilon times the largest given change is enough.
 
     Raises
     ------
     InputError
-        If epsilon is so small that the error is most of it.
+        If epsilon is less than 4 times the error.
     """
     if 4 * error > epsilon:
         raise InputError(f"epsilon is {float(epsilon):.3g}; floating point needs at least {float(4 * error):.3g} here")
@@ -192,10 +194,10 @@ def bounded_range_losses(spread: ByRelation, scale: Fraction) -> Losses:
     return Losses(pure, pure.map(lambda epsilon: epsilon**2 / 8))
 
 
-NEGLIGIBLE = 1e-18  # of a weight: 1 minus it is 1 in double precision
+NEGLIGIBLE = 1e-18  # the largest weight that is left out, since 1 minus it is 1 in double precision
 
 
-@functools.cache  # few ask
+@functools.cache  # computed only where it is needed
 def _unit_rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the nodes and the weights of the Gauss-Legendre rule of 20 nodes on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(20)
@@ -215,7 +217,7 @@ def permute_and_flip_log_probability(scaled: NDArray[np.float64], chosen: int) -
     Parameters
     ----------
     scaled
-        Scores over the noise's scale, the largest 0, shape (m,).
+        The scores divided by the noise's scale, shifted so that the largest is 0, shape (m,).
     chosen
         A position in [0, m).
     """

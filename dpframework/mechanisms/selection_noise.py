@@ -1,23 +1,25 @@
-"""Bounded noise on a count, of an epsilon and an exact delta, whose probabilities are the increments of a rule.
+"""Bounded noise on a count for an epsilon and an exact delta. Its probabilities are the increments of a rule.
 
 **The rule.** Let x = e**epsilon, pi(0) = 0, and let pi(n) be the smallest of x pi(n-1) + delta, of
 1 - (1 - pi(n-1) - delta) / x, and of 1. If keys of n rows are shown with probability pi(n), then no (epsilon, delta)-DP
 rule that shows no key without rows shows any key more often (Desfontaines, Voss, Gipson and Mandayam 2022). Let
 `reach` be the first n with pi(n) = 1, and let the noise be reach - n with probability g(n) = pi(n) - pi(n-1), for
-n = 1 to reach. Then a count of c plus noise is reach or more with probability pi(c): the optimal rule shows a key that
-has so much, and its noisy count comes with it.
+n = 1 to reach. Then a count of c plus noise is reach or more with probability pi(c). So showing the keys whose noisy
+counts are reach or more is the optimal rule, and the noisy counts are released with them.
 
-**Theorem.** A count plus this noise is (epsilon, delta)-DP for rows that change it by 1. *Proof.* Outputs are disjoint,
-so delta is the sum of the positive parts of g(n) - x g(n-1), or of g(n) - x g(n+1), whichever is larger. By the rule g
-starts with delta and grows by x, as far as the first bound is the smallest, and then falls by 1 / x, as the second one
-is. In between is one ratio, which lies between the two: where the bounds cross, pi(n) is below both. So the first sum
-is g(1), which is delta. In the second only the end adds: g(reach) and what g(reach-1) has above x g(reach). As
-1 - pi(n) = (1 - pi(n-1) - delta) / x before the end, g(reach-1) = 1 - pi(reach-2) - g(reach) and
-1 - pi(reach-2) = x g(reach) + delta, their sum is delta. Where the rule is shorter, it is at most delta.
+**Theorem.** A count plus this noise is (epsilon, delta)-DP for rows that change it by 1. *Proof.* The delta is the sum
+over outputs of the positive parts of g(n) - x g(n-1), or of g(n) - x g(n+1), whichever is larger. By the rule, g starts
+with delta. It grows by a factor of x as long as the first bound is the smallest, and falls by a factor of 1 / x as long
+as the second is. Between these lies one ratio, with a value between the two factors: where the bounds cross, pi(n) is
+below both. So the first sum is g(1), which is delta. Only the end contributes to the second sum: g(reach), and the
+excess of g(reach-1) over x g(reach). As 1 - pi(n) = (1 - pi(n-1) - delta) / x before the end,
+g(reach-1) = 1 - pi(reach-2) - g(reach) and 1 - pi(reach-2) = x g(reach) + delta, these add up to delta. Where the rule
+is shorter, they add up to at most delta.
 
 **On integers.** Probabilities are whole multiples of 2**-256. The rule is evaluated on them with x and delta rounded
 down, and both sums are then added up, in whole numbers, with x rounded down: they may not exceed delta. So the claim
-does not rest on floating point. Uniform bits draw the noise: one word decides, or, where a bound is in the way, four.
+does not rest on floating point. The noise is drawn from uniform bits. The first word decides, unless a bound begins
+with the same word; then four words do.
 """
 
 from __future__ import annotations
@@ -39,10 +41,10 @@ from dpframework.facts.errors import InputError
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.uniforms import WORD_BITS
 
-BITS = 256  # of a probability
+BITS = 256  # the bits of a probability
 WHOLE = 1 << BITS
 _WORDS = BITS // WORD_BITS
-_DIGITS = 60  # of an exponential, more than its bits have
+_DIGITS = 60  # the decimal digits of an exponential, more precise than its bits
 _X_BITS = 160
 LARGEST_REACH = 1 << 20
 LEAST_DELTA = Fraction(1, 1 << 100)
@@ -64,7 +66,7 @@ class SelectionNoise:
 
     @property
     def reach(self) -> int:
-        """The largest noise, plus 1, and the rows from which on a key is always shown."""
+        """The largest noise plus 1. It is also the fewest rows with which a key is always shown."""
         return len(self.sums)
 
     @functools.cached_property
@@ -74,7 +76,7 @@ class SelectionNoise:
 
     @functools.cached_property
     def log_chances(self) -> NDArray[np.float64]:
-        """Their logarithms."""
+        """The logarithms of `chances`."""
         return np.array([math.log(weight) - BITS * math.log(2) for weight in _increments(self.sums)])
 
     @functools.cached_property
@@ -84,7 +86,7 @@ class SelectionNoise:
 
     @property
     def centre(self) -> int:
-        """The mean, rounded: a noisy count less this one is nearly right on average."""
+        """The rounded mean of the noise. A noisy count minus this is nearly right on average."""
         return round(self.mean)
 
     @functools.cached_property
@@ -180,8 +182,8 @@ def _positive_parts(sums: Sequence[int], x: Fraction) -> tuple[Fraction, Fractio
 def _exponential_below(epsilon: Fraction) -> Fraction:
     """Return a rational just below e**epsilon.
 
-    Decimal's exponential is rounded correctly; the exponent is not, and moves it by a share of `epsilon` units in the
-    last place.
+    Decimal's exponential is rounded correctly. The exponent is rounded, too, which moves the exponential by at most
+    about `epsilon` units in the last place.
     """
     context = Context(prec=_DIGITS)
     rounded = context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))

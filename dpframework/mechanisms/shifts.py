@@ -1,4 +1,4 @@
-"""How far one privacy unit moves the integers that noise is added to, in total, and its cost."""
+"""How far one privacy unit moves the integers to which noise is added, and the shifts of noise that this amounts to."""
 
 from __future__ import annotations
 
@@ -39,17 +39,20 @@ def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int]
     the lemma of group privacy). Move one integer after another, each of which changes one coordinate of a product: the
     trade-off function of both tables' outputs is at least that of p and p moved by the sum of all abs(w_i).
 
-    **Add-or-remove-one.** A row changes the answer by l in the l1 norm, at most, so that sum is at most l k: (1, l k).
-    Where l is above 1 this is said only if one number may move so far, as the linf or the l2 norm shows: else more
-    shifts by less cost less, such as 1 in each of several histograms.
+    **Add-or-remove-one.** A row changes the answer by at most l in the l1 norm. So that sum is at most l k, and the
+    result is (1, l k). Where l is above 1, this is returned only if a single number may move by l, as far as the linf
+    and the l2 norm tell. Otherwise several smaller shifts cost less, such as a shift by 1 in each of several
+    histograms.
 
-    **Replace-one.** Let an added row raise integers only, or lower them only. Rows that leave move the integers one
-    way, by l k in all at most, and rows that come move them the other way, by l k at most. An integer that ends up
-    higher did so by no more than its share of the one sum, one that ends up lower by its share of the other. Noise is
-    independent, so these two groups are two events: (2, l k). Where a replaced row changes the answer by l only, as
-    the number of rows that a description holds for, k pairs do so by l k: (1, l k).
+    **Replace-one.** Let an added row only raise integers, or only lower them. Rows that leave move the integers one
+    way, by at most l k in all, and rows that come move them the other way, by at most l k in all. An integer that ends
+    up higher has moved by at most its share of the one sum, and an integer that ends up lower by at most its share of
+    the other. Noise is independent, so these two groups are two events, and the result is (2, l k). Where a replaced
+    row changes the answer by at most l, such as the number of rows for which a description holds, k pairs change it by
+    at most l k, and the result is (1, l k).
 
-    Returns None where this says nothing. For one row of which each change is 1, n is `unit_changes`, and k is 1.
+    The result is None where none of this applies. For a unit of one row that changes each integer by at most 1, n is
+    `unit_changes`, and k is 1.
     """
     facts, rows = calibration.facts, calibration.by.rows
     changed = unit_changes(facts, relation)

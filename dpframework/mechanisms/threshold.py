@@ -2,18 +2,18 @@
 
 Source: Dwork, Naor, Reingold, Rothblum and Vadhan 2009; Lyu, Su and Li 2017, Algorithm 1 with one positive outcome. The
 threshold gets noise once, each count gets noise of its own, and the position of the first count whose noisy value
-reaches the noisy threshold is released: no number is. All noise is integer Laplace noise of one scale s.
+reaches the noisy threshold is released. No number is released. All noise is integer Laplace noise of one scale s.
 
-**The loss is (C + S) / s**, where C is the largest change of a count and S the spread, as far as one row can move two
-counts apart. Let a row raise counts by r at most and lower them by f at most, and let position i be released on the
-table without it. On the table with it, raise the noisy threshold by r: then every count before i, raised by r at most,
-still misses it. Raise the noise of count i by r + f: then it still reaches it, although it may have fallen by f. The
-first shift costs r / s, the second (r + f) / s, whatever the noise of the others. From the table with the row to the
-one without, the same holds with f and r exchanged: f / s + (r + f) / s. That no count reaches the threshold costs the
-first shift alone. Under replace-one counts move by c either way: c / s + 2 c / s.
+**The loss is (C + S) / s**, where C is the largest change of a count and S the spread, the most by which one row can
+move two counts apart. Let a row raise counts by r at most and lower them by f at most, and let position i be released
+on the table without it. On the table with it, raise the noisy threshold by r: then every count before i, raised by r at
+most, still misses it. Raise the noise of count i by r + f: then it still reaches it, although it may have fallen by f.
+The first shift costs r / s, the second (r + f) / s, whatever the noise of the others. From the table with the row to
+the one without, the same holds with f and r exchanged: f / s + (r + f) / s. That no count reaches the threshold costs
+the first shift alone. Under replace-one counts move by c either way: c / s + 2 c / s.
 
 For monotonic counts, r = 1 and f = 0, that is 2 / s: half of it for the threshold and half for the one count, however
-many are looked at. It is attained in the limit: three counts far above the threshold that are missed, and one far below
+many are compared. It is attained in the limit: three counts far above the threshold that are missed, and one far below
 that is not, are likeliest with a threshold that is far up in its tail.
 
 Known wrong variants (Lyu, Su and Li 2017, section 3) leave out the noise of the threshold or of the counts, go on after
@@ -36,8 +36,8 @@ from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
-_TAIL = 60  # scales of the threshold's noise that a probability is added up over, beyond all counts
-_LARGEST = 1 << 40  # threshold
+_TAIL = 60  # how many scales beyond all counts a probability is summed over the threshold's noise
+_LARGEST = 1 << 40  # the largest threshold
 
 
 @final
@@ -45,12 +45,12 @@ _LARGEST = 1 << 40  # threshold
 class AboveThreshold(PureMechanism):
     """The position of the first count that is above a public threshold, or of the last candidate if none is.
 
-    The last coordinate of the answer is not looked at: it stands for "none of the others".
+    The last coordinate of the answer is ignored, since its position stands for "none of the others".
 
     Attributes
     ----------
     threshold
-        A public whole number.
+        The public threshold, a whole number.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class AboveThreshold(PureMechanism):
         return ByRelation(_sum(one.add_or_remove_one, two.add_or_remove_one), _sum(one.replace_one, two.replace_one))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> int:
-        """Return the position. Noise is drawn for all counts, so that the time tells nothing."""
+        """Return the position. Noise is drawn for all counts, so that the time reveals nothing."""
         counts = calibration.on_lattice(answer).ravel()[:-1]
         noise = randomness.discrete_laplace(counts.size + 1, calibration.lattice_scale)
         reached = np.flatnonzero(counts + noise[1:] >= self.threshold + noise[0])
@@ -106,8 +106,8 @@ class AboveThreshold(PureMechanism):
     def preview(self, calibration: Calibration) -> Preview:
         """Bound how far a count may be on the wrong side of the threshold (Lyu, Su and Li 2017, Theorem 1).
 
-        Each of m noises exceeds s ln(m / 0.05) in absolute value with a probability of 0.05 / m at most, but for the
-        rounding of integer noise; twice that covers the threshold's noise and a count's together.
+        Each of m noises exceeds s ln(m / 0.05) in absolute value with a probability of at most 0.05 / m, apart from the
+        rounding of integer noise. Twice that covers the noise of the threshold and of a count together.
         """
         scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:

@@ -1,8 +1,8 @@
 """Uniform numbers: real ones, whose bits are drawn as they are needed to compare them, and whole ones.
 
 A decision "U < p" that is made by comparing more and more bits of U with closer and closer bounds of p has exactly the
-probability p, whatever real number p is. It ends with probability 1: of the 2**64 ways in which a word more can go on,
-a few stay open.
+probability p, whatever real number p is. It ends with probability 1, since only a few of the 2**64 values of each
+further word leave it open.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 DrawWords = Callable[[int], NDArray[np.uint64]]
 Bounds = Callable[[int], tuple[int, int]]
 WORD_BITS = 64
-_WORDS = 64  # drawn at once, for whole numbers
-GUARD_DIGITS = 10  # decimal, beyond what tells two of the numbers that are compared apart
+_WORDS = 64  # how many words are drawn at once for whole numbers
+GUARD_DIGITS = 10  # how many more decimal digits are computed than the compared bits need
 
 
 def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
-    """Return whole numbers that exp(exponent) * 2**bits lies between, for an exponent below 0.
+    """Return whole numbers between which exp(exponent) * 2**bits lies, for an exponent below 0.
 
-    Decimal's exponential is rounded correctly. The exponent is not, and moves it by a share of `abs(exponent)` units
-    in the last place.
+    Decimal's exponential is rounded correctly. The exponent is rounded, too, which moves the exponential by at most
+    about `abs(exponent)` units in the last place.
 
     Examples
     --------
@@ -47,16 +47,16 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
 
 @final
 class Uniform:
-    """A uniform real number of which the first bits are known, the others are drawn when they matter.
+    """A uniform real number. Its first bits are known, and further bits are drawn when they matter.
 
     Parameters
     ----------
     first
         Its first bits, as a whole number.
     bits
-        How many these are.
+        How many bits these are.
     words
-        Draws words of 64 uniform bits.
+        The function that draws words of 64 uniform bits.
     """
 
     __slots__ = ("_bits", "_first", "_words")
@@ -65,7 +65,7 @@ class Uniform:
         self._first, self._bits, self._words = first, bits, words
 
     def below(self, bounds: Bounds) -> bool:
-        """Tell whether the number is below another one, of which `bounds(bits)` gives bounds in units of 2**-bits."""
+        """Tell whether the number is below another, for which `bounds(bits)` returns bounds in units of 2**-bits."""
         while True:
             least, most = bounds(self._bits)
             if self._first < least:
@@ -88,7 +88,7 @@ class WholeNumbers:
         self._words, self._pool, self._bits = words, 0, 0
 
     def bits(self, number: int) -> int:
-        """Draw a number of `number` uniform bits."""
+        """Draw a whole number with `number` uniform bits."""
         while self._bits < number:
             drawn = self._words(_WORDS)
             self._pool |= int.from_bytes(np.asarray(drawn, dtype="<u8").tobytes(), "little") << self._bits
@@ -113,7 +113,7 @@ class WholeNumbers:
         return sorted(chosen)
 
     def composition(self, total: int, parts: int, least: int) -> list[int]:
-        """Draw a uniform vector of whole numbers of at least `least`, 0 or 1, with that sum (stars and bars)."""
+        """Draw a uniform vector of whole numbers, each at least `least` (0 or 1), with sum `total` (stars and bars)."""
         if parts == 0:
             return []
         places = total + (1 - least) * parts
