@@ -8,10 +8,10 @@ This budget of epsilon and delta accepts a plan while one of two totals is at mo
   all plans since (see `rdp`), plus the conversion c = log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1), or 0 if that
   is negative.
 
-The order is fixed, for good, once a plan comes that it makes cheaper than its pure epsilon. It may depend on anything
-released until then.
+The order is fixed, for good, as soon as a plan is charged less at an order than its pure epsilon. The order may depend
+on anything that was released until then.
 
-**Theorem.** However plans are chosen, all that they release is (epsilon, delta)-DP under the relation of their losses.
+**Theorem.** However plans are chosen, all their releases are (epsilon, delta)-DP under the relation of their losses.
 
 *Proof.* Take neighbours with transcripts distributed as P and Q. A transcript's loss L, the logarithm of P over Q, is
 the sum of the losses L_i of its plans, given what was released before. It is to be shown that the mean of
@@ -28,9 +28,9 @@ the sum of the losses L_i of its plans, given what was released before. It is to
    delta M or less.
 
 **Exact deltas.** Releases may have deltas of their own, d_i for plan i (see `exact_delta`). A budget then has a
-*reserve*, which is fixed with its delta. When the order is fixed, so is the delta that is converted with,
+*reserve*, which is fixed with its delta. When the order is fixed, so is the delta at which it is converted,
 
-    D' = delta less the exact deltas of all plans so far, of this one too, less the reserve,
+    D' = delta minus the exact deltas of all plans so far, including this one, minus the reserve,
 
 and c is taken at D'. The exact deltas of later plans add up to the reserve at most. Without an order all exact deltas
 add up to delta at most. *Proof.* Plan i has a core of mass 1 - d_i, given what was released before it. In a transcript
@@ -41,13 +41,15 @@ and delta elsewhere. The second is 0 where no order was fixed, and adds up to D'
 most D' times the probability that an order was fixed, since M has a mean of at most 1 from there on. Together that is
 at most delta.
 
-To convert at whatever delta is left whenever the total is asked for is not sound. Who spends exact deltas only after
-releases that told little has nearly all of delta twice (`tests/accountant/test_adaptive.py` gains 1.99 delta so).
+It would not be sound to convert at the delta that is left whenever the total is asked for. An analyst who spends exact
+deltas only after releases that revealed little would get nearly all of delta twice
+(`tests/accountant/test_adaptive.py` gains 1.99 delta in this way).
 
-M is positive, so over the transcripts of the second kind alone it adds up to at most 1 too: delta is paid once for
-both. This is why the order is fixed before it matters. The smallest total over all orders, or over all splits into pure
-parts and zCDP parts, is valid for one plan, which is fixed; chosen after the releases it is a race between many bounds,
-each of which may fail with probability delta. Privacy loss distributions have no such theorem, and are not used here.
+M is positive, so over the transcripts of the second kind alone it adds up to at most 1, too. So delta is paid once for
+both kinds. This is why the order is fixed before it matters. The smallest total over all orders, or over all splits
+into pure parts and zCDP parts, is valid for one plan that is fixed. If it is chosen after the releases, it is a race
+between many bounds, each of which may fail with probability delta. Privacy loss distributions have no such theorem, and
+are not used here.
 """
 
 from __future__ import annotations
@@ -75,13 +77,13 @@ class PlanCharge:
     Attributes
     ----------
     pure
-        Its pure epsilon.
+        The plan's pure epsilon.
     rdp
-        Its Renyi divergence at the budget's order; None while that is not fixed.
+        The plan's Renyi divergence at the budget's order; None while no order is fixed.
     order
-        That order.
+        The budget's order; None while no order is fixed.
     delta
-        The delta that its releases have of their own.
+        The delta that the plan's releases have of their own.
     """
 
     pure: ByRelation
@@ -117,7 +119,7 @@ class AdaptiveBudget:
     Attributes
     ----------
     relation
-        The neighbouring relation that it holds for.
+        The neighbouring relation for which it holds.
     epsilon, delta
         The most that all plans may cost together. Without a delta, only pure totals count.
     pure
@@ -125,15 +127,15 @@ class AdaptiveBudget:
     before
         The pure epsilons of the charges before the order was fixed.
     rdp
-        The Renyi divergences of the charges since.
+        The Renyi divergences of the charges since then.
     order
-        The order; None while it is not fixed.
+        The order of the Renyi divergences; None while it is not fixed.
     reserve
         The delta that is held back, when the order is fixed, for exact deltas of later charges.
     exact
         The exact deltas of all charges.
     converted
-        The delta that is converted with; None while the order is not fixed.
+        The delta at which divergences become an epsilon; None while the order is not fixed.
     """
 
     relation: Relation
@@ -176,8 +178,9 @@ class AdaptiveBudget:
     def charge(self, pure: ByRelation, curve: Curve, exact: ByRelation = NOTHING) -> PlanCharge:
         """Return the charge for a pure epsilon, a bound on the divergence at every order, and an exact delta.
 
-        While no order is fixed, what is as cheap purely is charged so. Else the order is the one that leaves the most
-        room for rho, if the plan fits at that one, or the one at which this plan is cheapest.
+        While no order is fixed, three choices are tried in turn. The first is the order that leaves the most room for
+        rho, if the plan fits at that order and its divergence is not just its pure epsilon. The second is the pure
+        epsilon, if that fits. The last is the order at which this plan is cheapest.
         """
         if self.order is not None:
             return PlanCharge(pure, curve.at(self.order), self.order, exact)
@@ -198,7 +201,7 @@ class AdaptiveBudget:
         return PlanCharge(pure, curve.at(best), best, exact)
 
     def _find_delta_after(self, exact: ByRelation) -> Fraction | None:
-        """Return the delta to convert with if a charge of an exact delta fixes the order, None if nothing is left."""
+        """Return the delta for the conversion if a charge with an exact delta fixes the order; None if none is left."""
         own = exact.under(self.relation)
         left = None if own is None else self.delta_left - own - self.reserve
         return left if left is not None and left > 0 else None
@@ -209,7 +212,8 @@ class AdaptiveBudget:
         Raises
         ------
         PlanRefused
-            If the charge is at another order than the budget's, or its exact delta is above what is left for such.
+            If the charge is at another order than the budget's, its exact delta is above what is left for exact deltas,
+            or it would fix the order although no delta is left for the conversion.
         """
         if self.order is not None and charge.order != self.order:
             raise PlanRefused("the charge is at another order than those before it")
@@ -219,16 +223,18 @@ class AdaptiveBudget:
         if own is None or own > self.delta_left:
             delta = "an unknown delta" if own is None else f"a delta of {decimal_text(own)}"
             left = decimal_text(self.delta_left)
-            kept = "" if not self.converted else f"; {decimal_text(self.converted)} is kept to convert with"
+            kept = "" if not self.converted else f"; {decimal_text(self.converted)} is kept for the conversion"
             kept += ", and a reserve would have held some back" if kept else ""
-            raise PlanRefused(f"the plan's releases have {delta} of their own, and {left} is left for such{kept}")
+            raise PlanRefused(
+                f"the plan's releases have {delta} of their own, and {left} is left for exact deltas{kept}"
+            )
         pure = composition.sequential([self.pure, charge.pure])
         exact = composition.sequential([self.exact, charge.delta])
         if charge.rdp is None:
             return attrs.evolve(self, pure=pure, exact=exact)
         converted = self._find_delta_after(charge.delta) if self.order is None else self.converted
         if converted is None:
-            raise PlanRefused("the charge is at an order, and no delta is left to convert with")
+            raise PlanRefused("the charge is at an order, and no delta is left for the conversion")
         rdp = composition.sequential([self.rdp, charge.rdp])
         before = self.pure if self.order is None else self.before
         return attrs.evolve(

@@ -1,4 +1,4 @@
-"""The base class of accountants, each of which composes one notion of loss and charges a budget in it."""
+"""The base class of accountants. Each composes losses in one notion, and charges a budget in it."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Accountant(abc.ABC, Generic[A]):
     """Composes losses, says whether a plan fits a budget, and charges it. It checks the whole plan before it commits.
 
     The static total of a plan and the charges of its run are composed by the same four methods, so they cannot
-    disagree. An accountant is one budget: copying it, scikit-learn's `clone` and unpickling it in the same process
-    give the same accountant; in another process it remembers what was spent and refuses to spend more.
+    disagree. An accountant is one budget. Copying it, scikit-learn's `clone` and unpickling it in the same process give
+    the same accountant. In another process it remembers what was spent, and refuses to spend more.
 
     Parameters
     ----------
     relation
-        The neighbouring relation that its totals hold for.
+        The neighbouring relation for which its totals hold.
     epsilon
         The budget; None for no limit (totals only).
     delta
-        The delta of the budget: one that `delta_for` admits.
+        The delta of the budget, which `delta_for` must admit.
 
     Raises
     ------
@@ -51,11 +51,11 @@ class Accountant(abc.ABC, Generic[A]):
     """
 
     name: ClassVar[str]
-    needs_delta: ClassVar[bool] = False  # whether its totals are finite at a delta above 0 only
+    needs_delta: ClassVar[bool] = False  # whether its totals are finite only at a delta above 0
     of_units: ClassVar[bool] = False  # whether `amount` holds for calibrations for units of several rows
-    samples_anew: ClassVar[bool] = False  # whether what is planned from one sample may be made from several
+    samples_anew: ClassVar[bool] = False  # whether releases that are planned from one sample may be made from several
     chosen_plans: ClassVar[bool] = False  # whether plans may be chosen by what the budget's earlier plans released
-    converts: ClassVar[bool] = True  # whether its losses use the delta, besides what releases have of their own
+    converts: ClassVar[bool] = True  # whether its losses use the delta that releases do not have of their own
 
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
         self._relation = Relation.parse(relation)
@@ -72,12 +72,12 @@ class Accountant(abc.ABC, Generic[A]):
                 f"{decimal_text(admitted)}; give that, or use another accounting"
             )
         self._charged: list[A] = []
-        self._exact = Fraction(0)  # delta of what was charged
-        self._unit: PrivacyUnit | None = None  # that of the first plan
-        self._opened: list[Run] = []  # where a plan after their first release is refused
+        self._exact = Fraction(0)  # the exact delta of the charged plans
+        self._unit: PrivacyUnit | None = None  # the unit of the first plan
+        self._opened: list[Run] = []  # runs after whose first release no plan is accepted
         self._lock = threading.RLock()
         self._token = uuid.uuid4().hex
-        # None: a copy, in another process than the one with the budget
+        # None for a copy in another process than the one that holds the budget.
         self._process: ProcessMark | None = this_process()
         _LIVE[self._token] = self
 
@@ -103,19 +103,19 @@ class Accountant(abc.ABC, Generic[A]):
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:
-        """Return the delta of the notion's totals in a study of a delta, or None if that is too small.
+        """Return the delta at which the notion's totals hold in a study with a delta, or None if that is too small.
 
-        By default the study's own, which must be above 0 where the notion needs that.
+        By default it is the study's delta, which must be above 0 where the notion needs that.
         """
         return delta if delta or not cls.needs_delta else None
 
     @abc.abstractmethod
     def amount(self, calibration: Calibration | None) -> A:
-        """Return the cost of one release, or None for a step without a valid claim."""
+        """Return the cost of one release. The calibration is None for a step without a valid claim."""
 
     @abc.abstractmethod
     def sequential(self, parts: Sequence[A]) -> A:
-        """Compose releases from the same rows. No parts cost nothing."""
+        """Compose releases from the same rows. Without parts the cost is 0."""
 
     @abc.abstractmethod
     def parallel(self, parts: Sequence[A]) -> A:
@@ -124,8 +124,9 @@ class Accountant(abc.ABC, Generic[A]):
     def spread(self, parts: Sequence[A], rows: int) -> A:
         """Compose releases from disjoint rows, over which the rows of one unit may spread.
 
-        By default as many of the dearest part, one after another, as parts can change: each holds some of the unit's
-        rows, and loses no more than for all. That is valid wherever losses compose; override it where less is lost.
+        By default this composes the most expensive part as often as there are parts that can change. Each of them holds
+        some of the unit's rows, and loses no more than for all of them. This is valid wherever losses compose. Override
+        it where less is lost.
 
         Parameters
         ----------
@@ -134,12 +135,12 @@ class Accountant(abc.ABC, Generic[A]):
         rows
             The most rows of a unit, above 1.
         """
-        changed = rows if self.relation is Relation.ADD_OR_REMOVE_ONE else 2 * rows  # as many leave, as many come
+        changed = rows if self.relation is Relation.ADD_OR_REMOVE_ONE else 2 * rows  # rows leave, and others come
         return self.repeat(self.either(parts), changed)
 
     @abc.abstractmethod
     def either(self, parts: Sequence[A]) -> A:
-        """Bound whichever branch runs."""
+        """Bound the branch that runs, whichever it is."""
 
     @abc.abstractmethod
     def loss(self, amount: A) -> PrivacyLoss | None:
@@ -148,15 +149,16 @@ class Accountant(abc.ABC, Generic[A]):
     def sample(self, part: A, rate: Fraction) -> A:
         """Bound releases from a sample that each unit is in with probability `rate`, for one unit added or removed.
 
-        All rows of a unit are in it, or none. By default nothing is claimed. Under replace-one nothing may be.
+        Either all rows of a unit are in the sample, or none. By default nothing is claimed. Under replace-one nothing
+        may be claimed.
         """
         return self.amount(None)
 
     def sample_of_rows(self, part: A, rate: Fraction, rows: int) -> A:
         """Bound releases from a sample that takes each row with probability `rate`, for a unit of several rows.
 
-        Where no ids tell whose a row is, some of a unit's rows may be in a sample, and others not. By default nothing
-        is claimed.
+        Where no ids tell to whom rows belong, some of a unit's rows may be in a sample, and others not. By default
+        nothing is claimed.
         """
         return self.amount(None)
 
@@ -203,7 +205,8 @@ class Accountant(abc.ABC, Generic[A]):
         """Return the loss of releases whose cores cost an amount, and that have an exact delta of their own.
 
         Let 1 - d be the mass of the cores P and Q. The plan's delta at an epsilon, the sum of (M(u) - x M(v))+ for x =
-        e**epsilon, is at most d and 1 - d times the sum of (P - x Q)+. So the loss is the amount's at the delta left.
+        e**epsilon, is at most d plus 1 - d times the sum of (P - x Q)+. So the loss of the amount at the delta that is
+        left is an upper bound.
 
         Returns
         -------
@@ -333,7 +336,7 @@ def _revive(
     exact_delta: Fraction,
     unit: PrivacyUnit | None,
 ) -> Accountant[A]:
-    """Return the live accountant of that token, or, in another process, a detached copy of it."""
+    """Return the live accountant with that token or, in another process, a detached copy of it."""
     live = _LIVE.get(token)
     if live is not None:
         return live

@@ -1,4 +1,4 @@
-"""The accountants that are always there."""
+"""The list of built-in accountants."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from dpframework.accountant.pure import PureAccountant
 from dpframework.accountant.rdp import RDPAccountant
 from dpframework.accountant.zcdp import ZCDPAccountant
 
-#: In the order in which they are listed: the first ones win a tie.
+#: The built-in accountants, in the order in which they are listed. In a tie the first one wins.
 BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ZCDPAccountant, RDPAccountant, PLDAccountant)

@@ -1,20 +1,23 @@
 """Composition under both relations of amounts that add up, such as epsilon and rho.
 
-**Units of several rows.** The same rules hold for the amounts of units of up to k rows. A release of pure epsilon R for
-k replaced rows, and A for k rows added or removed, is calibrated by what one row loses, R / k and A / k; of rho, by
-R / k^2 and A / k^2 (see `facts.unit`). So it loses, for r replaced rows and a added or removed ones with r + a <= k,
+**Units of several rows.** The same rules hold for the amounts of units of up to k rows. Let a release lose R for k
+replaced rows, and A for k rows added or removed. It is calibrated so that one row loses R / k and A / k in pure
+epsilon, or R / k^2 and A / k^2 in rho (see `facts.unit`). So for r replaced rows and a added or removed rows, with r +
+a <= k, it loses
 
     at most (r R + a A) / k, in pure epsilon by adding up, and in zCDP since ((r sqrt(R) + a sqrt(A)) / k)^2 is no more,
-    the square being convex and the rest of the weights, k - r - a, on 0.
+    the square being convex and the remaining weight, k - r - a, on 0.
 
-Such a bound survives every rule. Sequential and repeat add up amounts of the same r and a. Either takes one branch's.
-In parallel each row of the unit stays in one part, and costs R_i / k of that part; or it moves, and costs A_i / k of
-the part that it leaves and A_j / k of the one that it enters; or it is added or removed, and costs A_i / k. No part
-gets more than k of them. Added up over r + a <= k rows, that is at most the largest part's A under add-or-remove, and
-under replace-one the larger of the largest R and the two largest A together: what `parallel` says.
+Such a bound survives every rule. `sequential` and `repeat` add up amounts of the same r and a, and `either` takes those
+of one branch. In `parallel`, each row of the unit stays in one part, and costs R_i / k of that part; or it moves, and
+costs A_i / k of the part that it leaves and A_j / k of the part that it enters; or it is added or removed, and costs
+A_i / k. No part gets more than k of them. Under add-or-remove, the sum over r + a <= k rows is at most the largest A of
+a part. Under replace-one it is at most the larger of the largest R and the sum of the two largest A. `parallel`
+returns this.
 
-On a sample of units, releases that lose at most a A / k lose at most f(a A / k), with f(x) = log(1 + q (e**x - 1)). It
-is convex and 0 at 0, so that is at most a f(A) / k: the bound survives `sampled` too, in a part as on the whole table.
+On a sample of units, releases that lose at most a A / k lose at most f(a A / k), with f(x) = log(1 + q (e**x - 1)).
+This function is convex and 0 at 0, so that is at most a f(A) / k. So the bound survives `sampled`, too, in a part as
+well as on the whole table.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from fractions import Fraction
 
 from dpframework.facts.privacy import NOTHING, ByRelation, round_up
 
-_LARGEST = 500  # of an epsilon that is amplified: beyond, its exponential is no double
+_LARGEST = 500  # the largest epsilon that is amplified, so that its exponential fits a double
 
 
 def _sum(amounts: Iterable[Fraction | None]) -> Fraction | None:
@@ -60,10 +63,10 @@ def either(parts: Sequence[ByRelation]) -> ByRelation:
 def parallel(parts: Sequence[ByRelation]) -> ByRelation:
     """Compose over disjoint rows.
 
-    Under add-or-remove the row lies in one part: the largest part's loss (McSherry 2009, Theorem 4). Under
-    replace-one the row stays in its part (that part's own replace-one loss) or leaves one part and enters another
-    (the two largest add-or-remove losses): the larger of the two. A part that may occur more than once is to be
-    given twice.
+    Under add-or-remove the row lies in one part, so the loss is the largest of the parts (McSherry 2009, Theorem 4).
+    Under replace-one the row stays in its part, which costs the replace-one loss of that part, or it leaves one part
+    and enters another, which costs at most the two largest add-or-remove losses. The loss is the larger of these. Give
+    a part twice if it may occur more than once.
 
     Examples
     --------
@@ -87,13 +90,14 @@ def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
     first is at most 1 + q (e**epsilon - 1) times the second; and N is at most that times the first, since S is at least
     e**-epsilon N, and 1 / (1 - q (1 - e**-epsilon)) is less (Balle, Barthe and Gaboardi 2018, Theorem 8).
 
-    A run that is resumed draws its sample anew: it makes some of the releases, of epsilon a, from one sample, and the
-    others, of b, from another, with a + b at most the part's epsilon, wherever the unit's rows lie. As f(x) = log(1 + q
-    (e**x - 1)) is convex and 0 at 0, f(a) + f(b) is at most f(a + b): that costs no more. So it is with samples of
-    samples, and with squares of f. Of a rho that is not amplified nothing changes. Distributions of losses may grow.
+    A resumed run draws its sample anew. So it makes some of the releases, with epsilon a, from one sample, and the
+    others, with epsilon b, from another. Wherever the unit's rows lie, a + b is at most the part's epsilon. As
+    f(x) = log(1 + q (e**x - 1)) is convex and 0 at 0, f(a) + f(b) is at most f(a + b), so this costs no more. The same
+    holds for samples of samples, and for squares of f. A rho that is not amplified does not change. But distributions
+    of losses may grow.
 
-    Under replace-one the sample with one row and the one with the other, and those without, are no such pairs: there
-    nothing is claimed.
+    Under replace-one, samples with the one row, with the other row or with neither are no such pairs, so nothing is
+    claimed.
 
     Examples
     --------
@@ -110,8 +114,8 @@ def amplify_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
 
     In parts and samples each row counts by itself: for one row, releases that cost the unit epsilon lose at most
     epsilon / k, and f(epsilon / k) on a sample, with f(x) = log(1 + q (e**x - 1)). The unit's rows are added one after
-    another, so r of them lose at most r f(epsilon / k). For all k that is never more than f(epsilon), what a sample of
-    whole units costs, since f is convex and f(0) = 0.
+    another, so r of them lose at most r f(epsilon / k). For all k that is never more than f(epsilon), which a
+    sample of whole units costs, since f is convex and f(0) = 0.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""From events to dp-accounting's privacy loss distributions.
+"""The conversion of events to dp-accounting's privacy loss distributions.
 
 Distributions live on multiples of an interval. dp-accounting's connect-the-dots (Doroshenko, Ghazi, Kamath, Kumar and
-Manurangsi 2022) puts a mechanism's mass there so that delta is exact at these points and too large between them: its
+Manurangsi 2022) puts a mechanism's mass there so that delta is exact at these points and too large between them. Its
 error falls with the square of the interval. It needs differences of deltas, so below a delta of `FINEST_DELTA`, where
 these drown in the rounding of floating point, losses are rounded up instead.
 
 A bound on delta as a function of epsilon is enough to make a distribution that dominates (Zhu, Dong and Wang 2022,
-Proposition 8). `from_bound` does that, for what is known by such a bound alone:
+Proposition 8). `from_bound` does that, for mechanisms that are known only by such a bound:
 
 - **any mechanism of a rho**: delta is at most exp((a - 1) (a rho - epsilon)) (1 - 1/a)**a / (a - 1), at every order
   a > 1 (Canonne, Kamath and Steinke 2020, Proposition 12);
@@ -27,12 +27,12 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
 
-INTERVAL = 1e-3  # of privacy loss
-FINEST_DELTA = 1e-10  # at which differences of deltas in double precision still tell
-_DEVIATIONS = 8.5  # of a Gaussian loss, on each side: beyond lies less than 1e-17 of its mass
-_TRUNCATED = 11.6  # deviations (Canonne et al. 2020), to which dp-accounting does not add the shift
-_LARGEST_LOSS = 700.0  # of which the exponential is a number in double precision
-_ORDERS = np.geomspace(1 / 8, 52, 64)  # less 1, times the root of a rho; the best is in between, for every epsilon
+INTERVAL = 1e-3  # the distance between neighbouring privacy losses
+FINEST_DELTA = 1e-10  # the least delta at which differences of deltas in double precision are accurate
+_DEVIATIONS = 8.5  # deviations of a Gaussian loss on each side; less than 1e-17 of its mass lies beyond
+_TRUNCATED = 11.6  # deviations at which noise is cut off (Canonne et al. 2020), without the shift in dp-accounting
+_LARGEST_LOSS = 700.0  # the largest loss whose exponential fits a double
+_ORDERS = np.geomspace(1 / 8, 52, 64)  # (order - 1) sqrt(rho); the best lies between, for every epsilon
 _FINE = 50.0  # the largest pure epsilon of an event for which rounding up to the interval matters
 
 
@@ -55,7 +55,7 @@ class AnyRho:
 @final
 @attrs.frozen
 class SampledEvent:
-    """Events, each with how often it occurs, on one sample that each row is in with probability `rate`."""
+    """Events, each with how often it occurs, on one sample that holds each row with probability `rate`."""
 
     rate: float
     events: tuple[tuple[Any, int], ...]
@@ -67,9 +67,9 @@ def distribution(events: Mapping[Any, int], *, fine: bool) -> Any:
     Parameters
     ----------
     events
-        Single events.
+        The single events, each with how often it occurs.
     fine
-        Whether losses may be placed by connect-the-dots: for a delta from `FINEST_DELTA` on.
+        Whether losses may be placed by connect-the-dots, which is accurate for a delta from `FINEST_DELTA` on.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def _single(event: Any, fine: bool) -> Any:
     how: dict[str, Any] = {"value_discretization_interval": INTERVAL, "use_connect_dots": fine}
     match event:
         case AnyPure(epsilon=epsilon) if fine and epsilon <= _FINE:
-            return pld.from_discrete_laplace_mechanism(epsilon, 1, **how)  # it tells two answers, as they do
+            return pld.from_discrete_laplace_mechanism(epsilon, 1, **how)  # equivalent for a shift of 1
         case AnyPure(epsilon=epsilon):
             return pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), INTERVAL)
         case SampledEvent():
@@ -104,7 +104,7 @@ def _single(event: Any, fine: bool) -> Any:
         case DiscreteLaplaceDpEvent():
             return pld.from_discrete_laplace_mechanism(event.noise_parameter, event.sensitivity, **how)
         case DiscreteGaussianEvent(sigma=sigma, shift=shift):
-            furthest = math.ceil(_TRUNCATED * sigma) + shift if shift > 1 else None  # beyond lies less than 1e-30
+            furthest = math.ceil(_TRUNCATED * sigma) + shift if shift > 1 else None  # less than 1e-30 lies beyond
             return pld.from_discrete_gaussian_mechanism(sigma, shift, furthest, **how)
         case FineGaussianEvent():
             return _of_fine_gaussian(event)
@@ -118,7 +118,7 @@ def _single(event: Any, fine: bool) -> Any:
 
 
 def _of_fine_gaussian(event: FineGaussianEvent) -> Any:
-    """Return the distribution of a Gaussian's losses, larger by twice the slack, infinite with the slack's probability.
+    """Return the distribution of a Gaussian's losses plus twice the slack, infinite with about the slack's probability.
 
     Let P and Q be the outputs of discrete noise on both sides, and P' and Q' those of rounded continuous noise, whose
     probabilities differ by factors of exp(+-slack) at most. For f = (1 - e**epsilon Q / P)+, which is at most
@@ -140,7 +140,7 @@ def _of_fine_gaussian(event: FineGaussianEvent) -> Any:
 
 def _of_rho(rho: float) -> Any:
     """Return a distribution that dominates every mechanism of a rho, by the smallest bound of many orders."""
-    furthest = rho + 2 * math.sqrt(40 * rho)  # there delta is below e**-40
+    furthest = rho + 2 * math.sqrt(40 * rho)  # beyond it delta is below e**-40
     last = math.ceil(min(furthest, _LARGEST_LOSS) / INTERVAL)
     orders = 1 + _ORDERS / math.sqrt(rho)
     epsilons = np.arange(last + 1) * INTERVAL
@@ -156,16 +156,17 @@ def _of_sample(event: SampledEvent, fine: bool) -> Any:
     """Return the distribution of events on a sample, under add-or-remove.
 
     Let P and Q dominate the events: P with the row, Q without. On a sample the pair q P + (1 - q) Q, Q dominates for a
-    row that is removed, and the reverse for one that is added (Zhu, Dong and Wang 2022, Theorem 11). A hockey stick of
-    the first pair at x = e**epsilon is q times that of P and Q at 1 + (x - 1) / q, or 1 - x where that is not positive.
-    Of the reverse pair it is r = 1 - (1 - q) x times that of Q and P at q x / r, or 0 where r is not positive.
+    row that is removed, and the reverse for a row that is added (Zhu, Dong and Wang 2022, Theorem 11). The hockey-stick
+    divergence of the first pair at x = e**epsilon is q times that of P and Q at 1 + (x - 1) / q, or 1 - x where that
+    point is not positive. For the reverse pair it is r = 1 - (1 - q) x times that of Q and P at q x / r, or 0 where r
+    is not positive.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     whole = distribution(dict(event.events), fine=fine)
     rate, last = event.rate, _furthest(whole)
     epsilons = np.arange(-last, last + 1) * INTERVAL
-    least = np.maximum(-np.expm1(epsilons), 0)  # whatever the events are
+    least = np.maximum(-np.expm1(epsilons), 0)  # for all events
     removed, added = least.copy(), least.copy()
     inside = np.expm1(epsilons) > -rate
     removed[inside] = rate * whole.get_delta_for_epsilon(np.log1p(np.expm1(epsilons[inside]) / rate))
@@ -178,7 +179,7 @@ def _of_sample(event: SampledEvent, fine: bool) -> Any:
 
 
 def _furthest(whole: Any) -> int:
-    """Return an epsilon, in intervals, beyond which nearly all delta is of infinite losses."""
+    """Return an epsilon, in intervals, beyond which nearly all of delta comes from infinite losses."""
     low = whole.get_delta_for_epsilon(_LARGEST_LOSS)
     furthest = 1.0
     while furthest < _LARGEST_LOSS and whole.get_delta_for_epsilon(furthest) > low + 1e-16:
@@ -187,17 +188,17 @@ def _furthest(whole: Any) -> int:
 
 
 def from_bound(first: int, deltas: NDArray[np.float64]) -> Any:
-    """Return a distribution whose delta is at least a mechanism's, from a bound on the mechanism's, in both directions.
+    """Return a distribution that dominates a mechanism in both directions, from upper bounds on its delta.
 
-    A mechanism's delta is convex in e**epsilon, and 1 at e**epsilon = 0. So it is below the convex hull of its bounds,
-    and so is what lies between them.
+    A mechanism's delta is convex in e**epsilon, and 1 at e**epsilon = 0. So it is at most the convex hull of its
+    bounds, also between the given epsilons.
 
     Parameters
     ----------
     first
         The smallest epsilon, in intervals; the others follow, an interval apart.
     deltas
-        The bounds.
+        The upper bounds on delta at these epsilons.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -3,21 +3,22 @@
 A release may have a delta of its own: with that probability it gives an output outside its core (see
 `mechanisms.losses`). An accountant composes the cores. Here the deltas are composed, by the same rules.
 
-**Theorem.** Compositions have the composed losses of their cores, and as delta
+**Theorem.** A composition has the composed losses of the cores, and the following delta:
 
-- sequential, repeat: the sum. Cores multiply, and the product of all 1 - d_i is at least 1 less the sum. It may be
-  smaller: whatever part of a core is moved to the rest leaves a core of the same distributions.
+- sequential, repeat: the sum. Cores multiply, and the product of all 1 - d_i is at least 1 minus the sum. The mass of
+  the core may be made as small as 1 minus the sum, since moving a share of a core to the rest leaves its distributions
+  as they are.
 - either: the largest, for the same reason.
-- parallel: the largest under add-or-remove, since rows that do not change have equal outputs. Under replace-one the
-  larger of the largest replace-one delta, and the two largest add-or-remove deltas together.
+- parallel: the largest under add-or-remove, since rows that do not change have equal outputs. Under replace-one, the
+  larger of the largest replace-one delta and the sum of the two largest add-or-remove deltas.
 - a sample of rate q: q d, under add-or-remove. Let P and Q be the cores with the unit and without it, and N be
   (1 - d) Q + d E'. With the unit the outputs are q (1 - d) P + q d E + (1 - q) N, and without it
   q (1 - d) Q + q d E' + (1 - q) N. Put q d E and q d E' aside. What is left is a mixture: (1 - d) / (1 - q d) of the
   pair (q P + (1 - q) Q, Q), which accountants bound, and the rest of the pair (E', E'). No divergence grows when two
   pairs are mixed.
-- a sample of rows, for units of several: q d. It is a mixture of releases from s of k rows, each of delta s d / k at
-  most, and s is q k in the mean. Their cores lose no more than the one of all k rows. An epsilon that is amplified for
-  each row would be of another split, so none is.
+- a sample of rows, for units of several rows: q d. The release is a mixture of releases from s of the k rows, each with
+  a delta of at most s d / k, and the mean of s is q k. Their cores lose no more than the core for all k rows. An
+  epsilon that is amplified for each row would belong to another split, so none is amplified.
 
 Where a unit's rows spread over parts, each part has at most its share of the delta (see `mechanisms.losses`), so that
 parts compose as for one row.
@@ -69,7 +70,7 @@ class DeltaComposition:
 def exact_delta_of(node: Node, plan: Plan) -> ByRelation:
     """Return the exact delta of all releases below a node, None under a relation without a valid claim.
 
-    In a plan of which no release has one, that is 0.
+    It is 0 in a plan whose releases have no exact delta.
     """
     if not plan.has_exact_delta:
         return NOTHING

@@ -1,10 +1,10 @@
 """Privacy loss distributions, composed by dp-accounting.
 
-Each step is an event of dp-accounting: its mechanism's own where that is known to dominate, else any mechanism of
-the same pure epsilon, or of the same rho. Branches and parts that differ are bounded by the one that dominates all
-others, if one does: dropping releases, and noise of a smaller pure epsilon, are post-processing, so an event with more
-of both dominates (adaptive composition keeps that: Zhu, Dong and Wang 2022, Theorem 10). Else any mechanism of the
-largest pure epsilon bounds them, or of the largest rho.
+Each step is an event: its mechanism's own where that is known to dominate, else the worst mechanism of the same pure
+epsilon, or of the same rho. Branches and parts that differ are bounded by the one that dominates all others, if there
+is one. Dropping releases, and noise of a smaller pure epsilon, are post-processing, so an event with more releases and
+larger pure epsilons dominates (adaptive composition preserves that: Zhu, Dong and Wang 2022, Theorem 10). Otherwise
+they are bounded by the worst mechanism of the largest pure epsilon, or of the largest rho.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PLDAccountant(Accountant[Events]):
         bounded = _any_of(losses.pure, losses.zcdp)
         event = mechanism.dp_event if calibration.by.rows == 1 else mechanism.unit_event
         added, replaced = (event(calibration, relation) or bounded.under(relation) for relation in Relation)
-        if calibration.by.resizes:  # a row may leave, and none come for it
+        if calibration.by.resizes:  # a row may leave without another coming
             replaced = _dominating([added, replaced], losses.pure.replace_one, losses.zcdp.replace_one)
         return Events(added, replaced, losses.pure, losses.zcdp)
 
@@ -70,7 +70,7 @@ class PLDAccountant(Accountant[Events]):
         )
 
     def repeat(self, part: Events, times: int) -> Events:
-        """Count the events as often, without a list of as many."""
+        """Multiply the number of each event, without a list of all of them."""
         from dp_accounting import SelfComposedDpEvent
 
         events = (part.under(relation) for relation in Relation)
@@ -91,23 +91,24 @@ class PLDAccountant(Accountant[Events]):
         """Bound the row's own part and, under replace-one, a move between two parts (see `composition.parallel`)."""
         pure, zcdp = composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts])
         added = _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one, zcdp.add_or_remove_one)
-        # A row may leave a lone part for the rows that are in no part.
+        # If there is only one part, a row may still leave it for the rows that are in no part.
         moves = _compose([added] * min(len(parts), 2))
         replaced = _dominating([*(p.replace_one for p in parts), moves], pure.replace_one, zcdp.replace_one)
         return Events(added, replaced, pure, zcdp)
 
     def spread(self, parts: Sequence[Events], rows: int) -> Events:
-        """Keep the event that dominates all parts, where it does so for rows in several; else bound by epsilon or rho.
+        """Keep the event that dominates all parts, if it does so for rows in several; else bound by epsilon or rho.
 
         Let part j have r_j of the unit's k rows. Its releases are dominated by the events of the strongest part, with
-        r_j in the place of k: noise on an integer that moves by r_j, any mechanism of the epsilon times r_j / k, and of
-        the rho times its square. Releases of different parts are independent given what was released. So for each
-        event the parts compose to one of a shift by the sum of all r_j (see `unit_shifts`), to any mechanism of the sum
-        of their epsilons, and of their rhos: with k in all, to the event itself. Of samples that parts draw for
-        themselves, and of fine lattices, whose slack grows with the parts, nothing is proved.
+        r_j in place of k. These are noise on an integer that moves by r_j, any mechanism of the epsilon times r_j / k,
+        and any mechanism of the rho times the square of r_j / k. Releases of different parts are independent, given
+        earlier releases. So for each event the parts compose to noise on an integer that moves by the sum of all r_j
+        (see `unit_shifts`), to any mechanism of the sum of their epsilons, or to any mechanism of the sum of their
+        rhos. With k rows in all, this is the event itself. Nothing is proved for samples that parts draw for
+        themselves, nor for fine lattices, whose slack grows with the number of parts.
 
-        Under replace-one let rows leave and come anywhere: of all integers together, those that end up lower do so by k
-        in all at most, and so do those that end up higher. That is the event twice, where noise on integers is all.
+        Under replace-one rows may leave and come anywhere. Over all parts, the integers that end up lower do so by at
+        most k in all, and so do those that end up higher. That is the event twice, if all of it is noise on integers.
         """
         pure, zcdp = composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts])
         added, replaced = _any(pure.add_or_remove_one, zcdp.add_or_remove_one), _any(pure.replace_one, zcdp.replace_one)
@@ -119,7 +120,7 @@ class PLDAccountant(Accountant[Events]):
         return Events(added, replaced, pure, zcdp)
 
     def sample(self, part: Events, rate: Fraction) -> Events:
-        """Return the whole part's event on a sample, or else any mechanism of its amplified epsilon."""
+        """Return the part's events on a sample, with its amplified epsilon and its own rho beside them."""
         pure, zcdp = composition.sampled(part.pure, rate), ByRelation(part.zcdp.add_or_remove_one, None)
         if part.add_or_remove_one is None:
             return Events(None, None, pure, zcdp)
@@ -127,7 +128,7 @@ class PLDAccountant(Accountant[Events]):
         return Events(SampledEvent(float(rate), tuple(counts)), None, pure, zcdp)
 
     def sample_of_rows(self, part: Events, rate: Fraction, rows: int) -> Events:
-        """Return any mechanism of the amplified epsilon, or of the part's own rho."""
+        """Return the event of any mechanism of the amplified epsilon, or else of the part's own rho."""
         rho = ByRelation(part.zcdp.add_or_remove_one, None)
         return _any_of(composition.amplify_rows(part.pure, rate, rows), rho)
 
@@ -145,14 +146,14 @@ class PLDAccountant(Accountant[Events]):
         return PrivacyLoss(epsilon=converted if pure is None else min(converted, pure), delta=self.delta)
 
 
-LARGEST_LOSS = 700  # of which the exponential is a number in double precision; more protects nobody
+LARGEST_LOSS = 700  # the largest loss whose exponential fits a double; a larger one protects nobody
 
 
 def _smallest(event: Any, delta: Fraction) -> float:
-    """Return the smaller epsilon of composing all events and of adding pure ones to the others' total.
+    """Return the smaller of two epsilons: all events composed, or pure epsilons added to the total of the others.
 
-    A pure release adds its epsilon to every loss at most. That is never less than the composition of all, but for the
-    rounding of losses; it is what is left for pure epsilons that are too large for a distribution.
+    A pure release adds at most its epsilon to every loss. So the second is never less than the first, apart from the
+    rounding of losses. But only the second is finite for pure epsilons that are too large for a distribution.
     """
     counts = _count_events([event])
     pure = {one: Fraction(epsilon) * times for one, times in counts.items() if (epsilon := _pure_of(one)) is not None}
@@ -210,7 +211,7 @@ def _any(epsilon: Fraction | None, rho: Fraction | None) -> Any | None:
 
 
 def _any_of(pure: ByRelation, zcdp: ByRelation) -> Events:
-    """Return any mechanism of a pure epsilon, or of a rho."""
+    """Return the events of any mechanism of a pure epsilon, or else of a rho."""
     added, replaced = (_any(pure.under(relation), zcdp.under(relation)) for relation in Relation)
     return Events(added, replaced, pure, zcdp)
 
@@ -236,7 +237,7 @@ def _count_events(events: Sequence[Any]) -> dict[Any, int]:
 
 
 def _are_shifts(event: Any | None, *kinds: type[Any]) -> bool:
-    """Tell whether an event is known and made of noise on integers that move, and of these kinds, alone."""
+    """Tell whether an event is known and consists only of noise on integers that move, and of events of these kinds."""
     from dp_accounting.dp_event import DiscreteLaplaceDpEvent
 
     known = (DiscreteGaussianEvent, DiscreteLaplaceDpEvent, *kinds)
@@ -256,7 +257,7 @@ def _compose(events: Sequence[Any | None]) -> Any | None:
 
 
 def _join(counts: Mapping[Any, int]) -> dict[Any, int]:
-    """Return the events with those known by a rho alone as one, since rhos add up without a loss."""
+    """Return the events, with all that are known only by a rho joined into one, since rhos add up exactly."""
     rhos = [event.rho * times for event, times in counts.items() if isinstance(event, AnyRho)]
     others = {event: times for event, times in counts.items() if not isinstance(event, AnyRho)}
     return {**others, AnyRho(math.fsum(rhos) * (1 + 2**-50)): 1} if rhos else others
@@ -273,7 +274,7 @@ def _dominating(events: Sequence[Any | None], epsilon: Fraction | None, rho: Fra
 
 
 def _dominates(strong: Mapping[Any, int], weak: Mapping[Any, int]) -> bool:
-    """Tell whether a composition is the other one, besides more releases and larger pure epsilons."""
+    """Tell whether a composition differs from a weaker one only by more releases and larger pure epsilons."""
     if any(strong.get(event, 0) < times for event, times in weak.items() if _pure_of(event) is None):
         return False
     losses = {loss for event in weak if (loss := _pure_of(event)) is not None}
@@ -285,9 +286,10 @@ def _at_least(events: Mapping[Any, int], epsilon: float) -> int:
 
 
 def _pure_of(event: Any) -> float | None:
-    """Return epsilon of an event that tells two answers apart as randomized response does, else None.
+    """Return the epsilon of an event that is equivalent to randomized response, else None.
 
-    So does discrete Laplace noise on an integer that changes by 1: each output is epsilon likelier on one side.
+    Discrete Laplace noise on an integer that changes by 1 is such an event: each output is likelier on one side, by a
+    factor of e**epsilon.
     """
     from dp_accounting.dp_event import DiscreteLaplaceDpEvent
 

@@ -42,7 +42,7 @@ class PureAccountant(AdditiveAccountant):
     of_units: ClassVar[bool] = True
     samples_anew: ClassVar[bool] = True
     chosen_plans: ClassVar[bool] = True
-    converts: ClassVar[bool] = False  # a delta is for what releases have of their own
+    converts: ClassVar[bool] = False  # a delta is used only by releases that have one of their own
 
     def spread(self, parts: Sequence[ByRelation], rows: int) -> ByRelation:
         """Compose as for one row, since a part loses no more than its share of the rows (see `composition`)."""

@@ -4,17 +4,18 @@ At an order alpha > 1 a release of pure epsilon e and zCDP rho r loses at most
 
     min(e, alpha r)
 
-of Renyi divergence: no divergence is above the largest log-ratio (Mironov 2017, Section III), and alpha r is what zCDP
-says. These amounts compose at each order like epsilons and rhos, by the rules of `composition`: sequential and adaptive
-by Mironov's Proposition 1; parallel and either since the divergence is that of the part or branch concerned. A
+of Renyi divergence: no divergence is above the largest log-ratio (Mironov 2017, Section III), and zCDP bounds it by
+alpha r. These amounts compose at each order like epsilons and rhos, by the rules of `composition`: sequential and
+adaptive by Mironov's Proposition 1; parallel and either since the divergence is that of the part or branch concerned. A
 divergence of k at order alpha is an epsilon of
 
     k + log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1)
 
 at delta (Canonne, Kamath and Steinke 2020, Proposition 12). It holds at every order, so for
-a plan that is fixed the best one may be taken. As alpha grows, all is charged purely; where each release counts
-alpha r, the total is that of zCDP; in between, some are charged their epsilon and the others share one conversion. So
-the total is at most the pure epsilons of any of the releases plus the zCDP total of the others.
+a plan that is fixed the best one may be taken. As alpha grows, every release is charged its pure epsilon. Where
+every release is charged alpha r, the total is that of zCDP. In between, some are charged their epsilon, and the others
+share one conversion. So the total is at most the pure epsilons of any of the releases plus the zCDP total of the
+others.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, convert_above
 from dpframework.mechanisms.base import Calibration
 
-FINEST = 1 << 20  # orders are multiples of one over this
+FINEST = 1 << 20  # orders are multiples of 1 / FINEST
 
 
 @attrs.frozen
@@ -65,10 +66,10 @@ class Composed:
 class SpreadRows:
     """The loss at every order of parts over which several rows of one unit may spread.
 
-    With x the share of the unit's rows that a part gets, it loses at most min(x e, alpha x^2 r) <= x min(e, alpha r)
-    under add-or-remove: in parts each counts as for one row. Under replace-one some of the rows in a part may be
-    replaced and others added, and the smaller of the two for each need not be the smaller for both: there all parts
-    together cost the smaller of their epsilon, and of the order times their rho (see `composition`).
+    A part that gets a share x of the unit's rows loses at most min(x e, alpha x^2 r) <= x min(e, alpha r) under
+    add-or-remove, so parts compose as for one row. Under replace-one some of the rows in a part may be replaced and
+    others added, and the notion that is smaller for each need not be the smaller one for both. So all parts together
+    cost the smaller of their epsilon and of the order times their rho (see `composition`).
     """
 
     parts: tuple[Curve, ...]
@@ -95,7 +96,7 @@ class Repeated:
 
 @attrs.frozen
 class Sampled:
-    """The loss of a part on a sample, at most its loss on all rows or of any mechanism of its amplified epsilon.
+    """The loss of a part on a sample, bounded by its loss on all rows and by its amplified epsilon.
 
     The divergence of mixtures with the same weights is at most the largest of theirs (van Erven and Harremoes 2014,
     Theorem 13). Mechanisms of an epsilon have a rho of epsilon**2 / 2.
@@ -106,7 +107,7 @@ class Sampled:
     zcdp: ByRelation
 
     def at(self, order: Fraction) -> ByRelation:
-        """Return the smallest of the three."""
+        """Return the smallest of the bounds at the order."""
         bounds = self.part.at(order).add_or_remove_one, OneRelease(self.pure, self.zcdp).at(order).add_or_remove_one
         return ByRelation(min((bound for bound in bounds if bound is not None), default=None), None)
 
@@ -139,7 +140,7 @@ def _smaller(epsilon: Fraction | None, rho: Fraction | None, order: Fraction) ->
 class RDPAccountant(Accountant[Curve]):
     """Accounts in Renyi divergence, and reports epsilon at its delta, by the best order.
 
-    The best order is that of the first plan that it opens: it must not be chosen by what has been released.
+    The order is the best one for the first plan that it opens, since the order must not depend on releases.
     """
 
     name: ClassVar[str] = "rdp"
@@ -155,7 +156,7 @@ class RDPAccountant(Accountant[Curve]):
         return OneRelease(calibration.losses.pure, calibration.losses.zcdp)
 
     def sequential(self, parts: Sequence[Curve]) -> Curve:
-        """Add up at every order, with equal parts once and their number."""
+        """Add up at every order. Equal parts are kept once, with their number."""
         counted = [part if times == 1 else Repeated(part, times) for part, times in Counter(parts).items()]
         return counted[0] if len(counted) == 1 else Composed(composition.sequential, tuple(counted))
 
@@ -205,7 +206,7 @@ class RDPAccountant(Accountant[Curve]):
 
 
 def conversion(order: Fraction, delta: Fraction) -> float:
-    """Return an epsilon at delta less the Renyi divergence at an order, never below 0.
+    """Return by how much the epsilon at delta exceeds the Renyi divergence at an order, at least 0.
 
     Examples
     --------
@@ -242,10 +243,11 @@ def roomiest_order(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def best_order(cost: Callable[[Fraction], float]) -> Fraction:
-    """Return an order of a low cost, near the best power of two above 1, refined in steps of an eighth.
+    """Return an order with a low cost. Its distance from 1 is near the best power of two, refined in eighths.
 
-    Any order is valid; one that is a little off costs a little. A pure release beside others gives the cost two
-    valleys, one on either side of the order from which its own epsilon is less; steps tell the lower one.
+    Every order is valid, and one that is slightly off costs slightly more. If there is a pure release beside others,
+    the cost has two valleys, one on each side of the order from which on the release is charged its epsilon. The search
+    in eighths finds the lower one.
     """
 
     def cost_at(exponent: float) -> float:

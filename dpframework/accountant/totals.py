@@ -45,14 +45,15 @@ class _Total:
 
 @attrs.frozen(eq=False)
 class AccountedPlan(Plan):
-    """A plan that can be totalled, in notions of loss of which some may be a plugin's.
+    """A plan that can be totalled in several notions of loss, some of which may come from plugins.
 
-    An accountant that fails on a plan has no total of it, and `failures` says why; the others are not affected.
+    An accountant that fails on a plan gives no total, and `failures` says why. The others are not affected.
 
     Attributes
     ----------
     verified
-        What was verified of its code, for the checks to say; no part of what the plan claims. None if nobody asks.
+        The verification records of its code, which the checks report. The plan's claims do not depend on them. None if
+        no records are given.
     """
 
     verified: Verified | None = attrs.field(default=None, kw_only=True)
@@ -96,11 +97,11 @@ class AccountedPlan(Plan):
         return None if smallest is None else smallest.epsilon
 
     def failures(self) -> dict[str, str]:
-        """Return why each accountant that fails on the plan does, by its name."""
+        """Return the reasons why accountants fail on the plan, by the accountants' names."""
         return {name: total.failure for name, total in self._totals.items() if total.failure is not None}
 
     def amount(self, kind: type[Accountant[A]], node: Node) -> A | None:
-        """Return the most that all releases below a node cost, composed by an accountant, each node once.
+        """Return an upper bound on the cost of all releases below a node. An accountant composes each node only once.
 
         Returns
         -------

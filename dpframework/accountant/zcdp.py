@@ -17,7 +17,9 @@ from dpframework.accountant.pure import UNCLAIMED, AdditiveAccountant
 from dpframework.facts.privacy import ByRelation, PrivacyLoss, convert_above
 from dpframework.mechanisms.base import Calibration
 
-_BESIDE = [2 ** (k / 16) for k in range(-48, 49)]  # orders that are tried, less 1, over about the best one, less 1
+_ORDER_RATIOS = [
+    2 ** (k / 16) for k in range(-48, 49)
+]  # (order - 1) / (about the best order - 1), for the orders that are tried
 
 
 @final
@@ -35,7 +37,7 @@ class ZCDPAccountant(AdditiveAccountant):
         return composition.parallel(parts)
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
-        """Return the part's own rho, since no theorem makes it smaller and mixtures diverge no more."""
+        """Return the part's own rho, since mixtures diverge no more, and no theorem here makes it smaller."""
         return ByRelation(part.add_or_remove_one, None)
 
     def sample_of_rows(self, part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
@@ -56,7 +58,7 @@ class ZCDPAccountant(AdditiveAccountant):
 
 @functools.lru_cache(maxsize=1024)
 def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """Return an epsilon for rho at delta, by dp-accounting's conversion from Renyi orders or the closed form.
+    """Return an epsilon for rho at delta, by dp-accounting's conversion from Renyi orders or, if less, the closed form.
 
     Examples
     --------
@@ -69,7 +71,7 @@ def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     from dp_accounting.rdp import RdpAccountant
 
     best_order = 1 + math.sqrt(math.log(1 / delta) / rho)
-    orders = [1 + (best_order - 1) * times for times in _BESIDE]
+    orders = [1 + (best_order - 1) * times for times in _ORDER_RATIOS]
     epsilon = RdpAccountant(orders).compose(ZCDpEvent(float(rho))).get_epsilon(float(delta))
     closed = float(rho) + 2 * math.sqrt(float(rho) * math.log(1 / delta))  # Bun and Steinke 2016, Proposition 1.3
     # dp-accounting's epsilon is not finite for a rho of millions.

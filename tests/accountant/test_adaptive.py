@@ -177,7 +177,7 @@ def test_a_reserve_stops_who_waits(share: str) -> None:
     exact = PlanCharge(both(Fraction(0)), both(Fraction(0)), Fraction(ORDER), both(budget.reserve))
     after = begun.after(exact)
     assert after.converted == begun.converted
-    with pytest.raises(dpf.PlanRefused, match="is left for such"):
+    with pytest.raises(dpf.PlanRefused, match="is left for exact deltas"):
         after.after(attrs.evolve(exact, delta=both(Fraction(1, 10**9))))
     gain = gained_by_waiting(2.0, float(budget.reserve), float(begun.converted))
     assert gain <= float(delta)
@@ -191,7 +191,7 @@ def test_exact_deltas_add_up_to_delta_without_an_order() -> None:
     budget = budget.after(half).after(half)
     assert budget.loss() == dpf.PrivacyLoss(2, delta=delta)
     for more in (PlanCharge(both(None), both(FIRST), Fraction(3)), attrs.evolve(half, delta=both(Fraction(1, 10**9)))):
-        with pytest.raises(dpf.PlanRefused, match=r"delta is left|is left for such"):
+        with pytest.raises(dpf.PlanRefused, match=r"delta is left|is left for exact deltas"):
             budget.after(more)
     with pytest.raises(dpf.PlanRefused, match="an unknown delta"):
         budget.after(attrs.evolve(half, delta=both(None)))

@@ -138,9 +138,8 @@ def test_what_needs_the_row_count_has_no_claim_where_a_unit_may_change_it() -> N
     node = dpf.step("mean", Mean(), DiscreteLaplace(1))
     refused = [str(f) for f in planned(node, REPLACE, TWO).refusals()]
     assert refused == [
-        "DP002 error: step 'plan/mean': mean has no claim under add-or-remove-one, which one person, by at most 2 of "
-        "its rows in place of another needs: it may have fewer rows; give the public row count in the schema "
-        "(rows = ...)"
+        "DP002 error: step 'plan/mean': mean has no claim under add-or-remove-one and needs one, since a unit that "
+        "replaces another may have fewer rows; give the public row count in the schema (rows = ...)"
     ]
     assert not planned(node, REPLACE, TWO, rows=10).refusals()
     assert not planned(node, REPLACE, dpf.PrivacyUnit()).refusals()

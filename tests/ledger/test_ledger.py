@@ -196,11 +196,11 @@ def test_exact_deltas_are_charged_and_the_reserve_is_all_that_is_left_for_them(t
 def test_without_a_reserve_no_exact_delta_comes_after_the_order(tmp_path):
     ledger = opened(tmp_path, 5, delta="1e-6")
     assert spend(ledger, dpf.step("n", dpf.queries.Count(), Gaussian("0.01")), delta="1e-6")
-    with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for such"):
+    with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for exact deltas"):
         spend(ledger, selected(), delta="1e-6")
     without = dpf.Ledger.create(tmp_path / "pure")
     without.open("people", epsilon=5)
-    with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for such"):
+    with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for exact deltas"):
         spend(without, selected(), delta="1e-6")
 
 

@@ -111,7 +111,7 @@ def test_exact_deltas_add_up_over_a_period_and_over_a_history(tmp_path: Path) ->
     with pytest.raises(dpf.PlanRefused, match=r"over the cap of period '2026-03'.*total is 1.5"):
         study.run(never, ledger=ledger.run("people", period="2026-03"))
     ran(ledger, study, "2026-05")
-    with pytest.raises(dpf.PlanRefused, match=r"have a delta of 0.01 of their own, and 0.0 is left for such"):
+    with pytest.raises(dpf.PlanRefused, match=r"have a delta of 0.01 of their own, and 0.0 is left for exact deltas"):
         study.run(never, ledger=ledger.run("people", period="2026-06"))
     ledger.verify()
 
@@ -139,12 +139,12 @@ def test_noise_that_is_converted_stays_within_the_delta_beside_exact_ones(tmp_pa
     ran(ledger, study, "2026-03")
     if reserve == "0":  # the first plan converts with all that is left: later exact deltas have none
         with pytest.raises(
-            dpf.PlanRefused, match=r"and 0.0 is left for such; 0.04 is kept to convert with, and a reserve"
+            dpf.PlanRefused, match=r"and 0.0 is left for exact deltas; 0.04 is kept for the conversion, and a reserve"
         ):
             study.run(never, ledger=ledger.run("people", period="2026-04"))
     else:
         ran(ledger, study, "2026-04", "2026-05")
-        with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for such"):
+        with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for exact deltas"):
             study.run(never, ledger=ledger.run("people", period="2026-06"))
     data_set = ledger.data_set("people")
     months = len(data_set.periods)
