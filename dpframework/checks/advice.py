@@ -1,6 +1,7 @@
 """Checks that advise on the strength of a claim, where a plan is valid and may still protect people too little.
 
-Each finding says how to accept it by name. An accepted one stays in the report, as information.
+Each finding gives the name that a study can allow in order to accept it. An accepted finding stays in the report, as
+information.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from dpframework.facts.privacy import readable
 from dpframework.plan.plan import Plan
 from dpframework.results.error_bounds import BoundKind, rows_text
 
-#: What a study may allow by name.
+#: The names of risks that a study may allow.
 LARGE_EPSILON, LARGE_DELTA, SMALL_GROUPS = "large-epsilon", "large-delta", "small-groups"
-#: What an owner may state by name: nobody has a second row; the unit is whom the table is about.
+#: The names of statements that an owner may make: nobody has a second row, or the unit is the one to be protected.
 ONE_ROW_PER_PERSON, WEAK_UNIT = "one-row-per-person", "unit-weaker-than-ids"
 
 STRONG, WEAK = Fraction(1), Fraction(10)  # epsilons: tiers 1 and 2 of Ponomareva et al. 2023
@@ -121,7 +122,7 @@ def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
         ids = [name for name in plan.schema.names if re.fullmatch(_IDS, name, re.I)]
         if not ids:
             return
-        what = f"attribute '{ids[0]}' seems to name whose a row is, and the plan protects one row"
+        what = f"attribute '{ids[0]}' seems to name the person of each row, and the plan protects one row"
         remedy = f'take it out of the schema and give unit = "{ids[0]}" with rows_per_unit'
     else:
         return
@@ -129,6 +130,6 @@ def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def one_period(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Say which part of a person's rows a unit in one period leaves unprotected."""
+    """Report that a unit in one period does not protect facts that show in several periods."""
     if plan.unit.period is not None:
         yield Severity.INFO, f"the plan protects {plan.unit}: {plan.unit.gap}"

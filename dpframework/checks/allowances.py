@@ -1,4 +1,4 @@
-"""Names besides assumptions that a study may allow, each with its meaning and whether a plan needs it."""
+"""The names that a study may allow besides assumptions, with their meanings, and whether a plan needs them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Allowance:
     what
         What is accepted, in a sentence or two.
     code
-        The check that asks for it.
+        The code of the check that asks for it.
     needed
-        Tells whether a plan has what is accepted.
+        The function that tells whether a plan needs the allowance.
     """
 
     what: str
@@ -45,7 +45,7 @@ def _finds(examine: Callable[[Any], Iterator[tuple[Severity, str]]]) -> Callable
     return lambda plan: any(True for _ in examine(plan))
 
 
-#: What a study may allow besides assumptions.
+#: What a study may allow besides assumptions, by name.
 ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
     {
         NOISY_SELECTION: Allowance(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Severity(enum.StrEnum):
-    """The severity of a finding. An error refuses the plan, a warning and an information do not."""
+    """The severity of a finding. A plan with an error is refused, one with only warnings or information is not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -107,7 +107,7 @@ class Findings(list[Finding]):
 def _code(instance: Any, attribute: Any, value: str) -> None:
     if not re.fullmatch(r"[A-Z]{2,10}[0-9]{3}", value):
         raise InputError(
-            f"the check code {value!r} cannot be used; write two to ten capitals and three digits, as DP001"
+            f"the check code {value!r} cannot be used; write two to ten capitals and three digits, such as DP001"
         )
 
 

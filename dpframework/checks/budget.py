@@ -36,7 +36,7 @@ _REST = "lower the study's epsilon, or keep the rest"
 
 
 def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find deltas of releases that the study's does not admit, and steps that need a delta where none is left."""
+    """Find releases whose deltas exceed the study's, and steps that need a delta where none is left."""
     own, allowed = plan.exact_delta(plan.root), plan.budget.delta
     if own is not None and own > allowed:
         yield (

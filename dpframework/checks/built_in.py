@@ -8,7 +8,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.checks import advice, allowances, budget, claims, noise, structure, verification
 from dpframework.checks.base import Check, Finding, Severity
 
-#: The checks that are always there.
+#: The built-in checks.
 BUILT_IN: tuple[Check, ...] = (
     Check("DP001", "over budget", budget.over_budget),
     Check("DP002", "relation not supported", claims.relation_not_supported),
@@ -36,7 +36,7 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP024", "selection noisier than a quarter of the table", noise.noisy_selection),
     Check("DP025", "error larger than the result", noise.noisy_result),
     Check("DP026", "large epsilon", advice.large_epsilon),
-    Check("DP027", "one row a person", advice.one_row_each),
+    Check("DP027", "one row per person", advice.one_row_each),
     Check("DP028", "several results about small groups", advice.small_groups),
     Check("DP029", "unit weaker than the ids suggest", advice.weak_unit),
     Check("DP030", "claim neither proved nor tested", verification.unproved_claims),

@@ -14,7 +14,7 @@ from dpframework.checks.claims import INFERRED
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.plan import DATA_FITS_SCHEMA, ROWS_FROM_QUERY
 
-#: For each assumption that a plan may have: what must hold, and the check that asks for it.
+#: For each assumption that a plan may have: what must hold, and the code of the check that asks for it.
 ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "mcmc-converged": (
@@ -30,8 +30,8 @@ ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "DP006",
         ),
         DATA_FITS_SCHEMA: (
-            "Every value lies in its attribute's public domain. A run ends at the first one that does not, which tells "
-            "that there is one.",
+            "Every value lies in its attribute's public domain. A run ends at the first one that does not, which "
+            "reveals that there is one.",
             "DP021",
         ),
         ROWS_ASSERTED: (
@@ -39,8 +39,8 @@ ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "DP021",
         ),
         ROWS_FROM_QUERY: (
-            "Each row that the query in [read] answers follows from one unit's own rows, and a unit has no more rows "
-            "in the answer than the study says.",
+            "Each row that the query in [read] returns follows from one unit's own rows, and a unit has no more rows "
+            "in the result than the study says.",
             "DP005",
         ),
         "row-count-public": (
@@ -71,7 +71,7 @@ class CheckPage:
     text: str
 
     def section(self, name: str) -> str:
-        """Return the paragraph that begins with a name, such as "Why it matters", without marks, or nothing."""
+        """Return the paragraph that begins with a name, such as "Why it matters", without marks, or an empty text."""
         for found in _SECTION.finditer(self.text):
             if found[1] == name:
                 return " ".join(self.text[found.end() :].split("\n\n")[0].split()).replace("`", "").replace("*", "")

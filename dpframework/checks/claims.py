@@ -32,8 +32,8 @@ def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
         elif plan.unit_change.resizes:
             yield (
                 Severity.ERROR,
-                f"step '{path}': {facts.text} has no claim under add-or-remove-one, which {plan.unit} in place of "
-                "another needs: it may have fewer rows; give the public row count in the schema (rows = ...)",
+                f"step '{path}': {facts.text} has no claim under add-or-remove-one and needs one, since a unit that "
+                "replaces another may have fewer rows; give the public row count in the schema (rows = ...)",
             )
         elif plan.in_parts(step):
             yield (
@@ -97,7 +97,7 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def _outside_caps(plan: Plan, step: Step) -> str | None:
-    """Return why no release of a kind could be charged to its block, or None if it could, or is of no block."""
+    """Return why no release of a kind could be charged to its block. None if one could, or the step is in no block."""
     block, found = plan.index.place(step).block, plan.calibration(step)
     if block is None or found is None:
         return None
@@ -138,7 +138,7 @@ def _if_allowed(plan: Plan, name: str, accepted: str, refused: str) -> tuple[Sev
 def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find a row count that is published although the relation keeps it secret.
 
-    A query may use that a neighbour has one row more; one unit of several rows adds more than that.
+    A query may assume that a neighbour has at most one more row, but a unit of several rows adds more than one.
     """
     if plan.facts.rows is not None and plan.relation is Relation.ADD_OR_REMOVE_ONE:
         yield (
@@ -159,7 +159,7 @@ def asserted_rows(plan: Plan) -> Iterator[tuple[Severity, str]]:
             "schema does not hold ends the run; list it in the study's allow, or choose 'clamp' or 'missing'",
         )
     if plan.facts.rows is not None:
-        if plan.relation is not Relation.ADD_OR_REMOVE_ONE:  # there DP018 says what is wrong with it
+        if plan.relation is not Relation.ADD_OR_REMOVE_ONE:  # otherwise DP018 reports it
             yield Severity.INFO, f"the owner asserts rows = {plan.facts.rows}: {_ENDS}"
     elif plan.facts.row_bound is not None:
         yield Severity.INFO, f"the owner asserts max_rows = {plan.facts.row_bound}: {_ENDS}"
@@ -173,6 +173,6 @@ def sample_without_claim(plan: Plan) -> Iterator[tuple[Severity, str]]:
     if plan.relation is Relation.REPLACE_ONE and plan.index.samples:
         yield (
             Severity.ERROR,
-            "the plan samples rows, and under replace-one nothing is known of what a sample costs; use "
+            "the plan samples rows, and under replace-one nothing is known about the cost of a sample; use "
             "add-or-remove-one, or release from all rows",
         )

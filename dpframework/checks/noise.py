@@ -11,7 +11,7 @@ from dpframework.mechanisms.base import Calibration
 from dpframework.plan.plan import Plan
 from dpframework.results.error_bounds import BoundKind, ErrorBound, rows_text
 
-#: What a study may allow by name: its results may then be as noisy as that.
+#: The names of noise that a study may allow.
 NOISY_SELECTION, NOISY_RESULT = "noisy-selection", "noisy-result"
 
 
@@ -30,7 +30,7 @@ def noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def _times(within: float, threshold: float) -> str:
-    """Return how many times is enough, rounded up, as noise is inverse to epsilon; nothing if no number is."""
+    """Return the factor that is enough, rounded up, since noise is inverse to epsilon. Empty if there is none."""
     return f" {math.ceil(10 * within / threshold) / 10:g} times" if threshold > 0 and math.isfinite(within) else ""
 
 
@@ -65,7 +65,7 @@ def noisy_selection(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     rows = plan.size.largest
     if rows is None:
         return
-    told = {path for path, _ in _uniform(plan, rows)}  # by `near_uniform`
+    told = {path for path, _ in _uniform(plan, rows)}  # which `near_uniform` reports
     found = [
         (name, f"{bound.what}: {_off(bound)} on a table of {_table(plan)}")
         for name, bound in _bounds(plan)
@@ -75,7 +75,7 @@ def noisy_selection(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 
 def noisy_result(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find results whose error is larger than they can be expected to be themselves."""
+    """Find results whose error is larger than the result itself can be expected to be."""
     found = [
         (name, f"{bound.what}: {_off(bound)} on a table of {_table(plan)}, which is more than {bound.likely_text}")
         for name, bound in _bounds(plan)
@@ -100,7 +100,7 @@ def _bounds(plan: AccountedPlan) -> Iterator[tuple[str, ErrorBound]]:
 
 
 def _unless_allowed(plan: Plan, name: str, found: list[tuple[str, str]], remedy: str) -> Iterator[tuple[Severity, str]]:
-    """Yield a warning that says how to accept it, or if the study does an information, for results that are alike."""
+    """Yield one finding for all results with the same error: information if the study allows it, else a warning."""
     alike: dict[str, list[str]] = {}
     for result, what in found:
         alike.setdefault(what, []).append(result)

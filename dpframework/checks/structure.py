@@ -32,8 +32,8 @@ def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
             if node.by is None:
                 yield (
                     Severity.ERROR,
-                    f"{what} in {_place(scope)} does not say what makes its parts; give by=, so that they are disjoint "
-                    "by value",
+                    f"{what} in {_place(scope)} does not say how its parts are made; give by=, so that they are "
+                    "disjoint by value",
                 )
             elif isinstance(node.by, FromRelease) and node.by.step not in released:
                 yield (
@@ -53,7 +53,7 @@ def _names(placed: PlacedNode, plan: Plan) -> set[str]:
 def _overlaps(node: Parallel, what: str, place: str, plan: Plan) -> Iterator[tuple[Severity, str]]:
     assert isinstance(node.by, tuple)
     if plan.schema is None:
-        return  # read from a file: it was checked when it was made, with the schema at hand
+        return  # a plan from a file was checked when it was made, with its schema
     try:
         overlap = first_overlap(node.by, plan.schema)
     except InputError as error:
@@ -86,7 +86,7 @@ def one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
     for step in plan.steps():
         kind = type(step.query)
         if kind is Declared:
-            continue  # read from a file: it was checked when it was made, with the classes at hand
+            continue  # a plan from a file was checked when it was made, with its classes
         name = step.query.name
         other = type(first.setdefault(name, step).query)
         if kind is not other:
@@ -116,12 +116,12 @@ def unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find uses of a release that is not in the scope, or in one around it."""
+    """Find uses of a release that is neither in the scope nor in one around it."""
     for scope in plan.index.scopes:
         own = {placed.name for placed in scope.nodes if placed.name}
         for placed in scope.nodes:
             if isinstance(placed.node, Parallel):
-                continue  # `parts_not_disjoint` says it of parts that are made from a release
+                continue  # `parts_not_disjoint` reports it for parts that are made from a release
             given = _names(placed, plan)
             for name, outside in map(split_use, placed.kind.uses(placed.node)):
                 known = given if outside else own | given

@@ -8,7 +8,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
 from dpframework.facts.phrases import first_names
 
-MOST_NAMED = 5  # steps in a finding
+MOST_NAMED = 5  # the most steps that a finding names
 
 
 def unproved_claims(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
@@ -28,7 +28,7 @@ def unproved_claims(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 
 def verified_code(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Say of each miner and mechanism whether this very code was verified."""
+    """Report for each miner and mechanism whether exactly this code was verified."""
     if plan.verified is None:
         return
     from dpframework.plan.verification_records import judged

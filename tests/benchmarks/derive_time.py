@@ -3,7 +3,7 @@
     python tests/benchmarks/derive_time.py [--rows 1000000]
 
 The table has 8 columns. Twelve derived ones use every kind of operation, and four are looked up in public tables. Then
-the rows of people, of whom each has 10 on average, are made one row a person by all nine aggregates. That is compared
+the rows of people, of whom each has 10 on average, are made one row per person by all nine aggregates. That is compared
 with reading the same columns for people with at most 10 rows each. `ratio` is to stay below 1.5. Times are CPU seconds
 of all threads.
 """

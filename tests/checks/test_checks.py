@@ -148,7 +148,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
     "DP003": [
         (
             "error",
-            "does not say what makes its parts",
+            "does not say how its parts are made",
             (dpf.parallel(count()), {}),
             (dpf.parallel(count(), by=SCHEMA["a"]), {}),
         ),
@@ -377,7 +377,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
     "DP029": [
         ("warning", "the unit 'visit_id' seems to name an event", (count(), {"unit": dpf.PrivacyUnit("visit_id", 2)}),
          (count(), {"unit": dpf.PrivacyUnit("patient_id", 2)})),
-        ("warning", "attribute 'Patient ID' seems to name whose a row is", (count(), {"schema": WITH_IDS}),
+        ("warning", "attribute 'Patient ID' seems to name the person of each row", (count(), {"schema": WITH_IDS}),
          (count(), {"schema": WITH_IDS, "unit": dpf.PrivacyUnit("person")})),
         ("info", "the study allows 'unit-weaker-than-ids'",
          (count(), {"schema": WITH_IDS, "allow": ["unit-weaker-than-ids"]}), (count(), {})),
@@ -424,7 +424,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ("warning", "neither proved nor tested", (count(), {"verified": Verified()}), (count(), {})),
     ],
     "DP023": [
-        ("error", "under replace-one nothing is known of what a sample costs",
+        ("error", "under replace-one nothing is known about the cost of a sample",
          (dpf.sample("0.1", count()), {"relation": REPLACE}), (dpf.sample("0.1", count()), {})),
     ],
 }  # fmt: skip
@@ -585,7 +585,7 @@ def test_a_block_caps_what_its_releases_have_a_claim_in(
 def test_parts_are_told_by_their_name(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     for name, what in ((None, "a parallel in the plan"), ("halves", "parallel 'halves' in the plan")):
         (message,) = messages(found(plan_of, dpf.sequential(dpf.parallel(count(), name=name)), {}), "DP003")
-        assert message.startswith(f"{what} does not say what makes its parts; ")
+        assert message.startswith(f"{what} does not say how its parts are made; ")
 
 
 def test_only_a_code_of_a_built_in_check_has_a_page() -> None:
