@@ -17,11 +17,13 @@ from dpframework.queries.base import Norm, QueryFacts, Sensitivity
 if TYPE_CHECKING:
     from dpframework.plan.verification_records import Verified
 
-SLACK = Fraction(1, 2**40)  # of a bound: logarithms are rounded up, each where it is used
+SLACK = Fraction(
+    1, 2**40
+)  # the share by which a bound may be missed, since logarithms are rounded up wherever they are used
 
 
 class Standing(enum.StrEnum):
-    """How much is known of a claim."""
+    """How much is known about a claim."""
 
     PROVED = "proved"
     TESTED = "tested"
@@ -36,11 +38,11 @@ class ClaimStanding:
     Attributes
     ----------
     path
-        The step's place in the plan.
+        The step's path in the plan.
     standing
-        Whether it is proved, tested or declared.
+        Whether its claim is proved, tested or only declared.
     text
-        By what, in a few words.
+        The standing in a few words, with the solvers or the tightness of the test.
     """
 
     path: str
@@ -49,7 +51,7 @@ class ClaimStanding:
 
 
 def standings(plan: Plan, verified: Verified | None) -> Iterator[ClaimStanding]:
-    """Yield the standing of each step's sensitivity, from records of proofs and tests of this very code."""
+    """Yield the standing of each step's sensitivity, from records of proofs and tests of exactly this code."""
     tightness = {} if verified is None else _find_tested(plan, verified)
     for path, step in plan.placed_steps():
         proved = None if verified is None else _find_provers(plan, step, verified)
@@ -63,7 +65,7 @@ def standings(plan: Plan, verified: Verified | None) -> Iterator[ClaimStanding]:
 
 
 def _find_tested(plan: Plan, verified: Verified) -> dict[str, str]:
-    """Return the parts of a study whose miner's code was tested, with how near the search came to its claim."""
+    """Return a text for each part of a study whose miner's code was tested, with the tightness of the search."""
     from dpframework.plan.verification_records import judged
 
     passed = {one.what: one for one in judged(plan, verified) if one.passed}
@@ -76,13 +78,13 @@ def _find_tested(plan: Plan, verified: Verified) -> dict[str, str]:
 
 
 def _find_provers(plan: Plan, step: Step, verified: Verified) -> str:
-    """Return the solvers that proved all claims of a step's formulas, an empty text if the step declares others."""
+    """Return the solvers that proved all claims of a step's formulas; an empty text if some claim is not proved."""
     facts = step.facts
     declared = facts.sensitivity(step.mechanism.norm)
     if declared is None or not facts.formulas:
         return ""
     if plan.unit.rows > 1 and not plan.in_parts(step) and step.query.for_rows(plan.unit.rows):
-        return ""  # what it declares for several rows is another claim
+        return ""  # its claim for several rows is another one
     records = []
     for one in facts.formulas:
         if not covers(facts, declared, one, plan.facts.row_bound, exact=plan.facts.rows is not None):
@@ -96,20 +98,20 @@ def _find_provers(plan: Plan, step: Step, verified: Verified) -> str:
 def covers(
     facts: QueryFacts, declared: Sensitivity, scored: ScoreClaims, row_bound: int | None, *, exact: bool
 ) -> bool:
-    """Tell whether a declared sensitivity is no smaller than the claims about a formula.
+    """Tell whether a declared sensitivity is at least as large as the claims about a formula.
 
     Parameters
     ----------
     facts
-        The query's. Norms of several histograms of all rows, or supports, add up.
+        The facts of the query. Norms of several supports, or of several histograms of all rows, add up.
     declared
-        One of its sensitivities.
+        One of the query's sensitivities.
     scored
-        A formula with its claims.
+        A formula of the query, with its claims.
     row_bound
-        The largest number of rows, None for any.
+        The largest number of rows; None if there is no bound.
     exact
-        Whether it is the number of rows, so that a row that is added exceeds it.
+        Whether `row_bound` is the exact number of rows, so that adding a row exceeds it.
     """
     bounds = {(claim.change, claim.replaced): claim for claim in scored.claims if claim.group == 1}
     larger = None if row_bound is None else row_bound + exact

@@ -1,8 +1,8 @@
-"""The code that a plan would run, with the files of its miners, mechanisms, queries and engine, and their packages.
+"""The code that a plan would run: the files of its miners, mechanisms, queries and engine, and their packages.
 
-Whoever approves a plan approves code and not names: a mechanism that no longer adds noise keeps its name. The digest of
-a component's own file says which component has changed, and the digest of its whole package binds the helpers that it
-calls. Other packages that it imports are ignored.
+Whoever approves a plan approves code, not only names. A mechanism that no longer adds noise keeps its name. The digest
+of a component's own file tells which component has changed. The digest of its whole package also covers the helpers
+that it calls. Other packages that it imports are ignored.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dpframework.queries.declared import Declared
 
 @final
 class PlannedCode(Mapping[str, Any]):
-    """The code that will run (see `code_of`), found when first asked for, since drawing a plan need not wait.
+    """The code that will run (see `code_of`). It is found when it is first read, so that drawing a plan need not wait.
 
     Parameters
     ----------
     root
-        Planned releases, with their queries and mechanisms.
+        The planned releases, with their queries and mechanisms.
     others
-        What else runs: kind, such as "miner", name and class.
+        The other components that run, each with its kind, such as "miner", its name and its class.
     """
 
     def __init__(self, root: Node, others: Iterable[tuple[str, str, type]]) -> None:
@@ -40,15 +40,15 @@ class PlannedCode(Mapping[str, Any]):
         return code_of(self._root, self._others)
 
     def __getitem__(self, key: str) -> Any:
-        """Return the components or the packages."""
+        """Return the components or the packages, by the key "components" or "packages"."""
         return self._content[key]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over both words."""
+        """Iterate over both keys."""
         return iter(self._content)
 
     def __len__(self) -> int:
-        """Return their number."""
+        """Return the number of keys."""
         return len(self._content)
 
 
@@ -58,13 +58,13 @@ def code_of(root: Node, others: Iterable[tuple[str, str, type]]) -> dict[str, An
     for node in walk(root):
         if isinstance(node, Step):
             components.append(("mechanism", node.mechanism.name, type(node.mechanism)))
-            if not isinstance(node.query, Declared):  # what is only declared has no code
+            if not isinstance(node.query, Declared):  # a query from a file has no code
                 components.append(("query", node.facts.name, type(node.query)))
     return code_form(components)
 
 
 def code_form(components: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
-    """Return kinds, names and classes of the code that will run, in the form of `code_of`."""
+    """Return the form of `code_of`, for components that are given by kind, name and class."""
     used = dict.fromkeys(components)
     described = [
         {"kind": kind, "name": name, "class": place(cls), "digest": component_digest(cls)} for kind, name, cls in used
@@ -84,12 +84,12 @@ def place(cls: type) -> str:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Describe the differences between two plans' code, except components that only one of them runs."""
+    """Describe how the code of two plans differs, except for components that only one of them runs."""
     told, named = [], set()
     for new in after["components"]:
         same_kind = [old for old in before["components"] if old["kind"] == new["kind"]]
         same_name = [old for old in same_kind if old["name"] == new["name"]]
-        if new["kind"] == "engine" and same_kind and not same_name:  # a plan has one
+        if new["kind"] == "engine" and same_kind and not same_name:  # a plan has only one engine
             told.append(f"the engine is '{new['name']}', not '{same_kind[0]['name']}'")
         if not same_name or new in same_name:
             continue
@@ -137,7 +137,7 @@ def _functions(value: Any) -> list[types.FunctionType]:
 
 
 def _text(value: Any) -> str:
-    """Write code with its constants, inner functions, defaults and names. Other objects count by their type."""
+    """Write code with its constants, inner functions, defaults and names. Other objects are written as their type."""
     match value:
         case types.FunctionType():
             defaults = *(value.__defaults__ or ()), *sorted((value.__kwdefaults__ or {}).items())

@@ -1,4 +1,4 @@
-"""The edges of a plan, in the dictionaries that networkx keeps edges in: a plan does not wait for networkx to load."""
+"""The edges of a plan, in dictionaries as networkx has them, so that a plan need not wait for networkx to load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Edges:
     following
         The edges from each node, by the node that they lead to.
     preceding
-        The same edges, by the node that they lead to, then by the one that they come from.
+        The same edges, by the node that they lead to, then by the node that they come from.
     """
 
     following: Adjacent = attrs.field(factory=dict)
@@ -35,15 +35,15 @@ class Edges:
         self.following[number], self.preceding[number] = {}, {}
 
     def add(self, source: int, target: int, **facts: Any) -> None:
-        """Add an edge, or facts to an edge that is there."""
+        """Add an edge, or add facts to an existing edge."""
         edge = self.following[source].setdefault(target, {})
         edge.update(facts)
         self.preceding[target][source] = edge
 
     def as_graph(self, facts: Iterable[tuple[int, dict[str, Any]]]) -> nx.DiGraph:
-        """Return a networkx graph of these edges, with facts of nodes by their numbers.
+        """Return a networkx graph of these edges. `facts` are the facts of each node, by its number.
 
-        The graph has the same dictionaries and no copies: an edge that is removed from one is gone from the other.
+        The graph shares its dictionaries with these edges. So an edge that is removed from one is gone from the other.
         """
         import networkx as nx
 

@@ -1,4 +1,4 @@
-"""A plan as a networkx graph for drawings and questions of your own: its index with the facts that others ask about."""
+"""A plan as a networkx graph, for your own drawings and questions: its index, with the facts that these need."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ def plan_graph(plan: Plan) -> Any:
 
     - of the graph, `relation`, and `derived` (a text for each derived column of its table);
     - of nodes, which have their numbers in the index: `kind` ("step", "sequential", ...), `label`, `name`, `path`,
-      `scope`, `level` (0 for the top) and `reads` (the names of the attributes that it may depend on; None if that may
-      be any). Steps also have `mechanism`, and `epsilon`, `rho` and `delta` (exact, under the plan's relation; None if
-      there is none);
-    - of edges, `kind`: "part" from a composition to its parts, which have a `position`, "use" from a release to a node
-      that it is given to. Where both hold, the edge is a "part". Each use has the attribute `use`. `epsilon` and `rho`
-      are the amounts of the step that the edge leads to, 0 for other nodes, infinite for a step without that amount.
+      `scope`, `level` (0 for the top) and `reads` (the names of the attributes on which it may depend; None if it may
+      depend on any). Steps also have `mechanism`, and `epsilon`, `rho` and `delta` (exact, under the plan's relation;
+      None without a claim);
+    - of edges, `kind`: "part" for an edge from a composition to one of its parts, with the part's `position`, and "use"
+      for an edge from a release to a node that uses it. Where both hold, the edge is a "part". Each use has the
+      attribute `use`. `epsilon` and `rho` are the amounts of the step that the edge leads to, 0 for other nodes,
+      infinite for a step without that amount.
 
-    So `networkx.dag_longest_path(graph, weight="epsilon")` is the dearest chain of releases made one from another, and
+    So `networkx.dag_longest_path(graph, weight="epsilon")` is the most expensive chain of releases that use each other,
+    and
     `networkx.multipartite_layout(graph, subset_key="level")` places the nodes for a drawing.
     """
     import networkx as nx

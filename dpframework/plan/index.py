@@ -1,4 +1,4 @@
-"""The index of a plan, a graph of its nodes with their places, made once and read by everyone."""
+"""The index of a plan: a graph of its nodes with their places. It is made once for all code that reads the plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dpframework.plan.plan import Plan
 
-#: The names of attributes; None if it may be any.
+#: The names of the attributes that are read; None if any may be read.
 Reads: TypeAlias = "tuple[str, ...] | None"
 
 
@@ -33,19 +33,19 @@ class PlacedNode:
     Attributes
     ----------
     number
-        Its number in the plan: nodes are counted from the top, left to right, from 0.
+        Its number in the plan. Nodes are counted from 0, from the top, left to right.
     node
         The node itself.
     kind
-        Its row in the table of kinds.
+        The node's row in the table of kinds.
     edges
-        The edges of the graph that it is a node of, by its number.
+        The edges of the plan's graph, by the numbers of nodes.
     end
         The number after the last node below it: the nodes below are those from `number + 1` to `end - 1`.
     scope
-        The path of the scope that it is in; empty for the plan's own.
+        The path of the scope that holds it; empty for the plan's own scope.
     in_parts
-        Whether its rows are one part of several, over which the rows of a unit may spread.
+        Whether its rows are one of several parts, over which the rows of a unit may spread.
     on_sample
         Whether its rows are a random sample.
     plan
@@ -79,7 +79,7 @@ class PlacedNode:
 
     @functools.cached_property
     def uses(self) -> tuple[int, ...]:
-        """The numbers of the nodes whose releases it is given or made from, in order."""
+        """The numbers of the nodes whose releases it uses, or from which its parts are made, in order."""
         return tuple(sorted(source for source, edge in self._preceding.items() if "use" in edge))
 
     @functools.cached_property
@@ -89,7 +89,7 @@ class PlacedNode:
 
     @functools.cached_property
     def path(self) -> str:
-        """Its name after the scopes around it, or the scope that a node without a name is in."""
+        """The path of its scope, followed by its name if it has one."""
         return "/".join(filter(None, (self.scope, self.name)))
 
     @functools.cached_property
@@ -108,7 +108,7 @@ class PlacedNode:
 
     @property
     def block(self) -> Spend | None:
-        """The block that a step is a kind of release of, None for other nodes."""
+        """The block to which a step belongs as a kind of release; None for other nodes."""
         if self.plan is None or self.parent is None:
             return None
         above = self.plan.index.nodes[self.parent].node
@@ -116,9 +116,9 @@ class PlacedNode:
 
     @property
     def declared_reads(self) -> Reads:
-        """The attributes that the node itself reads or cuts by, None if it may be any.
+        """The attributes that the node itself reads or cuts by; None if these may be any.
 
-        An attribute that the schema does not have is one that a miner derives, which may depend on any.
+        An attribute that is not in the schema is derived by a miner, and may depend on any attribute.
         """
         # Imported here, so that a total does not wait for the code that counts rows.
         from dpframework.queries.counts import Count
@@ -150,9 +150,9 @@ class ScopeNodes:
     Attributes
     ----------
     path
-        Where it is; empty for the plan's own.
+        The path of the scope; empty for the plan's own.
     nodes
-        Its nodes, from the top.
+        The nodes of the scope, from the top.
     """
 
     path: str
@@ -160,7 +160,7 @@ class ScopeNodes:
 
 
 def join_reads(*some: Reads) -> Reads:
-    """Return the names of all of some attributes."""
+    """Return the names in all of these, each once; None if one of them is None."""
     if None in some:
         return None
     return tuple(dict.fromkeys(name for names in some for name in names or ()))
@@ -168,13 +168,13 @@ def join_reads(*some: Reads) -> Reads:
 
 @final
 class PlanIndex:
-    """The graph of a plan, and the scopes that its nodes are in.
+    """The graph of a plan, and the scopes of its nodes.
 
     Attributes
     ----------
     edges
         The edges between the numbers of the nodes, from the top, left to right. An edge leads from a composition to a
-        part of it (`kind` "part", with the `position` of the part), or from a release to a node that it is given to
+        part of it (`kind` "part", with the `position` of the part), or from a release to a node that uses it
         (`kind` "use"). Where both hold, it is a "part". An edge of a release has the fact `use`.
     nodes
         Every node of the graph, in the order of their numbers.
@@ -192,7 +192,7 @@ class PlanIndex:
 
     @functools.cached_property
     def graph(self) -> nx.DiGraph:
-        """The same edges as a `networkx.DiGraph`. Each node has its `PlacedNode` as the attribute `place`."""
+        """The same edges as a `networkx.DiGraph`. Each node has its `PlacedNode` as the attribute `placed`."""
         return self.edges.as_graph((placed.number, {"placed": placed}) for placed in self.nodes)
 
     def find(self, node: Node) -> PlacedNode | None:
@@ -205,7 +205,7 @@ class PlanIndex:
         return self.nodes[self._numbers[id(node)]]
 
     def below(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
-        """Return all nodes below one, from the top."""
+        """Return all nodes below a node, from the top."""
         return self.nodes[placed.number + 1 : placed.end]
 
     def children(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
@@ -222,22 +222,22 @@ class PlanIndex:
         return list(map(tuple, found))
 
     def parts_of(self, node: Node) -> tuple[Node, ...]:
-        """Return the parts of a node, as the graph has them if the node is in the plan."""
+        """Return the parts of a node. If the node is in the plan, they are taken from the graph."""
         placed = self.find(node)
         return tuple(node.children) if placed is None else tuple([part.node for part in self.children(placed)])
 
     def steps_of(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
-        """Return the steps that a node is, or that are below it."""
+        """Return the steps below a node, or the node itself if it is a step."""
         return tuple(one for one in self.nodes[placed.number : placed.end] if isinstance(one.node, Step))
 
     @functools.cached_property
     def steps(self) -> tuple[PlacedNode, ...]:
-        """The steps."""
+        """All steps of the plan."""
         return self.steps_of(self.nodes[0])
 
     @functools.cached_property
     def samples(self) -> bool:
-        """Whether a random sample is drawn."""
+        """Whether the plan draws a random sample."""
         return any(isinstance(placed.node, Sample) for placed in self.nodes)
 
     def within(self, node: Node) -> tuple[PlacedNode, ...]:
@@ -250,13 +250,13 @@ class PlanIndex:
 
     @functools.cached_property
     def reads(self) -> tuple[Reads, ...]:
-        """The attributes that the releases of each node may depend on, by its number, None if it may be any.
+        """For each node, by its number, the attributes on which its releases may depend; None if these may be any.
 
-        For a step they are those that its query may read, and those that tell its rows from the others: the attributes
-        that cut the table into the parts that it is released from. A cut that is made from a release may be by any
-        attribute, unless the plan names them. For a composition they are those of all its steps.
+        For a step they are the attributes that its query may read, and those that cut the table into the parts from
+        which it is released, since these decide which rows are counted. A cut that is made from a release may be by any
+        attribute, unless the plan names the attributes. A composition has the attributes of all its steps.
         """
-        rows: list[Reads] = []  # for each node, the attributes that tell the rows of its parts from all others
+        rows: list[Reads] = []  # for each node, the attributes that decide which rows its parts have
         for placed in self.nodes:
             around: Reads = () if placed.parent is None else rows[placed.parent]
             rows.append(join_reads(around, placed.declared_reads))
@@ -268,14 +268,14 @@ class PlanIndex:
 
 
 class _Builder:
-    """Numbers nodes, and draws an edge to each from its parent and from the releases that it is given."""
+    """Numbers nodes, and draws an edge to each node from its parent and from the releases that it uses."""
 
     def __init__(self, plan: Plan | None) -> None:
         self.plan, self.edges = plan, Edges()
         self.scopes: list[tuple[str, list[int]]] = []
         self._facts: list[dict[str, Any]] = []
         self._sequentials: list[list[int]] = []
-        self._openers: list[int | None] = []  # of each node's scope: the named sequential, parallel or sample
+        self._openers: list[int | None] = []  # for each node, the node that opens its scope
 
     def place_scope(self, node: Node, path: str, parent: int | None, position: int, **rows: bool) -> None:
         """Place the node at the top of a scope, and all below it."""
@@ -324,7 +324,7 @@ class _Builder:
         facts["end"] = len(self._facts)
 
     def place(self) -> Iterator[PlacedNode]:
-        """Yield each node's place, once the edges of releases are there too."""
+        """Draw the edges from releases, then yield each node with its place."""
         for source, user in self._uses():
             kind = self.edges.following[source].get(user, {}).get("kind", "use")
             self.edges.add(source, user, kind=kind, use=True)
@@ -332,10 +332,15 @@ class _Builder:
             yield PlacedNode(number=number, edges=self.edges, plan=self.plan, **facts)
 
     def _uses(self) -> Iterator[tuple[int, int]]:
-        """Yield each release with a node that uses it, below one sequential of the user's scope or of one around it."""
+        """Yield the numbers of each release and of a node that uses it.
+
+        Both are below one sequential of the user's scope, or of a scope around that.
+        """
         named = [{name_of(self._facts[k]["node"]): k for k in inside} for inside in self._sequentials]
         opening = set(self._openers)
-        around: dict[int, list[int]] = {}  # each node's sequentials, without the one that it opens a scope with
+        around: dict[
+            int, list[int]
+        ] = {}  # for each node, the sequentials around it, without one that it opens as a scope
         for number, inside in enumerate(self._sequentials):
             for k in inside:
                 if k != inside[0] or k not in opening:
@@ -346,7 +351,7 @@ class _Builder:
                 place: int | None = self._openers[user] if outside else user
                 while place is not None:
                     sources = {named[k][name] for k in around.get(place, ()) if named[k].get(name, place) != place}
-                    # Each miner has such a scope: another scope's name counts only if the use refers to another part.
+                    # Every miner has such a scope. A scope's name counts only if the use refers to another part.
                     if place != user:
                         sources = {k for k in sources if isinstance(self._facts[k]["node"], Sequential) == outside}
                     yield from ((source, user) for source in sources)

@@ -1,6 +1,6 @@
 """The table of the kinds of node, with all facts that totals, checks, drawings, reports and plan files need.
 
-To add a kind, write its class in `plan.nodes` and its row here; `run.state` says what a run keeps of it, and
+To add a kind, write its class in `plan.nodes` and its row here. Register its state in `run.state`, and say in
 `study.release_runner` how it is released without a miner. Everything else reads this table.
 """
 
@@ -51,7 +51,7 @@ class Composition(Protocol):
         """Compose releases from the same rows."""
 
     def either(self, parts: Sequence[Any]) -> Any:
-        """Bound whichever branch runs."""
+        """Bound the branch that runs, whichever it is."""
 
     def repeat(self, part: Any, times: int) -> Any:
         """Compose the same part several times."""
@@ -70,7 +70,7 @@ class Accounting(Protocol):
         """Return the loss of some of a plan's releases, which a function composes by the rules that it is given."""
 
     def total(self, plan: Plan) -> PrivacyLoss | None:
-        """Return the most that a plan costs."""
+        """Return an upper bound on a plan's cost, or None without a valid claim."""
 
 
 def _under_each(rule: str | Mapping[Relation, str]) -> Mapping[Relation, str]:
@@ -85,37 +85,40 @@ class NodeKind:
     Attributes
     ----------
     name
-        Its name in plan files, drawings and reports: "step", "sequential", ...
+        The name of the kind in plan files, drawings and reports, such as "step" or "sequential".
     label
-        Describes a node in a few words.
+        The function that describes a node in a few words.
     rule
-        A sentence about how its losses compose, under each relation.
+        A sentence about how losses compose, under each relation.
     icon
-        Its sign on a page: SVG shapes in a box of 16 by 16.
+        The sign of the kind on a page: SVG shapes in a box of 16 by 16.
     compose
-        Returns the cost of a node, from the costs of its parts.
+        The function that returns the cost of a node, from the costs of its parts.
     write
-        Returns a node's JSON form without its kind, from the JSON of its parts, its noise, and the most rows of a unit.
+        The function that returns a node's JSON form without its kind, from the JSON of its parts, its noise, and the
+        most rows of a unit.
     read
-        Returns the node that `write` wrote, from the form, its parts and the known mechanisms.
+        The function that returns the node that `write` wrote, from the form, its parts and the known mechanisms.
     facts
-        Returns what a node declares besides its name and its parts, by fact, for the comparison of two plans.
+        The function that returns the facts that a node declares besides its name and its parts, for the comparison of
+        two plans.
     uses
-        Returns the names of the releases that a node is given or made from.
+        The function that returns the names of the releases that a node uses, or from which its parts are made.
     times
-        Says how often the part at a position may be released for each release of the node; empty for once.
+        The function that says how often the part at a position may be released for each release of the node; an empty
+        text for once.
     several
-        Tells whether one part of a node stands for several alike.
+        The function that tells whether one part of a node stands for several equal ones.
     scope
-        Whether it is a scope of its own wherever it stands.
+        Whether a node is always a scope of its own.
     rows
-        The name of the scopes below it if its parts are released from other rows than it is; else empty.
+        The name of the scopes below a node if its parts are released from other rows than the node's; else empty.
     leaf
-        Whether it has no parts.
+        Whether a node has no parts.
     free
-        Whether it costs nothing.
+        Whether a node costs nothing.
     form
-        The JSON Schema of its form; None if plan.schema.json defines it, under its name.
+        The JSON Schema of a node's form; None if plan.schema.json defines it under the kind's name.
     """
 
     name: str
@@ -166,9 +169,9 @@ def write_node(node: Node, calibration: Callable[[Step | Spend], Calibration | N
     Parameters
     ----------
     node
-        The node.
+        The node to write.
     calibration
-        Returns the noise of a step, or the losses of a block.
+        The function that returns the noise of a step, or the losses of a block.
     rows
         The most rows of a privacy unit.
     """
@@ -252,7 +255,7 @@ def _parallel_times(node: Parallel, position: int) -> str:
 
 
 def _over_parts(node: Parallel, parts: list[Any], losses: Composition, plan: Plan) -> Any:
-    """Compose over the parts. One that stands for all parts is given twice, since a row may change its part."""
+    """Compose over the parts. A node that stands for all parts is given twice, since a row may change its part."""
     return losses.over_parts(parts * 2 if len(parts) == 1 and node.number != 1 else parts, plan)
 
 

@@ -1,7 +1,7 @@
-"""The nodes of a plan, which are steps and their composition.
+"""The nodes of a plan: steps and their compositions.
 
-A plan is described before anything runs. A step is a template: what it is given at run time comes from releases,
-and its declared sensitivity holds for every such input.
+A plan is described before anything runs. A step is a template. Its inputs at run time come from releases, and its
+declared sensitivity holds for every such input.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from dpframework.queries.base import Query, QueryFacts
 @final
 @attrs.frozen
 class FromRelease:
-    """Parts made by value from the output of a step (a chosen split, the leaves of a tree).
+    """Parts that are made by value from the output of a step, such as a chosen split or the leaves of a tree.
 
     Attributes
     ----------
     step
         The name of the step.
     attributes
-        The names of the attributes that the parts may be cut by: a run refuses any others. Empty if that may be any,
-        which a report then says of all that is released from a part.
+        The names of the attributes by which the parts may be cut. A run refuses any others. Empty if these may be any;
+        a report then says so about all releases from a part.
     """
 
     step: str
@@ -47,11 +47,11 @@ class FromRelease:
         return f"the release of '{self.step}'"
 
 
-#: What makes the parts of a parallel: a public cut, or a release.
+#: The ways to make the parts of a parallel: by a public cut, or from a release.
 Parts: TypeAlias = "Cut | FromRelease"
 
 
-_FINEST_RATE = 10**9  # of which one is the smallest step of a sample's rate
+_FINEST_RATE = 10**9  # the largest denominator of a sample's rate
 
 #: The pattern of a character that a name in a plan may hold.
 NAME_CHARACTER = "[A-Za-z0-9 ._=+-]"
@@ -63,7 +63,7 @@ def validate_plan_name(instance: Any, attribute: Any, value: str) -> None:
     Raises
     ------
     InputError
-        If it has other characters, or begins with none of letters and digits.
+        If it has other characters, or does not begin with a letter or digit.
     """
     if not isinstance(value, str) or not re.fullmatch(f"[A-Za-z0-9]{NAME_CHARACTER}*", value):
         raise InputError(
@@ -72,7 +72,7 @@ def validate_plan_name(instance: Any, attribute: Any, value: str) -> None:
         )
 
 
-_BESIDE = "../"  # no name begins so
+_BESIDE = "../"  # no name in a plan begins like this
 
 
 def beside(name: str) -> str:
@@ -113,18 +113,18 @@ class Step(Node):
     Attributes
     ----------
     name
-        Unique within its scope.
+        The name of the step, unique within its scope.
     query
-        What is asked.
+        The query that is answered.
     mechanism
-        How it is released, with its privacy parameter.
+        The mechanism that releases the answer, with its privacy parameter.
     uses
-        Steps whose releases it is given at run time, by their names in this scope or one around it; and parts of the
-        study beside it (see `beside`).
+        The names of the steps whose releases it is given at run time, in this scope or one around it; and other parts
+        of the study (see `beside`).
     assumptions
-        What its claim needs beyond its theorem, by name.
+        The names of the assumptions that its claim needs beyond its theorem.
     threshold
-        A number that its release is compared with; noise that swamps it is a finding (DP007).
+        A number with which the release is compared. Noise that is larger is a finding (DP007).
     """
 
     name: str = attrs.field(validator=validate_plan_name)
@@ -136,14 +136,14 @@ class Step(Node):
 
     @functools.cached_property
     def facts(self) -> QueryFacts:
-        """The query's declared facts, asked for once, so that all readers of a plan read the same."""
+        """The query's declared facts. They are read only once, so that all readers of a plan get the same."""
         return self.query.facts()
 
 
 @final
 @attrs.frozen
 class Post(Node):
-    """Post-processing, which is free and names the use of releases."""
+    """Post-processing, which is free, with the names of the releases that it uses."""
 
     name: str = attrs.field(validator=validate_plan_name)
     uses: tuple[str, ...] = attrs.field(converter=names_of)
@@ -167,13 +167,13 @@ class _Composition(Node):
 
 @attrs.frozen
 class _OnePart(Node):
-    """One node, released in another way than by itself."""
+    """One node that is released several times, or from a sample."""
 
     part: Node
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """The one part."""
+        """The part, as the only child."""
         return (self.part,)
 
     def with_children(self, children: Iterable[Node]) -> Node:
@@ -198,12 +198,12 @@ class Parallel(_Composition):
     Attributes
     ----------
     parts
-        One node (a template for every part) or as many as there are parts.
+        One node as a template for every part, or one node for each part.
     by
-        What makes the parts: an attribute's values, cases, disjoint descriptions, or a release. None is refused by
-        the checks (DP003): parts that nobody declared are not known to be disjoint.
+        How the parts are made: by an attribute's values, by cases, by disjoint descriptions, or from a release. The
+        checks refuse None (DP003), since such parts are not known to be disjoint.
     name
-        Tells apart several partitions of one scope.
+        The name that distinguishes several partitions of one scope.
     """
 
     by: Parts | None
@@ -234,17 +234,17 @@ class Repeat(_OnePart):
 class Sample(_OnePart):
     """A part on a random sample, which takes each unit with probability `rate` by private randomness.
 
-    All rows of a unit are in it, or none. (Where no ids tell whose a row is, it is each row.) The sample is drawn once
-    for all releases below, and is itself never released. It is a scope of its own.
+    Either all rows of a unit are in it, or none. (Where no ids tell to whom rows belong, each row is drawn by itself.)
+    The sample is drawn once for all releases below, and is itself never released. It is a scope of its own.
 
     Attributes
     ----------
     part
-        What is released from the sample.
+        The node that is released from the sample.
     rate
-        The probability.
+        The probability with which a unit is in the sample.
     name
-        Tells apart several samples of one scope.
+        The name that distinguishes several samples of one scope.
     """
 
     rate: Fraction
@@ -287,7 +287,7 @@ def require_query(query: object, where: str) -> None:
     Raises
     ------
     InputError
-        With `where` as its first words.
+        If it is one of these. The message begins with `where`.
     """
     if not isinstance(query, Query):
         raise InputError(f"{where}: {query!r} is not a query; pass an instance of a dpframework.queries.Query class")
@@ -303,7 +303,7 @@ def sequential(*parts: Node, name: str | None = None) -> Sequential:
 def parallel(
     *parts: Node, by: Attribute | Cases | Iterable[Description] | FromRelease | None = None, name: str | None = None
 ) -> Parallel:
-    """Compose over disjoint parts, with one node for every part or as many nodes as parts.
+    """Compose over disjoint parts, with one node for all parts or one node for each part.
 
     Raises
     ------
@@ -313,12 +313,14 @@ def parallel(
     made_by: Parts | None = by if by is None or isinstance(by, Attribute | Cases | FromRelease) else tuple(by)
     node = Parallel(_nodes("parallel", parts), made_by, name)
     if len(parts) > 1 and node.number is not None and node.number != len(parts):
-        raise InputError(f"parallel has {len(parts)} children for {node.number} parts; give one for all, or one a part")
+        raise InputError(
+            f"parallel has {len(parts)} children for {node.number} parts; give one for all, or one for each part"
+        )
     return node
 
 
 def either(*parts: Node) -> Either:
-    """Plan several branches, of which one will run."""
+    """Plan several branches, only one of which will run."""
     return Either(_nodes("either", parts))
 
 
@@ -339,9 +341,9 @@ def repeat(times: int, part: Node) -> Repeat:
 def sample(rate: Amount, part: Node, *, name: str | None = None) -> Sample:
     """Plan releases from a random sample, which `table.sampled(name)` draws.
 
-    Each privacy unit is in the sample, with all its rows, with probability `rate`, whatever becomes of the others.
-    Under add-or-remove-one that costs less than releases from all rows do (see `composition.sampled`); there is no
-    claim under replace-one.
+    Each privacy unit is in the sample, with all its rows, with probability `rate`, independently of the others. Under
+    add-or-remove-one this costs less than releases from all rows (see `composition.sampled`). Under replace-one there
+    is no claim.
 
     Raises
     ------
@@ -378,7 +380,7 @@ def _nodes(kind: str, parts: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def distinct(node: Node) -> Node:
-    """Return a copy in which every node occurs once, so that each place of a shared step is a step of its own."""
+    """Return a copy in which every node occurs only once, so that a step that is shared becomes several steps."""
     return node.with_children(distinct(child) for child in node.children)
 
 

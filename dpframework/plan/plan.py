@@ -30,7 +30,7 @@ from dpframework.plan.nodes import Node, Step, distinct
 from dpframework.plan.spending import Spend
 from dpframework.results.error_bounds import TableSize
 
-#: The assumption of an owner who would rather be stopped than have rows read that the schema does not hold.
+#: The assumption that a run makes if it stops at rows that the schema does not hold.
 DATA_FITS_SCHEMA = "data-fits-schema"
 ROWS_FROM_QUERY = "rows-from-query"
 
@@ -45,7 +45,7 @@ PLAN_FILE = FileKind.of_pattern("a plan", r'^\{\s*"schema_version": \d')
 class PublicFacts:
     """The facts of the schema that a plan was made from.
 
-    There is one text for each thing that it says of how files are read, and one for each derived column.
+    `read` has one text for each option for reading files, and `derive` one for each derived column.
     """
 
     fingerprint: str
@@ -64,11 +64,11 @@ class PublicFacts:
 
     @property
     def per_unit(self) -> bool:
-        """Whether some columns are made of the rows of each unit, so that the table has one row for each."""
+        """Whether some columns are computed per unit, so that the table has one row for each unit."""
         return any(OF_UNITS in text for text in self.derive)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return them in a JSON-safe form. Absent fields are left out, so that older plans keep their hashes."""
+        """Return the facts in a JSON-safe form. Absent fields are left out, so that older plans keep their hashes."""
         form = {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in attrs.asdict(self).items()}
         return {name: fact for name, fact in form.items() if fact or name not in ("read", "derive")}
 
@@ -93,9 +93,9 @@ class Budget:
     epsilon
         The most that all releases may cost together.
     delta
-        Above 0, totals may be composed in zCDP or in privacy loss distributions.
+        The delta at which totals hold. Above 0, they may be composed in zCDP or in privacy loss distributions.
     allow
-        Names of accepted assumptions.
+        The names of accepted assumptions and risks.
     """
 
     epsilon: Fraction = attrs.field(converter=positive)
@@ -110,7 +110,7 @@ def hash_of(content: Mapping[str, Any]) -> str:
 
 
 def _root(node: Node) -> Node:
-    """Return a plan's nodes, each once. Refuse a nesting that is too deep for whatever looks at them."""
+    """Return a plan's nodes, each once. Refuse a nesting that is too deep for the code that reads them."""
     if _is_shallow(node, MOST_PLAN_DEPTH):
         return distinct(node)
     deep = [getattr(child, "name", "") for child in node.children if not _is_shallow(child, MOST_PLAN_DEPTH - 1)]
@@ -122,7 +122,7 @@ def _root(node: Node) -> Node:
 
 
 def _is_shallow(node: Node, most: int) -> bool:
-    """Tell whether no path through a plan has more than a number of compositions."""
+    """Tell whether every path through a plan has at most a number of compositions."""
     level = [node]
     for _ in range(most + 1):
         level = list({id(child): child for one in level for child in one.children}.values())
@@ -140,29 +140,29 @@ class Plan:
     root
         All steps, composed into one node.
     relation
-        The neighbouring relation that the losses hold for.
+        The neighbouring relation for which the losses hold.
     facts
-        What the plan remembers of its schema.
+        The facts of the schema that the plan keeps.
     budget
-        What it may spend.
+        The budget that the plan may spend.
     schema
         The schema itself; None for a plan read from a file, which holds the facts only.
     miners
-        For each part of a study its miner's name and parameters, JSON-safe: what is claimed of a step may be the same
-        for other attributes, and an approval must not be.
+        For each part of a study its miner's name and parameters, in a JSON-safe form. The claim of a step may be the
+        same for other attributes, but an approval must not cover these.
     out_of_domain
         How its table is read (see `OutOfDomain`); with `ERROR` the plan assumes that the data fits the schema.
     code
-        Which code it would run (see `code_of`): names do not say what a mechanism does.
+        The code that it would run (see `code_of`), since names do not say what a mechanism does.
     unit
-        Whom its losses protect: neighbours differ by one such unit.
+        The unit that its losses protect. Neighbours differ by one such unit.
     data
-        Where its table is, as a study file and the owner's configuration say: approved with the plan.
+        The address of its table, as the study file and the owner's configuration give it. It is approved with the plan.
     engine
-        The address of the engine that evaluates its counts; None in this process, or on this machine.
+        The address of the engine that evaluates its queries; None for one in this process or on this machine.
     about_rows
-        About how many rows there are, if somebody says so besides the schema. Only error bounds depend on it: it is no
-        part of what the plan claims.
+        About how many rows there are, if a caller says so in place of the schema. Only error bounds depend on it, so it
+        is not part of the plan's claims.
     """
 
     root: Node = attrs.field(converter=_root)
@@ -181,7 +181,7 @@ class Plan:
 
     @functools.cached_property
     def index(self) -> PlanIndex:
-        """All nodes with their places, made once, for totals, checks, drawings and reports."""
+        """All nodes with their places. It is made once, for totals, checks, drawings and reports."""
         return PlanIndex(self.root, self)
 
     @property
@@ -200,7 +200,7 @@ class Plan:
         return (placed.node for placed in self.index.nodes if isinstance(placed.node, Step))
 
     def placed_steps(self) -> Iterator[tuple[str, Step]]:
-        """Yield each step with its path, scope by scope, the order in which saved results number them."""
+        """Yield each step with its path, scope by scope. Saved results number steps in this order."""
         return iter(self._placed_steps)
 
     @functools.cached_property
@@ -218,7 +218,7 @@ class Plan:
     def calibration(self, step: Step | Spend) -> Calibration | None:
         """Return a step's noise and losses, or a block's losses; None without a valid claim under this relation.
 
-        One that is not in the plan is calibrated as if it were released from the whole table.
+        A step that is not in the plan is calibrated as if it were released from the whole table.
         """
         placed = self.index.find(step)
         if placed is not None:
@@ -228,7 +228,7 @@ class Plan:
         return self.calibrate(step, in_parts=False)
 
     def calibrate_block(self, block: Spend, *, in_parts: bool) -> Calibration | None:
-        """Return the losses of a block as one release, or None if one of its kinds has no claim that its caps need."""
+        """Return the losses of a block as one release. None if one of its kinds has no claim in a capped amount."""
         for step in block.parts:
             found = self.calibrate(step, in_parts=in_parts)
             if found is None or block.uncapped(found.losses, self.relation):
@@ -236,16 +236,16 @@ class Plan:
         return cap(block.losses(self.relation, in_parts=in_parts), self.unit_change)
 
     def calibrate(self, step: Step, *, in_parts: bool) -> Calibration | None:
-        """Fix a step's noise, for one unit.
+        """Fix a step's noise for the plan's privacy unit.
 
-        A query may declare a smaller change for several rows of one unit. This holds where all of them are asked, and
-        not in parts. There the rows may spread, and each part must cost no more than its share (see
+        A query may declare a smaller change for several rows of one unit. This holds where the query sees all of them,
+        but not in parts. There the rows may spread, and each part must cost no more than its share (see
         `docs/composition.md`).
         """
         facts, mechanism = step.facts, step.mechanism
         by = self.unit_change
         of_units = facts.unlisted or facts.places
-        in_rows = in_parts or (of_units and not self.unit.groups_rows)  # nobody knows whose rows are
+        in_rows = in_parts or (of_units and not self.unit.groups_rows)  # no ids name the units
         declared = () if by.rows == 1 or in_rows else tuple(step.query.for_rows(by.rows))
         if declared:
             of_unit = attrs.evolve(facts, sensitivities=declared)
@@ -255,7 +255,7 @@ class Plan:
 
     @property
     def reads_units(self) -> bool:
-        """Whether a run must know whose each row is, to sample units, to count each once for a key, or for `places`."""
+        """Whether a run must know the unit of each row: to sample units, count them once per key, or for `places`."""
         return self.index.samples or self.reads_places or any(step.facts.unlisted for step in self.steps())
 
     @functools.cached_property
@@ -270,7 +270,7 @@ class Plan:
         return any(noise is not None and noise.losses.delta != NOTHING for noise in made)
 
     def in_parts(self, step: Step | Spend) -> bool:
-        """Tell whether a step or block is released from parts of the table, where a unit may have some rows only.
+        """Tell whether a step or block is released from parts of the table, which may hold only some rows of a unit.
 
         A sample of rows that are drawn one by one is such a part.
         """
@@ -281,8 +281,8 @@ class Plan:
     def unit_change(self) -> UnitChange:
         """The largest change that one unit makes to the rows.
 
-        Under replace-one the number of units is public. Where each is a row, so is the number of rows; else only where
-        the schema has it.
+        Under replace-one the number of units is public. If each unit is a row, this is the number of rows. Otherwise
+        the number of rows is public only if the schema states it.
         """
         return UnitChange(self.unit.rows, resizes=not self.unit.is_row and self.facts.rows is None)
 
@@ -306,7 +306,7 @@ class Plan:
         return {name: tuple(dict.fromkeys(steps)) for name, steps in needed.items()}
 
     def content(self) -> dict[str, Any]:
-        """Return all claims of the plan, JSON-safe, which its hash covers."""
+        """Return all claims of the plan in a JSON-safe form, which its hash covers."""
         # The usual policy is left out, so that older plans keep their hashes.
         total = self.out_of_domain is OutOfDomain.CLAMP
         return {
@@ -352,5 +352,5 @@ class Plan:
         return isinstance(other, Plan) and self.hash == other.hash
 
     def __hash__(self) -> int:
-        """Hash of the content."""
+        """Return a hash of the content."""
         return hash(self.hash)

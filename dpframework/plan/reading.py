@@ -26,7 +26,7 @@ def require_plan_form(form: Any) -> None:
     Raises
     ------
     InputError
-        If it does not fit: names the field by its path, and what is wrong with it.
+        If it does not fit. The message names the field by its path and says what is wrong with it.
     """
     own = {kind.name: kind.form for kind in KINDS.values() if kind.form is not None}
     more = functools.partial(_with_kinds, own) if own else None
@@ -57,18 +57,18 @@ def plan_from_json(
     Parameters
     ----------
     text
-        JSON.
+        The text of the file, in JSON.
     mechanisms
-        The known mechanism classes (the registry's, for those of plugins).
+        The known classes of mechanisms. Give the registry's classes to include plugins.
     source
-        The file's name, for errors.
+        The name of the file in error messages.
     kind
         The class of plan to make.
 
     Raises
     ------
     InputError
-        If the text is no plan, of another version, uses an unknown mechanism, or no longer fits its hash.
+        If the text is not a plan, is of another version, uses an unknown mechanism, or no longer fits its hash.
     """
     try:
         form = parsed_json(text)
@@ -92,7 +92,7 @@ def plan_from_json(
             engine=form.get("engine"),
         )
         claimed = form.pop("hash")
-        # The hash must fit both the file's text and the plan that is made of it.
+        # The hash must fit both the file's text and the plan that is made from it.
         hashes = {claimed, hash_of(form), plan.hash}
     except InputError as error:
         raise InputError(f"{source}: {error}") from None

@@ -1,4 +1,4 @@
-"""Requests of a miner for releases from a block, each a kind with the parameters that the miner chose.
+"""A miner's requests for releases from a block. Each names a kind and the parameters that the miner chose.
 
 The path of such a release names the parameters, so that a ledger, a journal and saved results hold what was asked for.
 """
@@ -19,7 +19,7 @@ _REQUEST = re.compile(r" \(((?:epsilon|rho|delta) [^()]*)\)$")
 
 
 def request_step(step: Step, amounts: Mapping[str, Fraction]) -> Step:
-    """Return the step that a miner asks for, a kind with the parameters that it chose."""
+    """Return the step that a miner asks for: the step of a kind with the parameters that the miner chose."""
     return attrs.evolve(step, mechanism=attrs.evolve(step.mechanism, **amounts))
 
 
@@ -38,7 +38,7 @@ def request_text(step: Step) -> str:
 
 
 def split_request(path: str) -> tuple[str, dict[str, Fraction]]:
-    """Return the path of a kind, and the parameters that a release of it was asked for with.
+    """Return the path of a kind, and the parameters with which a release of that kind was requested.
 
     Raises
     ------

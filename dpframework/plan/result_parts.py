@@ -1,4 +1,4 @@
-"""The parts of a plan, one a result, and how far their releases may be off."""
+"""The parts of a plan, one for each result, and bounds on the errors of their releases."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class PlannedStep:
     Attributes
     ----------
     path
-        Its path within the part.
+        The path of the step within the part.
     step
         The step.
     calibration
-        Its noise, None without a valid claim. Of a kind of release of a block, at the largest parameter.
+        The noise of the step, None without a valid claim. For a kind of release of a block, at the largest parameter.
     chosen
-        Whether it is a kind of release of a block, of which the miner chooses the parameter as it goes.
+        Whether it is a kind of release of a block, whose parameter the miner chooses during the run.
     """
 
     path: str
@@ -53,15 +53,15 @@ class PlannedPart:
     Attributes
     ----------
     name
-        The part's name, which is its result's.
+        The name of the part, which is also the name of its result.
     steps
-        Its steps.
+        The steps of the part.
     relation
-        The study's.
+        The study's neighbouring relation.
     size
-        What is public about how many rows there are.
+        The public facts about the number of rows.
     schema
-        The schema; None for a plan that was read from a file.
+        The schema of the table; None for a plan that was read from a file.
     """
 
     name: str
@@ -72,7 +72,7 @@ class PlannedPart:
 
     @property
     def rows(self) -> int | None:
-        """The approximate number of rows, None if nobody says."""
+        """The approximate number of rows, None if it is not public."""
         return self.size.about
 
     def calibration(self, path: str) -> Calibration | None:
@@ -82,8 +82,8 @@ class PlannedPart:
     def bounds_of_steps(self) -> tuple[ErrorBound, ...]:
         """Return an error bound for each kind of release, the largest of its steps.
 
-        The unit is rows. An error that is not one of a count is stated as the number of rows that could change the
-        answer as much.
+        The unit of counts is rows. For the error of another number, a note states the number of rows that could change
+        the answer as much.
         """
         kinds: dict[tuple[str, bool], list[PlannedStep]] = {}
         for one in self.steps:
@@ -111,7 +111,7 @@ class PlannedPart:
         return attrs.evolve(self.bound_of(text, worst.calibration), steps=(worst.path, *others))
 
     def bound_of(self, what: str, calibration: Calibration) -> ErrorBound:
-        """Return the error bound of one release, to which its user may add."""
+        """Return the error bound of one release, which a miner may complete."""
         within, mechanism = calibration.preview.within, calibration.mechanism
         if type(mechanism).variance is not Mechanism.variance:  # noise on numbers
             return self._of_noise(what, calibration, within)
@@ -142,11 +142,11 @@ class PlannedPart:
         return attrs.evolve(bound, likely=rows / cells, likely_text=counts)
 
     def sum_bound(self, what: str, paths: Iterable[str], cells: int) -> ErrorBound:
-        """Return the error bound of sums of up to `cells` counts of one release of a step, the least exact one.
+        """Return the error bound of sums of up to `cells` counts of one release of a step, for the least exact step.
 
-        The noise of a sum is the sum of independent noise. For whole numbers the bound of continuous Laplace noise is
-        rounded up: continuous Laplace noise is discrete Laplace noise plus independent noise, and the latter does not
-        bring a sum that is symmetric around 0, with one peak, nearer to 0.
+        The noise of a sum is the sum of independent noise. For whole numbers the bound for continuous Laplace noise is
+        rounded up. It holds, since continuous Laplace noise is discrete Laplace noise plus independent noise, and the
+        latter does not bring a sum that is symmetric around 0, with one peak, nearer to 0.
 
         Parameters
         ----------
@@ -171,14 +171,14 @@ class PlannedPart:
         return attrs.evolve(self.rows_bound(what, within, BoundKind.COUNTS), steps=(worst.path, *others))
 
     def branch_bound(self, names: Collection[str], branch: str, cells: int) -> ErrorBound:
-        """Return `sum_bound` of steps in the branch that a plan's public facts make likely, and say that it is of that.
+        """Return `sum_bound` of steps in the branch that public facts make likely, with a note that names the branch.
 
         Parameters
         ----------
         names
             The last part of the steps' paths.
         branch
-            The name of the branch, or "" for the worst of all.
+            The name of the branch, or "" for the worst of all branches.
         cells
             The most counts that are added up.
         """
@@ -192,12 +192,12 @@ class PlannedPart:
         )
 
     def bounds_of_others(self, bounds: Iterable[ErrorBound]) -> tuple[ErrorBound, ...]:
-        """Return the error bounds of the steps that none of these bounds rests on."""
+        """Return the error bounds of the steps on which none of these bounds rests."""
         told = {path for bound in bounds for path in bound.steps}
         return attrs.evolve(self, steps=[one for one in self.steps if one.path not in told]).bounds_of_steps()
 
     def rows_bound(self, what: str, rows: float, kind: BoundKind) -> ErrorBound:
-        """Return an error bound in rows, which are a share of the table's."""
+        """Return an error bound in rows, which is shown as a share of the table."""
         return ErrorBound(what, rows, "rows", kind, self.size, self.rows, self.size.text)
 
 
@@ -207,7 +207,7 @@ def _within(one: PlannedStep) -> float:
 
 
 def _rows_worth(calibration: Calibration, within: float, relation: Relation) -> float | None:
-    """Return how many rows can move the answer by so much."""
+    """Return how many rows can move the answer by `within`."""
     declared = calibration.facts.sensitivity(calibration.mechanism.norm)
     if declared is None:
         return None

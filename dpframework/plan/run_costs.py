@@ -1,7 +1,8 @@
 """The time and memory that a run takes, as far as its plan tells.
 
-They follow from public facts alone: how many tables are counted, of how many cells, the limits of what is computed from
-them, and about how many rows there are. `dpframework forecast` measures instead, on made-up rows.
+They follow from public facts alone: the number of tables that are counted and of their cells, the limits of
+computations with them, and about how many rows there are. `dpframework forecast` measures them instead, on made-up
+rows.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ class RunCost:
     Attributes
     ----------
     what
-        What is counted and computed, in words.
+        A description of what is counted and computed.
     seconds
-        CPU seconds, on a machine of 2020 or later; None if they depend on a number of rows that nobody gave.
+        The CPU time in seconds, on a machine of 2020 or later; None if it depends on a number of rows that is not
+        known.
     memory
-        Bytes.
+        The memory in bytes.
 
     Examples
     --------
@@ -57,7 +59,7 @@ class RunCost:
 
 
 def _up(number: float) -> str:
-    """Write a number as a whole one, rounded up to two digits."""
+    """Write a number as a whole number, rounded up to two digits."""
     whole = max(math.ceil(number), 1)
     unit = 10 ** max(len(str(whole)) - 2, 0)
     return f"{-(-whole // unit) * unit:,}"

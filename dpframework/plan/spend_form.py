@@ -1,4 +1,4 @@
-"""The JSON of blocks that a miner spends as it goes, in a plan file."""
+"""The JSON of blocks, whose releases a miner chooses during a run, in a plan file."""
 
 from __future__ import annotations
 

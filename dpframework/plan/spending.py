@@ -1,22 +1,22 @@
-"""Blocks of a plan, which a miner spends as it goes, under caps that stand beforehand.
+"""Blocks of a plan, whose releases a miner chooses during the run, under caps that are fixed beforehand.
 
-A block holds kinds of releases: steps without their privacy parameter. The miner chooses kinds, parameters and how many
-releases it makes while it runs, from what was released before. A run adds up what each release costs, and refuses one
-that would take a sum above its cap before anything is drawn (see `run.spend_block`).
+A block holds kinds of releases: steps without their privacy parameter. While it runs, the miner chooses kinds,
+parameters and the number of releases, from earlier releases. A run adds up the costs of releases. It refuses a release
+that would take a sum above its cap, before anything is drawn (see `run.spend_block`).
 
 **Theorem.** However a miner chooses, from the schema and releases, the block loses no more than its caps. Fix
 neighbours and drop the releases whose rows are equal. Given the history, each other release has the split of
 `mechanisms.losses`. The product of the cores loses at most the sum of their epsilons in every transcript, which is at
 most the cap (Rogers, Roth, Ullman and Vadhan 2016, for pure epsilon). At every order a, exp((a - 1)(L - a sum of rho))
 has a mean of at most 1, so that the divergence is at most a times the cap on rho (Feldman and Zrnic 2021). The product
-of all 1 - d_i is at least 1 less the cap on delta in every transcript, so a part of the core of that mass can be set
-aside on both sides alike (for approximate zCDP see Whitehouse, Ramdas, Rogers and Wu 2023). Releases beside the block,
-made between its own, change nothing of that argument.
+of all 1 - d_i is at least 1 minus the cap on delta in every transcript, so a part of the core with that mass can be set
+aside on both sides alike (for approximate zCDP see Whitehouse, Ramdas, Rogers and Wu 2023). Releases beside the block
+that are made between its own releases do not affect this argument.
 
 So a block composes as one release with the losses of its caps. With a cap on epsilon alone, rho is half its square.
-Under replace-one a row may leave one part and enter another, which costs the add-or-remove losses of two blocks: in
-parts these are held to half of each cap. Where a unit has several rows, each release's loss for some of them is at most
-their share of its loss for all (see `accountant.composition`), and shares add up.
+Under replace-one a row may leave one part and enter another, which costs the add-or-remove losses of two blocks. So in
+parts these losses are held to half of each cap. Where a unit has several rows, the loss of each release for some of
+them is at most their share of its loss for all (see `accountant.composition`), and shares add up.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from dpframework.queries.base import Query
 #: The parameters of mechanisms that a miner chooses for each release.
 AMOUNTS = ("epsilon", "rho", "delta")
 
-_FINEST = 10**6  # of a root: the steps that it is rounded up to
+_FINEST = 10**6  # roots are rounded up to multiples of 1 / _FINEST
 
 
 @final
 @attrs.frozen
 class Amounts:
-    """Amounts of epsilon, rho and delta, such as the caps of a block or their rest.
+    """Amounts of epsilon, rho and delta, such as the caps of a block or their remainder.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Amounts:
     delta: Fraction = attrs.field(default=Fraction(0), converter=exact_delta)
 
     def __str__(self) -> str:
-        """Write those that are counted.
+        """Write the amounts that are counted.
 
         Examples
         --------
@@ -85,14 +85,14 @@ class Amounts:
         return ", ".join(f"{name} {decimal_text(amount)}" for name, amount in counted.items() if amount is not None)
 
     def to_dict(self) -> dict[str, str]:
-        """Return a JSON-safe form of those that are counted."""
+        """Return a JSON-safe form of the amounts that are counted."""
         return {name: str(amount) for name, amount in attrs.asdict(self).items() if amount is not None}
 
 
 @final
 @attrs.frozen
 class Bounds:
-    """How often, and at least at which parameter, a miner may ask for a kind of release.
+    """How often a miner may ask for a kind of release, and with which parameter at least.
 
     Attributes
     ----------
@@ -124,14 +124,14 @@ class Kind:
 @final
 @attrs.frozen
 class Spend(Node):
-    """A block, whose releases a miner chooses as it goes. It is a scope of its own.
+    """A block, whose releases a miner chooses during the run. It is a scope of its own.
 
     Attributes
     ----------
     name
-        Unique within its scope.
+        The name of the block, unique within its scope.
     parts
-        The kinds, each as a step with the largest parameter that may be asked for.
+        The kinds of releases, each as a step with the largest parameter that may be asked for.
     bounds
         The other bounds of each kind.
     caps
@@ -145,7 +145,7 @@ class Spend(Node):
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """The kinds."""
+        """The kinds of releases."""
         return self.parts
 
     def with_children(self, children: Iterable[Node]) -> Node:
@@ -153,14 +153,14 @@ class Spend(Node):
         return attrs.evolve(self, parts=tuple(child for child in children if isinstance(child, Step)))
 
     def limits(self, relation: Relation, *, in_parts: bool) -> Losses:
-        """Return the caps under both relations, None for an amount that is not capped.
+        """Return the caps under both relations. None for an amount that is not capped.
 
         Parameters
         ----------
         relation
-            The study's.
+            The study's neighbouring relation.
         in_parts
-            Whether its rows are a part of the table, into which a replaced row may come and from which it may go.
+            Whether its rows are a part of the table, which a replaced row may enter or leave.
         """
 
         def both(cap: Fraction | None) -> ByRelation:
@@ -183,19 +183,19 @@ class Spend(Node):
         return Losses(limits.pure, ByRelation(*map(smaller, Relation)), limits.delta)
 
     def uncapped(self, losses: Losses, relation: Relation) -> str | None:
-        """Return the name of an amount that is capped and that a release has no claim in, or None."""
+        """Return the name of a capped amount in which a release has no claim, or None if there is none."""
         claims = {"epsilon": losses.pure, "rho": losses.zcdp, "delta": losses.delta}
         capped = [name for name, cap in attrs.asdict(self.caps).items() if cap is not None]
         return next((name for name in capped if claims[name].under(relation) is None), None)
 
 
 def amount_of(mechanism: type[Mechanism]) -> str:
-    """Return which of epsilon and rho a mechanism is given.
+    """Return whether a mechanism's privacy parameter is epsilon or rho.
 
     Raises
     ------
     InputError
-        If it is given neither.
+        If it has neither.
 
     Examples
     --------
@@ -206,12 +206,12 @@ def amount_of(mechanism: type[Mechanism]) -> str:
     names = {field.name for field in attrs.fields(mechanism)}
     found = next((name for name in AMOUNTS[:2] if name in names), None)
     if found is None:
-        raise InputError(f"mechanism '{mechanism.name}' has no epsilon or rho that could be chosen as a run goes")
+        raise InputError(f"mechanism '{mechanism.name}' has no epsilon or rho that could be chosen during a run")
     return found
 
 
 def most_of(step: Step) -> Fraction:
-    """Return the largest parameter that a kind may be asked for."""
+    """Return the largest parameter with which a kind may be asked for."""
     most: Fraction = getattr(step.mechanism, amount_of(type(step.mechanism)))
     return most
 
@@ -232,24 +232,25 @@ def kind(
     Parameters
     ----------
     name
-        Its name, unique within the block.
+        The name of the kind, unique within the block.
     query
-        What is asked. Its declared sensitivity holds for all inputs that it is given at run time.
+        The query that is answered. Its declared sensitivity holds for all inputs that it is given at run time.
     mechanism
         The class of the mechanism. The miner chooses its epsilon or rho, and its delta if it has one.
     least, most
-        The smallest and the largest epsilon or rho of one release; by default what the caps allow.
+        The smallest and the largest epsilon or rho of one release. By default no smallest one, and the largest one that
+        the caps allow.
     times
         The most releases of this kind in one block; by default any number.
     assumptions
-        What its claim needs beyond its theorem, by name.
+        The names of the assumptions that its claim needs beyond its theorem.
     parameters
         The mechanism's other parameters.
 
     Raises
     ------
     InputError
-        If the query or the mechanism has another type than it should, or a bound is no positive number.
+        If the query or the mechanism has a wrong type, or a bound is not a positive number.
 
     Examples
     --------
@@ -278,17 +279,18 @@ def kind(
 def spend(
     name: str, *kinds: Kind, epsilon: Amount | None = None, rho: Amount | None = None, delta: Amount = 0
 ) -> Spend:
-    """Plan a block, whose releases the miner chooses as it goes, by `table.spend(name)`.
+    """Plan a block, whose releases the miner chooses during the run, by `table.spend(name)`.
 
     Parameters
     ----------
     name
-        Its name, unique within its scope.
+        The name of the block, unique within its scope.
     kinds
-        What may be released from it (see `kind`).
+        The kinds of releases that may be made from it (see `kind`).
     epsilon, rho, delta
-        The caps: the most that all its releases may cost together under the study's relation. A cap that is not given
-        does not limit them; epsilon or rho is needed, and a release that has an exact delta needs one of delta.
+        The caps, which are the most that all its releases may cost together under the study's relation. An amount
+        without a cap is not limited. A cap on epsilon or rho is needed, and a release that has an exact delta needs a
+        cap on delta.
 
     Raises
     ------
@@ -340,7 +342,7 @@ def _step(one: Kind, caps: Amounts, where: str) -> Step:
 
 
 def _largest(mechanism: type[Mechanism], caps: Amounts, where: str) -> Fraction:
-    """Return a parameter that no release within the caps exceeds, by the rho that a pure epsilon is known to have."""
+    """Return a parameter that no release within the caps exceeds. A cap on rho also limits a pure epsilon."""
     if amount_of(mechanism) == "rho":
         if caps.rho is None:
             raise InputError(f"{where}: {mechanism.name} releases at a rho, which the block does not cap; give rho")

@@ -85,7 +85,7 @@ def _write_ratio(value: Fraction | None) -> str | None:
 
 
 def read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]) -> Step:
-    """Return the step that `write_step` wrote. Its query is `Declared`, which cannot be asked.
+    """Return the step that `write_step` wrote. Its query is a `Declared`, which cannot be evaluated.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]
     name = parameters.pop("name")
     if name not in mechanisms:
         raise InputError(
-            f"the plan uses the mechanism '{name}', which no installed plugin brings; {nearest(name, mechanisms)}"
+            f"the plan uses the mechanism '{name}', which no installed plugin provides; {nearest(name, mechanisms)}"
         )
     return Step(
         form["name"],

@@ -1,7 +1,7 @@
-"""A file of verification records, which name the verified code with its date and tightness.
+"""A file of verification records, each with the code that was verified, the date and the tightness.
 
-The file binds a result to the code that it is about, by the digests of `code`. It proves nothing about who wrote it:
-whoever can write the file can write anything into it. Keep it where the reader of it trusts the writer.
+The file binds a result to the code that it is about, by the digests of `code`. It does not prove who wrote it, and
+whoever can write the file can write anything into it. Keep it where its reader trusts the writer.
 """
 
 from __future__ import annotations
@@ -51,21 +51,22 @@ class VerifiedCode:
     Attributes
     ----------
     component
-        Its kind, name, class and digest, as in a plan.
+        The kind, name, class and digest of the code, as in a plan.
     packages
-        The packages that it ran with, as in a plan.
+        The packages with which it ran, as in a plan.
     relation
-        The neighbouring relation.
+        The neighbouring relation under which it was verified.
     subject
-        What was verified: the name of a miner or mechanism, or a study file.
+        The name of the miner or mechanism, or the study file, that was verified.
     examples
-        The examples of it, or the steps of the study.
+        The names of the miner's or mechanism's examples, or of the study's steps.
     passed
         Whether nothing was found wrong.
     tightness
-        How near the search came to the claim that it came least near to; None if nothing was searched.
+        The share of the claim that the search reached, for the claim where that share is smallest; None if nothing was
+        searched for.
     time
-        When.
+        The time of the verification, in UTC.
     """
 
     component: Mapping[str, str]
@@ -84,7 +85,7 @@ class VerifiedCode:
 
     @property
     def showed_nothing(self) -> bool:
-        """Whether no loss was found at all, so that nothing is known of the claim."""
+        """Whether no loss was found at all, so that nothing is known about the claim."""
         return self.passed and self.tightness == 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,17 +113,17 @@ class ProvedClaim:
     Attributes
     ----------
     claimed
-        The SHA-256 of the formula and the claim.
+        The SHA-256, in hex, of the formula and the claim.
     formula, claim
-        Both as text.
+        The formula and the claim as texts.
     goals
-        The SHA-256 of the goals.
+        The SHA-256, in hex, of the goals that the solvers proved.
     solvers
-        The versions of the solvers.
+        The solvers that proved the goals, with their versions.
     rules
-        The SHA-256 of the code of the rules.
+        The SHA-256, in hex, of the code of the proof rules.
     time
-        The time of the proof.
+        The time of the proof, in UTC.
     """
 
     claimed: str
@@ -164,11 +165,11 @@ class Verified:
     Attributes
     ----------
     records
-        One a piece of code, relation and subject.
+        One record for each piece of code, relation and subject.
     digest
         The SHA-256 of the file, in hex.
     proofs
-        One a claim about a formula.
+        One record for each proved claim about a formula.
     """
 
     records: tuple[VerifiedCode, ...] = ()
@@ -176,7 +177,7 @@ class Verified:
     proofs: tuple[ProvedClaim, ...] = ()
 
     def proves(self, shape: Shape, claim: Claim) -> ProvedClaim | None:
-        """Return the record of a claim that the rules as they are now have proved, or None."""
+        """Return the record of a claim that was proved by the present rules, or None."""
         from dpframework.formulas.stored_verdicts import rules_digest
 
         claimed = claim_digest(shape, claim)
@@ -184,7 +185,7 @@ class Verified:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Verified:
-        """Read a file.
+        """Read a file of verification records.
 
         Raises
         ------
@@ -197,7 +198,7 @@ class Verified:
             version = form.get("verified_version") if isinstance(form, Mapping) else None
             if version != VERIFIED_VERSION:
                 raise InputError(
-                    "is no file that 'dpframework verify --record' writes"
+                    "is not a file that 'dpframework verify --record' writes"
                     if version is None
                     else f"has version {version!r:.40}; this dpframework reads version {VERIFIED_VERSION}"
                 )
@@ -211,7 +212,7 @@ class Verified:
     def record(
         self, path: str | os.PathLike[str], found: Iterable[VerifiedCode], proofs: Iterable[ProvedClaim] = ()
     ) -> None:
-        """Write the records and further ones to a file. A further one replaces one with the same key.
+        """Write these records and further ones to a file. A further record replaces one with the same key.
 
         Raises
         ------
@@ -235,12 +236,12 @@ class Judged:
     Attributes
     ----------
     what
-        Its kind and name.
+        The kind and name of the component.
     record
-        The record of this very code: one that did not pass, else the tightest. None if there is none, or if none
-        shows anything.
+        The record of exactly this code: one that did not pass, or else the tightest. None if there is no record, or if
+        no record shows anything.
     reason
-        Why there is none.
+        The reason why there is no record.
     """
 
     what: str
@@ -249,11 +250,11 @@ class Judged:
 
     @property
     def passed(self) -> bool:
-        """Whether this very code was verified, and nothing was found wrong."""
+        """Whether exactly this code was verified, and nothing was found wrong."""
         return self.record is not None and self.record.passed
 
     def reaches(self, tightness: float) -> bool:
-        """Tell whether it passed, at a tightness of so much or more."""
+        """Tell whether it passed with at least a certain tightness."""
         return self.passed and self.record is not None and (self.record.tightness or 0.0) >= tightness
 
     def __str__(self) -> str:
@@ -264,7 +265,7 @@ class Judged:
 
 
 def judged(plan: Plan, verified: Verified) -> Iterator[Judged]:
-    """Yield, for each miner and mechanism of a plan, whether this very code was verified under its relation."""
+    """Yield, for each miner and mechanism of a plan, whether exactly this code was verified under its relation."""
     for component in plan.code.get("components", ()):
         if component["kind"] not in KINDS:
             continue
@@ -277,7 +278,7 @@ def judged(plan: Plan, verified: Verified) -> Iterator[Judged]:
         under = sorted((one for one in about if one.relation is plan.relation), key=lambda one: one.time)
         same = [one for one in under if not _changes(one, plan)]
         if telling := [one for one in same if not one.showed_nothing]:
-            # One claim that did not hold is not made good by an example on which it did.
+            # A claim that failed once is not repaired by an example on which it held.
             best = max(telling, key=lambda one: (one.tightness or 0.0, one.time))
             yield Judged(what, next((one for one in telling if not one.passed), best))
         elif same:

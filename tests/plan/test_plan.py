@@ -361,7 +361,7 @@ def test_a_plan_cannot_lie_about_losses_with_a_hash_that_fits(plan_of: Callable[
 def test_an_unknown_mechanism_is_named(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     text = plan_of(count("n"), SCHEMA).to_json()
     with pytest.raises(
-        dpf.InputError, match="'discrete-laplace', which no installed plugin brings; did you mean 'laplace'"
+        dpf.InputError, match="'discrete-laplace', which no installed plugin provides; did you mean 'laplace'"
     ):
         plan_from_json(text, [Laplace], kind=dpf.StudyPlan)
 

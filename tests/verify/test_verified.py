@@ -148,7 +148,7 @@ def test_a_file_reads_back_and_a_later_record_replaces_an_older_one(tmp_path, re
     [
         ("{", "is not JSON"),
         ("[" * 5000, "is nested deeper"),
-        ("[]", "is no file that 'dpframework verify --record' writes"),
+        ("[]", "is not a file that 'dpframework verify --record' writes"),
         ('{"verified_version": 2}', "has version 2; this dpframework reads version 1"),
         ('{"verified_version": 1}', "must contain"),
         ('{"verified_version": 1, "records": [{"passed": 1}]}', "records"),
