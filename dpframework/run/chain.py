@@ -22,12 +22,12 @@ from dpframework.run.private_table import PrivateTable
 
 
 def require_sources(name: str, miner: Miner, earlier: Mapping[str, Miner]) -> None:
-    """Refuse a step that is given the result of one that does not come before it, or does not serve.
+    """Refuse a step that uses the result of a step that does not come before it, or whose result it cannot use.
 
     Raises
     ------
     InputError
-        Names the step.
+        If it does. The message names the step.
     """
     for source in miner.sources:
         if source not in earlier:
@@ -46,11 +46,11 @@ def mine_part(name: str, miner: Miner, table: PrivateTable, found: Mapping[str, 
     Parameters
     ----------
     name
-        The part's name.
+        The name of the part.
     miner
-        The miner.
+        The miner to run.
     table
-        The table that the part is of.
+        The private table that is bound to the plan around the part.
     found
         The results so far, by their names.
     """
@@ -64,7 +64,7 @@ def _links(given: Mapping[str, Miner]) -> Mapping[str, Miner]:
 @final
 @attrs.frozen
 class MinerChain(Miner):
-    """Miners that run one after another as the steps of a study do, for verification as one.
+    """Miners that run one after another like the steps of a study, so that they are verified as one miner.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class MinerChain(Miner):
     links: Mapping[str, Miner] = attrs.field(converter=_links)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a miner that is given a result which does not come before it."""
+        """Refuse a miner that uses the result of a miner that does not come before it."""
         earlier: dict[str, Miner] = {}
         for name, miner in self.links.items():
             require_sources(name, miner, earlier)
@@ -84,9 +84,9 @@ class MinerChain(Miner):
 
     @classmethod
     def of(cls, name: str, miners: Mapping[str, Miner]) -> Miner:
-        """Return a miner, in a chain with the miners whose results it is given."""
+        """Return a miner, as a chain with the miners whose results it uses, if there are any."""
         needed = [name]
-        for one in needed:  # which grows
+        for one in needed:  # `needed` grows meanwhile
             needed += [source for source in miners[one].sources if source not in needed]
         return miners[name] if len(needed) == 1 else cls({one: miners[one] for one in miners if one in needed})
 
@@ -95,17 +95,17 @@ class MinerChain(Miner):
         return MinerChain({name: miner.for_study(unit, relation) for name, miner in self.links.items()})
 
     def plan(self, schema: Schema) -> Node:
-        """Plan each in a part of its own."""
+        """Plan each miner in its own part."""
         return sequential(*(sequential(miner.plan(schema), name=name) for name, miner in self.links.items()))
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return the attributes whose values any of them reads."""
+        """Return the attributes whose values any of the miners reads, or None if one of them may read all."""
         read = [miner.values_read(schema) for miner in self.links.values()]
         known = [names for names in read if names is not None]
         return list(dict.fromkeys(name for names in known for name in names)) if len(known) == len(read) else None
 
     def mine(self, table: PrivateTable) -> dict[str, Any]:
-        """Run them in turn, and return all results."""
+        """Run the miners in turn, and return all results by name."""
         found: dict[str, Any] = {}
         for name, miner in self.links.items():
             found[name] = mine_part(name, miner, table, found)

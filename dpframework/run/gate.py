@@ -1,4 +1,4 @@
-"""The gate, the one way from the private side, which every release goes through."""
+"""The gate, through which every release leaves the private side."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def _observers(told: Iterable[Observer]) -> tuple[Observer, ...]:
 
 @attrs.frozen(eq=False)
 class Gate:
-    """The one way from the private side. It evaluates a query, draws the mechanism's output and tells the observers.
+    """The only way out of the private side. It evaluates a query, draws the mechanism's output and tells the observers.
 
-    A process may fork at any moment, in the middle of many releases too: an observer, an engine or a mechanism may do
-    it. So each step of each release asks anew whether the process is still the one that the gate was made in.
+    A process may fork at any moment, even in the middle of many releases, since an observer, an engine or a mechanism
+    may fork it. So each step of each release checks again that this is still the process in which the gate was made.
 
     Whether a query or a mechanism fails may depend on the rows, and no noise covers it. So a failure ends the run for
-    good, whatever a miner makes of it: one that caught it and went on would do other things on other rows.
+    good, even if the miner catches it. A miner that went on would do other things on other rows.
     """
 
     engine: Engine
     randomness: Randomness
     observers: tuple[Observer, ...] = attrs.field(default=(), converter=_observers)
-    recorder: Observer | None = None  # is told of each charge first; its failures are the run's own
+    recorder: Observer | None = None  # told of each charge first; if it fails, the run fails
     _copies: dict[tuple[int, int], tuple[Charge, Charge]] = attrs.field(factory=dict, init=False, repr=False)
     _failures: list[DPFrameworkError] = attrs.field(factory=list, init=False, repr=False)
     public_seed: int = attrs.field(
@@ -66,14 +66,15 @@ class Gate:
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
         """Make releases that have been charged, together, and return them in order.
 
-        All charges are told before anything is asked, all answers known before anything is drawn, and all outputs drawn
-        before one is told. The answers and, in a seeded run, the draws are those of one release after another.
+        Observers are told of all charges before any query is evaluated. All answers are known before anything is drawn,
+        and all outputs are drawn before observers are told of one. The answers are the same as with one release
+        after another, and so are the draws of a seeded run.
 
         Raises
         ------
         InputError
-            If a query or a mechanism fails; nothing of these releases has been drawn if a query does. In a private run
-            the error names the step and the kind of failure only.
+            If a query or a mechanism fails. If it is a query, nothing has been drawn for these releases. In a private
+            run the error names only the step and the kind of failure.
         """
         # A charge is on record before a row is read, so that a query that fails has been paid for.
         for one in asked:
@@ -106,13 +107,13 @@ class Gate:
     ) -> Any:
         """Tell the observers of an output, and return the miner's copy."""
         require_own(self.process)
-        # Observers get copies: one that changed an array would change the miner's result.
+        # Observers get copies, since one that changed an array would change the miner's result.
         value = output if candidates is None else candidates[output]
         self._tell("released", charge, lambda own: Release(self._public(own), *read_only((inputs, output, value))))
         return value
 
     def _public(self, charge: Charge) -> Charge:
-        """Return a copy of a charge for observers. Parts that it shares with others of its step are copied once."""
+        """Return a copy of a charge for observers. Parts that charges of one step share are copied once."""
         key = id(charge.step), id(charge.calibration)
         if key not in self._copies:
             # The charge is kept, so that no other object gets its ids.
@@ -120,12 +121,13 @@ class Gate:
         return attrs.evolve(self._copies[key][1], path=charge.path)
 
     def _tell(self, event: str, charge: Charge, copied: Callable[[Charge], Charge | Release]) -> None:
-        """Hand each observer who listens a read-only copy of its own.
+        """Hand each observer that listens to the event its own read-only copy.
 
         Raises
         ------
         RunStopped
-            If one fails, by its name; its text is shown in seeded runs only. What was charged stays charged.
+            If an observer fails. The message names the observer and the kind of failure, with the text only of the
+            project's own errors. A seeded run also shows the original exception. What was charged stays charged.
         """
         for observer in self.observers:
             if not observer.hears(event):
@@ -153,13 +155,13 @@ class Gate:
             raise self._failures[0]
 
     def end(self) -> None:
-        """Let no more releases be made: whoever kept a table would make them when the results have been written."""
+        """Allow no more releases, since code that kept a table could make them after the results were written."""
         if not self._failures:
             self._failures.append(ReleaseRefused("the run has ended, and makes no more releases"))
 
     @contextlib.contextmanager
     def ending(self, *, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """End the run if the block fails, unless it would on any table, which a function tells."""
+        """End the run if the block fails, unless `unless` tells that it would fail on any table."""
         try:
             yield
         except DPFrameworkError as error:
@@ -173,12 +175,12 @@ class Gate:
         return answer
 
     def answers(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Return the exact answers of several queries (private side only), in one call where that costs a message."""
+        """Return the exact answers of several queries (private side only), in one call where calls cost messages."""
         with self.ending():
             return self._answers(asked)
 
     def _answers(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        # One call saves messages. Without messages, counts of one query can serve the next, in a good order.
+        # One call saves messages. Where there are none, the counts of one query can serve the next, in a good order.
         if len(asked) > 1 and not self.engine.sends_messages:
             with silenced(words=True) if self.randomness.private else contextlib.nullcontext():
                 return self._answers_in_turn(asked)
@@ -192,7 +194,8 @@ class Gate:
     def _answers_in_turn(self, asked: Sequence[ChargedRelease]) -> list[Any]:
         """Return the answers of queries that are asked one by one, in the order that counts the fewest rows.
 
-        That order depends on the rows, and an error must not: after one, all are asked in the order of the plan.
+        That order depends on the rows, and an error must not depend on it. So after an error all queries are asked
+        again, in the order of the plan.
         """
         answers: dict[int, Any] = {}
         try:
@@ -205,7 +208,7 @@ class Gate:
     def _outputs(self, charges: Sequence[Charge], answers: Sequence[Any]) -> list[Any]:
         """Return the mechanisms' outputs. A private run draws all outputs of one calibration in one call.
 
-        A seeded run draws one after another: its numbers do not depend on what is released together.
+        A seeded run draws one after another, so that its numbers do not depend on which releases are made together.
         """
         alike: dict[int, list[int]] = {}
         for k, charge in enumerate(charges):
@@ -220,14 +223,14 @@ class Gate:
         require_own(self.process)
         mechanism = charge.calibration.mechanism
         what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
-        # The number of keys that are drawn for depends on the rows. It must not move the draws of later steps.
+        # The number of keys that get noise depends on the rows. It must not change the draws of later steps.
         source = self.randomness.apart() if charge.calibration.facts.unlisted else self.randomness
         handed = source.handed(mechanism.assumptions)
         with self.ending():
             return self._guard(what, lambda: mechanism.release_many(answers, charge.calibration, handed))
 
     def public_random(self, path: str) -> np.random.Generator:
-        """Return a generator of public draws, which follow from the public seed, the place, and how many it had."""
+        """Return a generator of public draws, which follows from the public seed, the path, and its earlier calls."""
         self._public_draws[path] += 1
         return np.random.default_rng(seed_of(str(self.public_seed), path, str(self._public_draws[path])))
 
@@ -251,7 +254,7 @@ class Gate:
     def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
         """Return a sample of the rows, or of units with all their rows (private side only).
 
-        Each row, or unit, is in it with the same probability, exactly.
+        Each row, or unit, is in the sample with exactly the same probability.
         """
 
         def draw(number: int) -> NDArray[np.bool_]:
@@ -277,7 +280,7 @@ class Gate:
             return candidates, len(candidates)
 
         with self.ending():
-            # The query has seen the rows, and its candidates or errors may tell of them.
+            # The query has seen the rows, so its candidates or errors may say something about them.
             candidates, number = self._guard(what, listed)
             if number == 0:
                 raise InputError(f"step '{charge.path}': there is no candidate to select from")
@@ -291,8 +294,8 @@ class Gate:
     def _guard(self, what: str, function: Callable[[], T]) -> T:
         """Call a function that sees private rows. A private run shows none of its output, warnings or errors.
 
-        Only the kind of a failure is named, and only if it is a kind that everybody knows: a class may be named after
-        a value. A seeded experiment shows all.
+        Only the kind of a failure is named, and only if its class belongs to Python or to the project, since any other
+        class may be named after a value. A seeded run shows everything.
         """
         private = self.randomness.private
         try:
@@ -301,7 +304,7 @@ class Gate:
             with silenced(words=True):
                 return function()
         except QueryStopped as error:
-            stopped = error  # the database says how, and nothing else
+            stopped = error  # it says how the query ended, and nothing else
         except BaseException as error:
             if not is_failure(error) or (isinstance(error, DPFrameworkError) and not private):
                 raise

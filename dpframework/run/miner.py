@@ -41,20 +41,22 @@ def _as_mapping(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
 @final
 @attrs.frozen(eq=False)
 class Witness:
-    """Two neighbouring tables, and outputs, on which a miner loses nearly all that it claims.
+    """Two neighbouring tables and some outputs with which a miner loses nearly all that it claims.
 
-    It is replayed before the audit's own search: it can show how near a claim comes to the truth, and that a smaller
-    one is wrong. It cannot make anything pass.
+    It is replayed before the audit's own search. It can show how tight a claim is, and that a smaller claim would be
+    wrong. It cannot make anything pass.
 
     Attributes
     ----------
     shared
-        The rows that both tables have, each as the values of its attributes, with how often.
+        The rows that both tables have. Each is given by the values of its attributes, and how often it occurs.
     one, other
-        The row that one of the tables has besides, and that of the other: one of them is None under add-or-remove-one.
+        The further row of the one table, and the further row of the other. Under add-or-remove-one, one of them is
+        None.
     outputs
-        What mechanisms put out, by the paths of their steps within the miner's plan; a function of an answer and its
-        calibration where it depends on these. For other steps the worst output that the audit finds is taken.
+        The outputs of mechanisms, by the paths of their steps within the miner's plan. An output that depends on the
+        exact answer is given as a function of the answer and the calibration. For all other steps the worst output that
+        the audit finds is taken.
     """
 
     shared: tuple[tuple[Mapping[str, Any], int], ...] = attrs.field(converter=_as_repeats)
@@ -64,7 +66,7 @@ class Witness:
 
     @property
     def relation(self) -> Relation:
-        """The relation that the tables are neighbours under."""
+        """The relation under which the tables are neighbours."""
         return Relation.ADD_OR_REMOVE_ONE if self.one is None or self.other is None else Relation.REPLACE_ONE
 
 
@@ -80,17 +82,19 @@ class Example:
     Attributes
     ----------
     schema
-        A few attributes with a few values each: small tables then come near the worst case.
+        A few attributes with a few values each, so that small tables come near the worst case.
     miner
         The miner with its parameters.
     delta
-        At which its claim is tested: above 0 for a claim in zCDP or PLD, beside its pure claim if it has one.
+        The delta at which its claim is tested. Above 0 for a claim in zCDP or PLD, beside its pure claim if it has one.
     witnesses
         Tables and outputs that come near the worst case, where a search among small tables does not.
     loose
-        Why no run can lose all that is claimed, such as a ceiling with its derivation. Verdicts show it.
+        The reason why no run can lose all that is claimed, such as an upper bound with its derivation. Verdicts show
+        it.
     unit
-        Whom its claim is tested for where nobody says: a person with several rows, for what depends on them.
+        The unit for which its claim is tested if none is asked for. A person with several rows, where a miner's
+        parameters or claim depend on that.
     """
 
     schema: Schema
@@ -101,9 +105,9 @@ class Example:
     unit: PrivacyUnit = ROW
 
     def for_units(self, rows: int) -> Example:
-        """Return the example for units of k rows, with k times as many rows allowed.
+        """Return the example for units of several rows, with the allowed number of rows multiplied by that number.
 
-        Noise is k times as large, and a table that is too small for it would show little.
+        Noise is multiplied, too, and a table that is too small for it would show little.
 
         Examples
         --------
@@ -117,7 +121,7 @@ class Example:
         return attrs.evolve(self, schema=schema)
 
     def unit_for(self, unit: PrivacyUnit) -> PrivacyUnit:
-        """Return the unit to test the claim for if a unit is asked for. If that is a row, it is the example's own.
+        """Return the unit for which the claim is tested if `unit` is asked for. For a row, it is the example's own.
 
         An example that groups rows by unit needs ids, so it keeps its own unit, with the asserted number of rows.
         """
@@ -151,7 +155,7 @@ class Miner(abc.ABC):
 
     name: ClassVar[str]
 
-    #: What `mine` returns, if results that were saved are to be read as it; None for plain values.
+    #: The class of the results of `mine`, if saved results are read back as objects of it; None for plain values.
     result: ClassVar[type[Kept] | None] = None
 
     @abc.abstractmethod
@@ -168,16 +172,16 @@ class Miner(abc.ABC):
     def for_study(self, unit: PrivacyUnit, relation: Relation) -> Miner:
         """Return the miner as a study runs it.
 
-        A study asks this of each miner that it plans, and plans and runs what is returned. Noise grows with the rows of
-        a unit, and depends on the relation: override this in a miner that chooses parameters by its noise. By default
-        the miner itself.
+        A study calls this for each of its miners, and plans and runs the miner that is returned. Noise grows with the
+        rows of a unit, and depends on the relation. So override this in a miner that chooses parameters by its noise.
+        By default the miner itself is returned.
 
         Parameters
         ----------
         unit
-            Whom the study protects.
+            The unit that the study protects.
         relation
-            Its neighbouring relation.
+            The study's neighbouring relation.
         """
         return self
 
@@ -185,13 +189,13 @@ class Miner(abc.ABC):
     def sources(self) -> Sequence[str]:
         """The names of earlier steps of the study whose results it is given, as `PrivateTable.given`. By default none.
 
-        A step of its plan that is given one names it in `uses`, as `nodes.beside(name)`. Its queries must hold what
-        they declare for every result that the step may release.
+        A step of the miner's plan that is given such a result names it in `uses`, as `nodes.beside(name)`. The declared
+        sensitivity of its query must hold for every result that the earlier step may release.
         """
         return ()
 
     def misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why it cannot use the result of a step that `sources` names, or None. By default every step serves.
+        """Return why the miner cannot use the result of one of these steps, or None. By default it can use any.
 
         Parameters
         ----------
@@ -207,18 +211,19 @@ class Miner(abc.ABC):
         is planned, the schema, and about how many rows there are. A plan, its checks and reports show them, and
         `Study.epsilon_for` inverts them.
 
-        By default they are those of the steps: counts are off by so many rows, a selection is worse than the best by so
-        many rows. Override this in a miner whose result is another function of its releases, such as a mean.
+        By default they are the bounds of the steps: by how many rows a count may be off, and by how many rows a
+        selection may be worse than the best. Override this in a miner whose result is another function of its releases,
+        such as a mean.
 
         Parameters
         ----------
         part
-            What the miner's plan is in the study, with its noise, and what is public about the number of rows.
+            The miner's part of the study's plan, with its noise and the public facts about the number of rows.
         """
         return part.bounds_of_steps()
 
     def run_cost(self, part: PlannedPart) -> RunCost | None:
-        """Return the most time and memory that `mine` takes, as far as public facts tell. By default None: not known.
+        """Return the most time and memory that `mine` takes, as far as public facts tell. By default None, for unknown.
 
         Plans show it. Override this in a miner that counts many tables or computes much from them, and let `plan`
         refuse what nobody could run.
@@ -231,7 +236,7 @@ class Miner(abc.ABC):
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return name and parameters, JSON-safe, which a plan holds so that its hash binds them."""
+        """Return the name and the parameters in a JSON-safe form. A plan holds them, so that its hash binds them."""
         with refuse_loops(f"a parameter of miner '{self.name}'"):
             parameters = {a.name: _as_json(getattr(self, a.name)) for a in attrs.fields(type(self)) if a.init}
         return {"miner": self.name, "parameters": parameters}
@@ -239,9 +244,10 @@ class Miner(abc.ABC):
     def values_read(self, schema: Schema) -> Collection[str] | None:
         """Return the numeric attributes whose raw values are read, or None if any may be.
 
-        Values are those of sums, of quantiles, and of tests at thresholds that are no public cut; what counts codes
-        reads none. A run keeps in memory only those values that one of its miners may read. By default None: a miner
-        that reads no values says so, and another that forgets one is stopped at its first release of it.
+        Raw values are read by sums, by quantiles, and by tests at thresholds that are no public cut. Queries that count
+        codes read none. A run keeps in memory only those values that one of its miners may read. By default the result
+        is None. Override this in a miner that reads no values, or few. A miner that leaves out an attribute is stopped
+        at its first release that reads the values of that attribute.
         """
         return None
 
@@ -249,18 +255,18 @@ class Miner(abc.ABC):
     def ways_to_spend(cls, epsilon: Fraction, delta: Fraction) -> tuple[Mapping[str, Any], ...]:
         """Return the parameters that spend an epsilon, one mapping for each way, for shares of a budget.
 
-        A study asks this of a miner that has a share, and takes the way that buys most. It need not be exact: the
-        study asks again with other epsilons, until its total is the budget.
+        A study calls this for a miner that has a share of the budget, and takes the way that buys most. The parameters
+        need not be exact, since the study asks again with other epsilons until its total is the budget.
 
         By default a miner is given `epsilon`, and in a study with a delta `rho`, where it has such a parameter.
-        Override this in a miner whose budget is called otherwise, or that wants to know epsilon and delta.
+        Override this in a miner whose budget has another name, or that needs to know epsilon and delta.
 
         Parameters
         ----------
         epsilon
-            What the miner may cost, alone.
+            The epsilon that the miner alone may cost.
         delta
-            The study's; 0 admits pure losses only.
+            The delta of the study. With 0 only pure losses are possible.
         """
         parameters = {a.alias for a in attrs.fields(cls) if a.init}
         ways: list[Mapping[str, Any]] = [{"epsilon": epsilon}] if "epsilon" in parameters else []
@@ -278,7 +284,7 @@ class Miner(abc.ABC):
 
 
 def _as_json(value: Any) -> Any:
-    """Return a parameter JSON-safe, values by their contents and other objects by their type.
+    """Return a parameter in a JSON-safe form: attrs values by their contents, other objects by their type.
 
     A description is written with its kind, since an "and" and an "or" may have the same contents.
     """

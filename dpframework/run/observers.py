@@ -17,13 +17,13 @@ class Release:
     Attributes
     ----------
     charge
-        What was charged for it.
+        The charge for the release.
     inputs
         The public inputs that the query was given, by name.
     output
-        What the mechanism drew: numbers, or the position of a candidate.
+        The output that the mechanism drew: numbers, or the position of a candidate.
     value
-        What the miner received: the output, or the candidate at that position.
+        The value that the miner received: the output, or the candidate at that position.
     """
 
     charge: Charge
@@ -35,13 +35,13 @@ class Release:
 class Observer:
     """Is told of every charge, before its release is drawn, and of every release. Override the methods you need.
 
-    What it is told is a read-only copy of its own: writing on an array raises `ValueError`, and a change of anything
-    else changes nothing for the miner, the ledger or other observers. An observer that raises stops the run, which
-    names it: a charge that cannot be recorded must not be followed by its release.
+    It gets its own read-only copies. Writing to an array raises `ValueError`, and a change of anything else has no
+    effect on the miner, the ledger or other observers. An observer that raises an exception stops the run, and the
+    error names the observer. A charge that cannot be recorded must not be followed by its release.
     """
 
     def hears(self, event: str) -> bool:
-        """Tell whether it overrides the method for an event, "charged" or "released"."""
+        """Tell whether the observer overrides the method for an event, "charged" or "released"."""
         return getattr(getattr(self, event), "__func__", None) is not getattr(Observer, event)
 
     def charged(self, charge: Charge) -> None:

@@ -39,10 +39,10 @@ class PrivateTable:
     Attributes
     ----------
     schema
-        The public facts about it.
+        The public facts about the table.
     given
         The results of the earlier steps of the study that the miner names (see `Miner.sources`), by their names. They
-        were released, so that inputs of queries may follow from them.
+        were released, so inputs of queries may follow from them.
     """
 
     __slots__ = ("_gate", "_made_of", "_rows", "_scope", "given", "schema")
@@ -68,12 +68,13 @@ class PrivateTable:
         step
             The name of a step of the plan (or the step itself).
         public_inputs
-            What the query is given at run time; it must come from the schema and from releases.
+            The inputs of the query at run time. They must follow from the schema and from releases.
 
         Raises
         ------
         ReleaseRefused
-            If the plan does not hold it here, it was made before, or it is dearer than planned; nothing is spent.
+            If the plan does not hold the step here, it was made before, or it differs from the planned one, for example
+            in its epsilon. Nothing is spent then.
         """
         (released,) = PrivateTable.release_many([(self, step, public_inputs)])
         return released
@@ -82,15 +83,15 @@ class PrivateTable:
     def release_many(asked: Iterable[tuple[PrivateTable, str | Step, Mapping[str, Any]]]) -> list[Any]:
         """Make several planned releases at once, such as all of a tree's level, and return them in order.
 
-        They are what `release` would return, one after another, and a seeded run draws the same numbers. But the rows
-        are asked for all of them in one call, which on a cluster is one message; and a private run draws all noise of
+        The outputs are as if `release` were called for one after another, and a seeded run draws the same numbers. But
+        all queries are evaluated in one call, which on a cluster is one message, and a private run draws all noise of
         one kind in one call.
 
         Parameters
         ----------
         asked
             A table, the name of a step (or the step itself) and the query's inputs, for each release. The tables may
-            be parts of each other. What is asked must not depend on these releases.
+            be parts of each other. The requests must not depend on these releases.
 
         Raises
         ------
@@ -122,10 +123,10 @@ class PrivateTable:
     def public_random(self) -> np.random.Generator:
         """Return a generator for draws that are no secret, such as rows of synthetic data or starting points.
 
-        Its seed is public, stands in the results, and has nothing to do with the noise. Each call returns another
-        generator, which depends on the run's seed and on the place in the plan: the same again when a run is resumed,
-        replayed by a verification, or repeated with the same seed. What is drawn costs nothing. Never add it to
-        anything as noise: who reads the results can subtract it.
+        Its seed is public, stands in the results, and is unrelated to the noise. Each call returns another generator,
+        which depends on the run's public seed and on the path in the plan. It is the same one when a run is resumed,
+        replayed by a verification, or repeated with the same seed. The draws cost no budget. Never add them to anything
+        as noise, since readers of the results can subtract them.
 
         Examples
         --------
@@ -150,13 +151,13 @@ class PrivateTable:
     ) -> list[PrivateTable]:
         """Cut the rows into disjoint parts by value, as planned by `parallel`.
 
-        The schema of a part is `Schema.of_part`: it has no public number of rows, which is that of the whole table.
+        The schema of a part is `Schema.of_part`. It has no public number of rows, since only the whole table has one.
 
         Parameters
         ----------
         by
-            An attribute (a part a value, in code order), cases (a part a case, and the rest), one description (the
-            rows it holds for, and the rest), or several disjoint descriptions.
+            An attribute (one part per value, in code order), cases (one part per case, and one for the rest), one
+            description (the rows for which it holds, and the rest), or several disjoint descriptions.
         name
             The name of the planned parallel, where a scope has several.
 
@@ -174,7 +175,7 @@ class PrivateTable:
         return [self._like(schema, *part) for part in zip(parts, scopes, strict=True)]
 
     def sampled(self, name: str | None = None) -> PrivateTable:
-        """Draw a random sample of rows or units, as planned by `sample`. Nobody sees which are in it, or how many.
+        """Draw a random sample of rows or units, as planned by `sample`. Nobody sees which these are, or how many.
 
         Parameters
         ----------
@@ -191,7 +192,7 @@ class PrivateTable:
         return self._like(self.schema.of_part(), rows, scope)
 
     def spend(self, name: str) -> SpendBlock:
-        """Open a block of the plan, whose releases are chosen as the miner goes. Each block is opened once.
+        """Open a block of the plan, whose releases the miner chooses during the run. Each block is opened once.
 
         Parameters
         ----------
@@ -233,7 +234,7 @@ class PrivateTable:
         Parameters
         ----------
         attribute
-            The new attribute, with one code a case (its last one for the rest).
+            The new attribute, with one code per case, of which the last one is for the rest.
         cases
             Public descriptions, from the schema and from releases.
 
@@ -260,7 +261,7 @@ class PrivateTable:
         name
             The name of the part.
         given
-            The results that it is given, which must have been released; by default those that this table was given.
+            The results that the part is given, which must have been released. By default those of this table.
 
         Raises
         ------
@@ -273,7 +274,7 @@ class PrivateTable:
         return found
 
     def _like(self, schema: Schema, rows: Rows, scope: Scope) -> PrivateTable:
-        """Return a table of other rows or another scope, and all else of this one."""
+        """Return a table with other rows or another scope, and everything else as in this one."""
         return PrivateTable(schema, rows, scope, self._gate, self._made_of, self.given)
 
     def __repr__(self) -> str:
@@ -292,7 +293,7 @@ class PrivateTable:
 
 
 def _fails_on_no_rows(cut: Cut, schema: Schema) -> bool:
-    """Tell whether a cut fails where there is no row, so that no row is the reason, such as one by an unknown value."""
+    """Tell whether a cut fails even without rows, so that no row is the reason, such as a cut by an unknown value."""
     keys = {attribute.name: list[str]() for attribute in schema if isinstance(attribute, Open)}
     none = Table.from_codes(schema.of_part(), np.zeros((len(schema), 0), dtype=np.uint8), keys=keys)
     try:

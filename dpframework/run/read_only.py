@@ -1,4 +1,4 @@
-"""Copies of releases for observers, who must not be able to change a miner's own."""
+"""Copies of releases for observers, who must not be able to change the releases that a miner gets."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ _FIXED = (
     types.FunctionType,
     types.BuiltinFunctionType,
 )
-_EQUAL_PARTS = (tuple, frozenset, list, set)  # made again of their parts
+_EQUAL_PARTS = (tuple, frozenset, list, set)  # rebuilt from copies of their parts
 
 
 def read_only(value: Any) -> Any:
     """Return a value that shares nothing with the given one that can be changed.
 
-    Arrays come read-only, over bytes, so that neither their flags nor their bases give them back. Containers, and
-    values of attrs with anything that can be changed inside, are copied. What cannot be changed is returned as it is.
+    Arrays are returned read-only, over bytes, so that neither their flags nor their bases make them writable.
+    Containers are copied, and so are attrs values with anything inside that can be changed. A value that cannot be
+    changed is returned as it is.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def read_only(value: Any) -> Any:
 
 
 def _of_attrs(value: Any) -> Any:
-    """Return a frozen value of attrs, or a copy of it if one of its fields could be changed."""
+    """Return a frozen attrs value as it is, or a copy of it if one of its fields could be changed."""
     fields = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
     fixed = {name: read_only(own) for name, own in fields.items()}
     if all(fixed[name] is own for name, own in fields.items()):

@@ -24,7 +24,7 @@ class Recorder(Protocol):
 
     @property
     def head(self) -> str:
-        """The hash of the record's last entry about this run, by which its holder can see an older copy."""
+        """The hash of the record's last entry about this run, by which its holder can recognize an older copy."""
 
     @property
     def key(self) -> bytes:
@@ -52,10 +52,10 @@ class Recorder(Protocol):
         """
 
     def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
-        """Return the gate that the run's releases go through."""
+        """Return the gate through which the run's releases go."""
 
     def read(self) -> None:
-        """Record that the table is read now, before any of its rows is: how that ends may follow from them.
+        """Record that the table is going to be read. This comes before, since the rows may decide how the reading ends.
 
         Raises
         ------

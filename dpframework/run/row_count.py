@@ -1,7 +1,7 @@
-"""The number of rows, released first where it is secret and decides how a miner's budget is best used.
+"""The release of the number of rows, where it is secret and decides how a miner's budget is best used.
 
-A fiftieth of the budget releases it: at epsilon 1 within 150 rows in 95 % of releases. The rest may depend on the
-release, such as by the branch of a plan that it chooses (`plan.either`), and on no exact number.
+It comes first, and costs a fiftieth of the budget. At epsilon 1 it is within 150 rows in 95 % of releases. The other
+releases may depend on it, such as by the branch of a plan that it chooses (`plan.either`), but not on the exact number.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dpframework.plan.nodes import Step, step
 from dpframework.queries.counts import Count
 from dpframework.run.private_table import PrivateTable
 
-COUNT_SHARE = Fraction(1, 50)  # of the budget
+COUNT_SHARE = Fraction(1, 50)  # the share of the budget that releases the number of rows
 
 
 def plan_row_count(epsilon: Fraction) -> Step:
@@ -29,10 +29,10 @@ def plan_row_count(epsilon: Fraction) -> Step:
 
 
 def left_by_row_count(epsilon: Fraction) -> Fraction:
-    """Return the rest of the budget."""
+    """Return the budget that is left beside the release of the number of rows."""
     return (1 - COUNT_SHARE) * epsilon
 
 
 def release_row_count(table: PrivateTable) -> float:
-    """Release the number of rows, and return the nearest one that the schema allows, at least 1."""
+    """Release the number of rows, and return it clamped to the range from 1 to the schema's `max_rows`."""
     return min(max(float(table.release("rows")), 1.0), table.schema.max_rows or math.inf)

@@ -1,4 +1,4 @@
-"""A run's scopes, which know the releases that were made and those that may still be."""
+"""A run's scopes, which know the releases that were made and those that may still be made."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from dpframework.run.state import (
 @final
 @attrs.frozen
 class _Parts:
-    """The cut of a partition, and the attributes that it depends on, none if it does not say."""
+    """The cut of a partition, and the attributes on which it depends; none if they are unknown."""
 
     cut: Cut
     sources: frozenset[str]
@@ -47,9 +47,9 @@ class _Parts:
         return number_of_parts(self.cut)
 
     def is_planned_by(self, node: Parallel, *, of_any: bool = False) -> bool:
-        """Tell whether a node plans it, by the same public cut or from a release and by attributes that it names.
+        """Tell whether a node plans the partition, by the same public cut or from a release by attributes it names.
 
-        Or from a release by any attributes, if that is asked.
+        With `of_any`, also if it is from a release by any other attributes.
         """
         if len(node.parts) not in (1, self.number):
             return False
@@ -68,13 +68,13 @@ class Charge:
     Attributes
     ----------
     path
-        Its place in the plan; for a release of a block with the parameters that the miner chose.
+        Its path in the plan. For a release of a block, the path ends with the parameters that the miner chose.
     step
         The step that is made.
     calibration
-        Its noise and losses.
+        The noise and the losses of the release.
     kind
-        The kind of release of a block that it is, None for a step of the plan.
+        For a release of a block, its planned kind. None for a step of the plan.
     """
 
     path: str
@@ -84,7 +84,7 @@ class Charge:
 
     @property
     def planned(self) -> Step:
-        """The step of the plan: the kind of a release of a block, else the step itself."""
+        """The step that stands in the plan: the kind for a release of a block, else the step itself."""
         return self.step if self.kind is None else self.kind
 
 
@@ -99,12 +99,12 @@ class ChargedRelease:
 
 
 def require_own(process: ProcessMark) -> None:
-    """Refuse a release in another process than the one that a run was opened in.
+    """Refuse a release in another process than the one in which a run was opened.
 
     Raises
     ------
     ReleaseRefused
-        If this is a fork, for one: it has a copy of the run, and would make releases a second time.
+        If this is another process, such as a fork, which has a copy of the run and would make releases a second time.
     """
     if this_process() != process:
         raise ReleaseRefused("this run was opened in another process; make its releases there")
@@ -117,9 +117,9 @@ class Scope:
     Attributes
     ----------
     run
-        The run.
+        The run that the scope belongs to.
     path
-        Where it is in the plan.
+        The path of the scope in the plan, empty for the whole plan.
     """
 
     run: Run
@@ -158,7 +158,7 @@ class Scope:
         Raises
         ------
         ReleaseRefused
-            If the plan's step of that name differs, for one in being dearer.
+            If the plan's step with that name differs, for example since the given one costs more.
         """
         if step in self._steps.get(step.name, ()):
             return
@@ -214,16 +214,16 @@ class Scope:
             return state
 
     def partition(self, cut: Cut, name: str | None, made_of: MadeOf = NOTHING_DERIVED) -> list[Scope]:
-        """Return one scope a part of a planned parallel, once.
+        """Return one scope for each part of a planned parallel. A parallel can be cut only once.
 
         Parameters
         ----------
         cut
-            What makes the parts.
+            The cut that makes the parts.
         name
             The name of the planned parallel, where a scope has several.
         made_of
-            What derived attributes depend on.
+            The attributes on which derived ones depend.
 
         Raises
         ------
@@ -260,7 +260,7 @@ class Scope:
             return scope, taken.node.rate, self.run.plan.unit.groups_rows
 
     def _take(self, kind: type[T], name: str | None, what: str, parts: _Parts | None = None) -> T:
-        """Return the first state of that name that is not made yet, committing the run to its branch."""
+        """Return the first state with that name that was not used yet, and commit the run to its branch."""
         self.run.require_process()
         seen = False
         for state, commits in self._state.find(name, kind):
@@ -283,7 +283,7 @@ class Scope:
             if any(name in (None, node.name) and parts.is_planned_by(node, of_any=True) for node in planned):
                 return (
                     "depends on attributes that the plan's `FromRelease` does not name; name in its `attributes` all "
-                    "that the parts may be cut by, or none, if that may be any"
+                    "by which the parts may be cut, or none if these may be any"
                 )
             return f"by these {parts.number} parts is not in the plan, or not in the branch that was taken"
         names = [str(getattr(node, "name", "")) for node in self._nodes if _is_found_as(node, kind)]
@@ -335,7 +335,7 @@ class Run:
     def spent(self) -> PrivacyLoss | None:
         """The cost of the releases so far, composed like the plan's total and never above it.
 
-        Composing what one path released may bound it less tightly than the plan bounds every path.
+        Composing the releases of one path may give a larger bound than the plan has for all paths.
         """
         with self.lock:
             made = self._accounting.loss_of_releases(lambda rules: self._state.charged(rules, self.plan), self.plan)

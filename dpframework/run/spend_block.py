@@ -1,4 +1,4 @@
-"""A block of a run, which a miner spends as it goes: the filter of its caps, and the miner's view of it."""
+"""A block of a run, whose releases the miner chooses: the filter that keeps its caps, and the miner's view of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Request:
 
 
 class BlockScope:
-    """The part of a run that releases are charged to from one block."""
+    """The part of a run to which the releases of one block are charged."""
 
     def __init__(self, scope: Scope, state: SpendState) -> None:
         self._run, self._state = scope.run, state
@@ -45,7 +45,7 @@ class BlockScope:
 
     @property
     def caps(self) -> Amounts:
-        """The most that its releases may cost together."""
+        """The most that the block's releases may cost together."""
         return self._state.node.caps
 
     def charge(self, kind: str, amounts: Mapping[str, Any]) -> Charge:
@@ -140,9 +140,9 @@ class BlockScope:
 
     @property
     def spent(self) -> Amounts:
-        """The sums of the charges, in each amount that is capped, as shares of the caps where a row may move.
+        """The sums of the charges in each amount that is capped.
 
-        In parts under replace-one the add-or-remove sum counts twice, if that is more.
+        Where a row may move between parts under replace-one, twice the add-or-remove sum counts, if that is more.
         """
 
         def most(name: str) -> Fraction:
@@ -163,7 +163,7 @@ class BlockScope:
 
     @property
     def left(self) -> Amounts:
-        """The caps less the charges."""
+        """The caps minus the charges."""
         caps, spent = self.caps, self.spent
         return Amounts(
             None if caps.epsilon is None or spent.epsilon is None else caps.epsilon - spent.epsilon,
@@ -172,7 +172,7 @@ class BlockScope:
         )
 
     def close(self) -> None:
-        """Make no more releases."""
+        """Allow no more releases."""
         with self._run.lock:
             self._state.closed = True
 
@@ -187,7 +187,7 @@ def _amounts(losses: Losses, limits: Losses) -> Iterator[tuple[tuple[str, Relati
 
 @final
 class SpendBlock:
-    """A block of the plan, which a miner spends as it goes. `PrivateTable.spend` opens it.
+    """A block of the plan, whose releases the miner chooses during the run. `PrivateTable.spend` opens it.
 
     The miner chooses kinds, parameters, inputs and how many releases it makes, from the schema and from what was
     released before. The run refuses a release that would take a sum above its cap, before anything is drawn.
@@ -265,20 +265,20 @@ class SpendBlock:
 
     @property
     def spent(self) -> Amounts:
-        """The sums of the charges so far. A sum of rho has no epsilon of its own; the epsilon of the cap holds."""
+        """The sums of the charges so far. A sum of rho is not converted to an epsilon; only the cap is."""
         return self._scope.spent
 
     @property
     def left(self) -> Amounts:
-        """The caps less the charges so far."""
+        """The caps minus the charges so far."""
         return self._scope.left
 
     def close(self) -> None:
-        """Make no more releases. The rest is not spent on anything else."""
+        """Allow no more releases. What is left of the caps is not spent on anything else."""
         self._scope.close()
 
     def __repr__(self) -> str:
-        """Show the caps and their rest."""
+        """Show the caps and what is left of them."""
         return f"SpendBlock(caps='{self.caps}', left='{self.left}')"
 
     def __reduce__(self) -> NoReturn:

@@ -3,9 +3,10 @@
 States are not nodes: a plan does not change, and one node of it may stand for many parts or repetitions, each of which
 has a state of its own.
 
-A name is looked up in one scope: the nodes below it, not through parallels and named sequentials, which are scopes of
-their own. A look-up takes the same time however large the plan is and however much of it was released: a sequential
-knows which of its parts hold a name, and a repetition how many of its instances have been used up.
+A name is looked up in one scope. That is all nodes below the scope's node, except those inside parallels, samples and
+named sequentials, which are scopes of their own. A look-up takes the same time however large the plan is and however
+much of it was released, since a sequential knows which of its parts hold a name, and a repetition how many of its
+instances have been used up.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class State(abc.ABC):
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Yield the states of a kind and name in this scope, each with the choices that it commits the run to.
 
-        If many of them were used up, one of these may be yielded for all.
+        If many of them were used up, only one of these may be yielded.
         """
 
     @abc.abstractmethod
@@ -44,11 +45,11 @@ class State(abc.ABC):
         """Return the kinds and names that may ever be found in this scope."""
 
     def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield the states found in this state's scope, which are all in it unless it is a scope itself."""
+        """Yield the states that the scope around this one finds here: those in it, unless it is a scope itself."""
         return self.find(name, kind)
 
     def keys_at(self) -> set[Key]:
-        """Return the kinds and names that may ever be found in this state's scope."""
+        """Return the kinds and names that the scope around this one may ever find here."""
         return self.keys()
 
     @abc.abstractmethod
@@ -62,19 +63,19 @@ class OnceState(State):
     made = False
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield itself under its keys."""
+        """Yield this state if the kind and name are its own."""
         if (kind, name) in self.keys():
             yield cast("T", self), []
 
 
 class StepState(OnceState):
-    """A step, made or not."""
+    """The state of a step, made or not."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
 
     def keys(self) -> set[Key]:
-        """Return its own."""
+        """Return the step's own key."""
         return {(StepState, self.step.name)}
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
@@ -100,7 +101,7 @@ class SequentialState(OnceState):
         return set(self._holding)
 
     def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield itself under its name, or without a name the states in it."""
+        """Yield this state if it has the name. A state without a name yields the states in it."""
         if self.name is None:
             yield from self.find(name, kind)
         elif (kind, name) in self.keys_at():
@@ -125,7 +126,7 @@ class SequentialState(OnceState):
 
 
 class EitherState(SequentialState):
-    """Branches, of which the first one used stays the only one."""
+    """The state of branches. The first branch that is used stays the only one."""
 
     def __init__(self, node: Either) -> None:
         super().__init__(node)
@@ -140,13 +141,13 @@ class EitherState(SequentialState):
 
 
 class RepeatState(State):
-    """Instances of one part, begun as they are needed."""
+    """The state of a repetition, with instances of one part that begin as they are needed."""
 
     def __init__(self, node: Repeat) -> None:
         self.node = node
         self.instances: list[State] = []
         self._next = state_of(node.part)
-        self._all_made: dict[Key, int] = {}  # in how many of the first instances; what is made stays made
+        self._all_made: dict[Key, int] = {}  # in how many first instances each key is used up, for good
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Search the instances that may have such a state left, then a new instance, or else the last one."""
@@ -180,7 +181,7 @@ class RepeatState(State):
 
 
 class RowsState(OnceState):
-    """The state of other rows made from the scope's, found by name or without one."""
+    """The state of a node that makes other rows from the scope's rows. It is found by its name or without one."""
 
     node: Parallel | Sample
 
@@ -190,7 +191,7 @@ class RowsState(OnceState):
 
 
 class ParallelState(RowsState):
-    """A partition, made or not, with one state a part."""
+    """The state of a partition, made or not, with one state for each part."""
 
     node: Parallel
 
@@ -219,7 +220,7 @@ class SampleState(RowsState):
 
 
 class SpendState(OnceState):
-    """A block with the sums of its charges. It is used once; its releases are many."""
+    """The state of a block, with the sums of its charges. It is opened once, and may make many releases."""
 
     def __init__(self, node: Spend) -> None:
         self.node = node
@@ -228,14 +229,14 @@ class SpendState(OnceState):
         self.closed = False
 
     def keys(self) -> set[Key]:
-        """Return its own."""
+        """Return the block's own key."""
         return {(SpendState, self.node.name)}
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
         """Return the cost of the whole block, once a release of it was made.
 
-        A sum of rho must not be converted to an epsilon before the cap is reached: a miner may stop at the moment when
-        the conversion fails. Epsilons alone could be told, but not every accounting keeps them apart.
+        A sum of rho must not be converted to an epsilon before the cap is reached, since a miner may stop at the moment
+        at which the conversion fails. Sums of epsilons could be reported, but not every accounting keeps them apart.
         """
         return composition.release(plan.calibration(self.node)) if self.times else composition.sequential([])
 
