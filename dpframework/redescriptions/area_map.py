@@ -1,6 +1,6 @@
-"""A map of redescriptions, where a side is about two numeric attributes alone, such as two coordinates.
+"""Maps of redescriptions of which one side is about two numeric attributes alone, such as two coordinates.
 
-Descriptions and their thresholds are public. No row is read: a map shows where a side holds, not where rows are.
+Descriptions and their thresholds are public. No row is read. A map shows where a side holds, not where rows are.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dpframework.facts.schema import Schema
 from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.redescription import Redescription
 
-_HATCHES = ("//", r"\\", "..", "oo")  # of regions, which may overlap
+_HATCHES = ("//", r"\\", "..", "oo")  # the patterns of regions, which may overlap
 MOST_REGIONS = len(_HATCHES)
-_LABEL = 60  # characters of the other side
-_MARGIN = 0.1  # of the distance between the outermost thresholds, that is drawn beyond them
+_LABEL = 60  # the most characters of the other side in the legend
+_MARGIN = 0.1  # how far the map goes beyond the outermost thresholds, as a share of the distance between them
 
 
 def draw_map(items: Sequence[Redescription], trusted: Sequence[bool], names: tuple[str, str], axes: Any) -> None:
@@ -49,7 +49,7 @@ def draw_map(items: Sequence[Redescription], trusted: Sequence[bool], names: tup
 
 
 def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[float]]) -> NDArray[np.bool_]:
-    """Return in which cells between the edges a description of two numeric attributes holds.
+    """Return the cells between the edges in which a description of two numeric attributes holds.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[f
     names
         The attributes.
     edges
-        Of each attribute, its thresholds and the ends of the map, from low to high.
+        For each attribute its thresholds and the ends of the map, from low to high.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[f
 @final
 @attrs.frozen
 class _Points:
-    """Points of a map, as columns that descriptions are asked of."""
+    """Points of a map, as columns that a description can be evaluated on."""
 
     attributes: dict[str, Numeric]
     points: dict[str, NDArray[np.float64]]
@@ -109,7 +109,7 @@ def _with_regions(
 
 
 def _edges(sides: Sequence[Description], name: str) -> list[float]:
-    """Return an attribute's thresholds in all sides, and an end on either side of them."""
+    """Return the thresholds of an attribute in all sides, between the two ends of the map."""
     literals = (one for side in sides for one in side.literals())
     cuts = sorted({one.threshold for one in literals if isinstance(one, Below) and one.attribute == name}) or [0.0]
     margin = _MARGIN * (cuts[-1] - cuts[0]) or max(abs(cuts[0]), 1.0) * _MARGIN

@@ -37,7 +37,7 @@ def cap_of(rows: float) -> int:
 
 
 def choices_carried(budget: float, candidates: int, most: int) -> int:
-    """Return how many choices of a match an epsilon carries.
+    """Return how many matches can be chosen with an epsilon.
 
     A choice by the exponential mechanism with epsilon e among m candidates is roughly within ln(m) / e rows of the
     best. The epsilon is shared by as many choices as keep each within `WITHIN` of the rows, but by at least one.
@@ -49,7 +49,7 @@ def choices_carried(budget: float, candidates: int, most: int) -> int:
     candidates
         The number of candidates of each choice.
     most
-        The most choices.
+        The largest number of choices.
 
     Examples
     --------

@@ -35,7 +35,7 @@ def sentence(description: Description) -> str:
 
 
 def _join(description: And | Or) -> str:
-    """Write the parts with the word between them, those with "not" last. Parts of the other word stand in brackets."""
+    """Write the parts with a word between them, parts with "not" last, and parts of the other word in brackets."""
     intervals = _intervals(description.parts) if isinstance(description, And) else {}
     texts = []
     for part in sorted(description.parts, key=_is_not_true):

@@ -35,16 +35,19 @@ from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.unions import DEVIATIONS, MOST_SHARE, OVERLAP, Wanted
 from dpframework.results.noisy_counts import Noisy
 
-REPLICATES = 14
-POOLED, FLOOR = 3, 0.02  # as if so many more replicates were this far off: fourteen alone can agree by chance
-MARGIN = 0.03  # above the index from which tables are read directly: a model errs beyond the noise
-LEAST_SHARE = 0.03  # of the rows
-SAYS_NOTHING = 0.015  # of the rows: a literal without which fewer change is left out, beside
-OF_NOISE, OF_NOISE_NESTED = 2.25, 3.0  # deviations of the noise of one count: more are looked at if words are nested
-NESTED_FROM = 7  # matches: of fewer, in what is noisier, nothing is nested
-LIKELIEST = 1 << 13  # states of a joint by which sentences are compared
-AT_ONCE = 128  # sentences
-PER_MATCH = 0.01  # of the index, that another match must be worth
+REPLICATES = 14  # of the bootstrap
+# Fourteen replicates alone can agree by chance. So three more count as if they were off by 0.02.
+POOLED, FLOOR = 3, 0.02
+MARGIN = 0.03  # how far the index must be above the bound for a table read directly: a model errs beyond the noise
+LEAST_SHARE = 0.03  # the smallest support, as a share of the rows
+# A literal is left out if without it fewer rows change than this share of all, or than these deviations of the noise of
+# one count. Where words are nested more combinations are looked at, and more deviations are needed.
+SAYS_NOTHING = 0.015
+OF_NOISE, OF_NOISE_NESTED = 2.25, 3.0
+NESTED_FROM = 7  # the fewest matches with which words are nested; fewer matches come with more noise
+LIKELIEST = 1 << 13  # how many of the likeliest states of a joint distribution sentences are compared on
+AT_ONCE = 128  # sentences that are compared at a time
+PER_MATCH = 0.01  # how much another match must add to the index
 Masks = NDArray[np.bool_]
 
 
@@ -68,7 +71,7 @@ class Joined:
     nested: bool = False
 
     def holds(self, numbers: NDArray[np.int64], places: Sequence[int]) -> Masks:
-        """Tell in which numbers it holds; bit k of a number says whether the match places[k] does."""
+        """Tell for which numbers it holds, where bit k of a number says whether the match places[k] holds."""
         held = [(numbers >> places.index(match) & 1 == 1) == positive for match, positive in self.members]
         if self.nested:
             held[1:] = [np.any(held[1:], axis=0) if self.kind is And else np.all(held[1:], axis=0)]
@@ -100,7 +103,7 @@ class Sentence:
     left, right
         The combinations.
     trio
-        The position, of all threes of matches, of one that both are of.
+        The position, among all trios of matches, of a trio that holds the matches of both sides.
     """
 
     left: Joined
@@ -115,7 +118,7 @@ class Sentence:
 
 @attrs.frozen(eq=False)
 class _Counted:
-    """Shares of the rows of some sentences: of both sides, of the left one and of the right one."""
+    """The shares of the rows that both sides, the left side and the right side of some sentences hold for."""
 
     both: Floats
     left: Floats
@@ -131,7 +134,7 @@ class _Counted:
 
 
 def count_shares(sentences: Sequence[Sentence], cells: Floats, places: Sequence[tuple[int, ...]]) -> _Counted:
-    """Return the shares of sentences, by the cells of all threes of matches, shape (threes, 8, 8)."""
+    """Return the shares of sentences, from the cells of all trios of matches, shape (trios, 8, 8)."""
     left, right = (
         np.array([_cells_of(getattr(one, side), places[one.trio]) for one in sentences]) for side in ("left", "right")
     )
@@ -153,9 +156,9 @@ def sentences_of(matches: int, complements: tuple[bool, ...]) -> tuple[Sentence,
     Parameters
     ----------
     matches
-        How many there are.
+        The number of matches.
     complements
-        Whether the complement of each is a redescription too.
+        For each match whether its complement is a redescription, too.
     """
     places, found, seen = trios(matches), list[Sentence](), set[Joined]()
     lines = [tuple(sorted(line)) for line in DESIGNS[matches]]
@@ -179,7 +182,7 @@ def sentences_of(matches: int, complements: tuple[bool, ...]) -> tuple[Sentence,
 
 
 def _join(members: tuple[tuple[int, bool], ...], *, nested: bool) -> Iterator[Joined]:
-    """Yield each way to join one to three members, by one word or also, of three, by both."""
+    """Yield each way to join one to three members by one word, and, if nested, three members by both words."""
     kinds: tuple[type[And | Or], ...] = (And,) if len(members) == 1 else (And, Or)
     for kind in kinds:
         yield Joined(kind, members)
@@ -190,16 +193,16 @@ def _join(members: tuple[tuple[int, bool], ...], *, nested: bool) -> Iterator[Jo
 @final
 @attrs.frozen(eq=False)
 class OverlappingTables:
-    """The noisy tables of a design's matches, and how they are read.
+    """The noisy tables of a design's matches, and the redescriptions that can be read off them.
 
     Attributes
     ----------
     sides
         The left and the right description of each match, in the order of the design.
     complements
-        Whether the complement of each match is a redescription too: not where an attribute may be missing.
+        For each match whether its complement is a redescription, too. It is none where an attribute may be missing.
     counts
-        The tables of `DESIGNS`, in order, shape (tables, 8, 8): left cells by right cells.
+        The tables of `DESIGNS`, in order, shape (tables, 8, 8), left cells by right cells.
     variance
         The variance of the noise of one count.
     schema
@@ -214,7 +217,7 @@ class OverlappingTables:
 
     @property
     def total(self) -> Noisy:
-        """All rows, by the schema or else by the mean of the tables' sums."""
+        """The number of all rows, by the schema or else as the mean of the sums of the tables."""
         if self.schema.rows is not None:
             return Noisy(self.schema.rows, 0)
         tables, *shape = self.counts.shape
@@ -231,9 +234,9 @@ class OverlappingTables:
         Parameters
         ----------
         wanted
-            What they must be.
+            The conditions on a redescription.
         random
-            For the bootstrap; no secret.
+            The generator of the bootstrap's draws. It need not be secret.
         """
         number, places = len(self.sides), trios(len(self.sides))
         joint = self._fit(self.counts)
@@ -257,7 +260,7 @@ class OverlappingTables:
         return fit(len(self.sides), self.shares(counts), variance, pairs_only=pairs_only)
 
     def _fitting(self, sentences: Sequence[Sentence], cells: Floats, wanted: Wanted) -> list[Sentence]:
-        """Return those within the bounds, the best first; each match that one is made of must be worth its place."""
+        """Return the sentences within the bounds, the best first, where each match costs `PER_MATCH` of the index."""
         if not sentences:
             return []
         shares, rows = count_shares(sentences, cells, trios(len(self.sides))), self.total.value
@@ -272,7 +275,7 @@ class OverlappingTables:
     def _measure(
         self, shown: Sequence[Sentence], joint: Joint, cells: Floats, random: np.random.Generator
     ) -> list[Redescription]:
-        """Return sentences with their counts, and how far these may be off."""
+        """Return sentences as redescriptions, with their counts and the errors of these."""
         if not shown:
             return []
         places, total = trios(len(self.sides)), self.total

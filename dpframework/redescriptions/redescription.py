@@ -4,7 +4,8 @@ Everything here is post-processing of released counts, and costs no privacy. Int
 are about the exact counts of this table, not about a population.
 
 Source of Jaccard index and p-value: Galbrun and Miettinen, Redescription Mining, 2017. Assumes that the counts of a
-redescription are independent and each one cell's release or a sum of such (discrete Laplace or discrete Gaussian).
+redescription are independent, and that each is a released cell or a sum of released cells, with discrete Laplace or
+discrete Gaussian noise.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ from dpframework.results.result import Kept
 from dpframework.results.share_intervals import least_share, noise_at
 
 ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
-MOST_SHARE = 0.8  # of the rows: what a side of anything starred holds for at most
-WIDER = 1.5  # of intervals by a bootstrap, for what it misses and for the choice: 3.2 deviations at a level of 0.95
-WIDER_SUPPORT = 1.7  # of those of a support: 3.6 deviations
-SURE = 3.0  # deviations by a bootstrap: what is starred stays above `CLEAR` by so many
-CLEAR, OF_SHOWN = 0.5, 0.8  # the Jaccard index of what is starred, or of a lower one this share
-SIGNIFICANT = 0.01  # the largest p-value of what is starred, beyond the noise
+MOST_SHARE = 0.8  # the largest share of the rows that a side of a starred redescription may hold for
+# Intervals by a bootstrap are wider by these factors, to cover what it misses and the choice of what is shown. At a
+# level of 0.95 they reach 3.2 deviations for an index and 3.6 for a support.
+WIDER = 1.5
+WIDER_SUPPORT = 1.7
+SURE = 3.0  # how many deviations by a bootstrap the index of a starred redescription stays above the next two
+CLEAR, OF_SHOWN = 0.5, 0.8  # a Jaccard index, and a share of the index shown: the smaller of both is needed
+SIGNIFICANT = 0.01  # the largest p-value of a starred redescription, beyond the noise
 
 
 def _optional(number: Noisy | float | None) -> Noisy | None:
@@ -54,21 +57,21 @@ class Redescription(Kept):
     left, right
         The descriptions.
     both
-        Rows for which both hold.
+        The number of rows for which both hold.
     left_only, right_only
-        Rows for which one holds and the other does not; None where only their sum was released.
+        The numbers of rows for which one holds and the other does not. None where only their sum was released.
     apart
-        Rows for which exactly one holds; without it, the sum of the former two. Its noise is independent of that of
-        `both`.
+        The number of rows for which exactly one holds, by default `left_only` + `right_only`. Its noise is independent
+        of the noise of `both`.
     rows
-        All rows: a noisy count, a public number, or None where unknown.
+        The number of all rows: a noisy count, a public number, or None where it is unknown.
     shown_from
-        The noisy Jaccard index from which a miner shows a redescription with this noise; 0 if it shows all.
+        The noisy Jaccard index from which a miner shows a redescription with this noise. 0 if it shows all.
     among
-        If so, how many were looked at, this one included.
+        How many candidates the miner looked at before it showed this one, itself included.
     deviation
         The standard error of the Jaccard index where the counts come from a model of several tables
-        (`dpframework.redescriptions.joint_reading`), by a bootstrap; None where they are sums of released counts.
+        (`dpframework.redescriptions.joint_reading`), by a bootstrap. None where they are sums of released counts.
 
     Examples
     --------
@@ -92,30 +95,30 @@ class Redescription(Kept):
 
     @property
     def support(self) -> Noisy:
-        """Rows for which both descriptions hold."""
+        """The number of rows for which both descriptions hold."""
         return self.both
 
     @property
     def left_support(self) -> Noisy | None:
-        """Rows for which the left description holds."""
+        """The number of rows for which the left description holds."""
         return None if self.left_only is None else self.both + self.left_only
 
     @property
     def right_support(self) -> Noisy | None:
-        """Rows for which the right description holds."""
+        """The number of rows for which the right description holds."""
         return None if self.right_only is None else self.both + self.right_only
 
     @property
     def jaccard(self) -> float:
-        """The estimated share, in [0, 1], of rows of both sides among the rows of one, 0 where none seem to be."""
+        """The estimated share of rows of both sides among the rows of either side, from 0 to 1; 0 without rows."""
         both, apart = max(self.both.value, 0.0), max(self.apart.value, 0.0)
         return both / (both + apart) if both > 0 else 0.0
 
     def support_interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
         """Return the interval of the support, as `Noisy.interval`, cut off at 0.
 
-        With a `deviation` it is `WIDER_SUPPORT` times as wide, to allow for errors that a bootstrap misses and for the
-        selection of what is shown. That this is enough is measured, not derived.
+        With a `deviation` it is `WIDER_SUPPORT` times as wide, since a bootstrap misses some errors, and since the
+        miner selects what it shows. That this is enough is measured, not derived.
         """
         margin = self.both.margin(level) * (1.0 if self.deviation is None else WIDER_SUPPORT)
         low, high = self.both.value - margin, self.both.value + margin
@@ -124,13 +127,14 @@ class Redescription(Kept):
     def jaccard_interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
         """Return the interval that holds the exact Jaccard index with at least this probability.
 
-        It allows for the choice if this one is shown since its noisy index is above `shown_from`
+        If the redescription is shown because its noisy index is above `shown_from`, the interval allows for that choice
         (`dpframework.redescriptions.jaccard_intervals` has the derivation). Otherwise the probability is for a
         redescription that is fixed before the noise is drawn.
 
-        By Fieller's inversion: the exact index J solves (1 - J) both - J apart = 0, whose noise is known. The interval
-        ends at the first j, from either side, at which that difference is within its noise. With a `deviation`, it
-        reaches that many of it to either side, times `WIDER`; that this is enough is measured, not derived.
+        It is found by Fieller's inversion. The exact index J solves (1 - J) both - J apart = 0, and the noise of that
+        difference is known. The interval ends at the first j, from either side, at which the difference is within its
+        noise. With a `deviation` the interval reaches `WIDER` times a quantile of deviations to either side. That this
+        is enough is measured, not derived.
 
         Raises
         ------
@@ -157,11 +161,11 @@ class Redescription(Kept):
 
     @property
     def p_value(self) -> float | None:
-        """The chance that independent sides with these supports share this many rows, None if one is unknown.
+        """The chance that independent sides with these supports share this many rows or more; None if unknown.
 
-        The upper tail, at `both`, of a binomial distribution over `rows` with probability (left support / rows)
-        (right support / rows), on counts that are rounded and made consistent. The noise is not in it: it describes
-        the released counts as if they were exact.
+        It is the upper tail, from `both` on, of a binomial distribution over `rows` with probability (left support /
+        rows) (right support / rows). Counts are rounded and made consistent first. It describes the released counts as
+        if they were exact, without their noise.
         """
         if self.left_support is None or self.right_support is None or self.rows is None:
             return None
@@ -170,7 +174,7 @@ class Redescription(Kept):
 
     @property
     def lift(self) -> float | None:
-        """The ratio of rows in both supports to the number for independent sides, None where unknown."""
+        """The number of rows of both sides, divided by that number for independent sides. None where it is unknown."""
         if self.left_support is None or self.right_support is None or self.rows is None:
             return None
         both = max(self.both.value, 0.0)
@@ -178,18 +182,19 @@ class Redescription(Kept):
         return both / expected if expected > 0 else None
 
     def starred(self, candidates: int = 1, min_support: float = 0, max_share: float = MOST_SHARE) -> bool:
-        """Tell whether, in spite of the noise, this is known to be worth reading.
+        """Tell whether the redescription is known to be worth reading in spite of the noise.
 
-        It must be trusted. And for all exact counts within the intervals, its p-value must be at most 0.01, both sides
-        must hold together for at least `min_support` rows, and neither side for more than `max_share` of all rows: it
-        would be nearly a tautology. With probability 0.95, none of the candidates is starred wrongly.
+        It must be trusted. In addition, for all exact counts within the intervals, the p-value must be at most 0.01,
+        both sides must hold together for at least `min_support` rows, and neither side may hold for more than
+        `max_share` of all rows, as it would then be nearly a tautology. With probability 0.95, none of the candidates
+        is starred wrongly.
 
         Parameters
         ----------
         candidates
             See `trusted`.
         min_support, max_share
-            The bounds on the supports.
+            The fewest rows of both sides, and the largest share of the rows for either side.
         """
         if self.left_only is None or self.right_only is None or self.rows is None:
             return False
@@ -211,16 +216,16 @@ class Redescription(Kept):
         return bool(p_values(both, both + left_only, both + right_only, rows).max() <= SIGNIFICANT)
 
     def trusted(self, candidates: int = 1) -> bool:
-        """Tell whether, in spite of the noise, the exact Jaccard index is known to be at least half of the one shown.
+        """Tell whether the exact Jaccard index is known to be at least half of the index shown, in spite of the noise.
 
-        That is so if the lower end of its interval (without `shown_from`) is, at the level 1 - 0.05 / candidates. At
-        this level all candidates' intervals hold together, whichever is shown: with probability 0.95 none is trusted
-        wrongly.
+        That is so if the lower end of its interval is at least half of the index shown. The interval is taken at the
+        level 1 - 0.05 / candidates, without regard to `shown_from`. At this level the intervals of all candidates hold
+        together, whichever are shown. So with probability 0.95 none is trusted wrongly.
 
         Parameters
         ----------
         candidates
-            How many redescriptions were looked at on their noisy counts before this one was chosen, itself included.
+            How many redescriptions were compared by their noisy counts before this one was chosen, itself included.
         """
         if self.deviation is not None:
             return self.jaccard - SURE * self.deviation >= max(min(CLEAR, OF_SHOWN * self.jaccard), self.jaccard / 2)
@@ -229,7 +234,7 @@ class Redescription(Kept):
     def clearance(self) -> float:
         """Return the largest quantile of noise at which `trusted` holds.
 
-        At half of the Jaccard index shown, the difference that `jaccard_interval` looks at is half of both.
+        At half of the Jaccard index shown, the difference in `jaccard_interval` is half of `both`.
         """
         if self.both.value <= 0:
             return -math.inf
@@ -276,9 +281,9 @@ def p_values(
     Parameters
     ----------
     both, left, right
-        Rows for which both descriptions hold, for which the left one and for which the right one does, of one shape.
+        The numbers of rows for which both descriptions, the left one and the right one hold, in arrays of one shape.
     rows
-        All rows.
+        The number of all rows.
 
     Examples
     --------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _rank(redescriptions: Iterable[Redescription]) -> tuple[Redescription, ...]:
-    """Sort by the lower end of the Jaccard interval, then by support, and break ties by the texts."""
+    """Sort by the lower end of the Jaccard interval, then by support, then by the texts."""
 
     def of_counts(item: Redescription) -> tuple[float, float]:
         return -item.least_jaccard(error_of(CONFIDENCE)), -item.both.value
@@ -49,19 +49,20 @@ def _count_all(found: Any, _: Any, candidates: int) -> None:
 @final
 @attrs.frozen(repr=False)
 class Redescriptions(Sequence[Redescription], Drawn):
-    """The redescriptions that a miner found, starred ones first, then by the lower end of the Jaccard interval.
+    """The redescriptions that a miner found, starred ones first, each kind by the lower end of the Jaccard interval.
 
     Attributes
     ----------
     items
         The redescriptions.
     candidates
-        How many redescriptions were looked at on their noisy counts, these included. The more there were, the more of
+        How many redescriptions were compared by their noisy counts, these included. The more there were, the more of
         them look good by noise alone. By default the number of items.
     min_support, max_share
-        Both sides of a starred one hold for at least this many rows, and neither side for a larger share of all rows.
+        Both sides of a starred redescription hold together for at least `min_support` rows, and neither side holds for
+        more than the share `max_share` of all rows.
     reason
-        Why nothing was found; empty if something was.
+        The reason why nothing was found. Empty if something was found.
 
     Examples
     --------
@@ -121,16 +122,17 @@ class Redescriptions(Sequence[Redescription], Drawn):
 
     @property
     def trusted(self) -> tuple[bool, ...]:
-        """Whether each is starred (see `Redescription.starred`). With probability 0.95 no star is wrong."""
+        """For each redescription whether it is starred. With probability 0.95 no star is wrong."""
         return tuple(item.starred(self.candidates, self.min_support, self.max_share) for item in self.items)
 
     def min_support_from_scatter(self) -> float:
         """Return the least noisy support from which few redescriptions are artefacts of noise.
 
-        An artefact shows more than twice its exact Jaccard index. The k redescriptions of largest support are kept,
-        for the largest k at which each of them would be trusted if it had been chosen from candidates / k: then
-        about 5 % of those kept are artefacts at most (Benjamini and Hochberg 1995, for counts that are independent
-        or depend positively). For k = 1 that is the rule of `trusted`. If no k will do, nothing is kept.
+        The noisy Jaccard index of an artefact is more than twice the exact one. The k redescriptions of largest support
+        are kept, for the largest k such that each of them would be trusted if it had been chosen from candidates / k.
+        Then at most about 5 % of the redescriptions kept are artefacts (Benjamini and Hochberg 1995, for counts that
+        are independent or depend positively). For k = 1 this is the rule of `trusted`. If there is no such k, nothing
+        is kept.
         """
         items = sorted(self.items, key=lambda item: -item.both.value)
         least = math.floor(items[0].both.value) + 1.0 if items else 0.0
@@ -149,7 +151,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
 
     @property
     def findings(self) -> tuple[Redescriptions, ...]:
-        """The redescriptions by their attributes, each group best first.
+        """The redescriptions grouped by their attributes, the best of each group first.
 
         All redescriptions of a group have the same attributes on the left and the same on the right, such as a match,
         its complement, and other ways to join the same tests.
@@ -165,13 +167,13 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return attrs.evolve(self, items=[group[0] for group in self.findings])
 
     def _lines(self) -> list[views.Finding]:
-        """Return the lines of a table, one for each redescription or, of many, for the best with equal attributes."""
+        """Return the lines of a table, one for each redescription or, if there are many, for each of the `findings`."""
         if len(self.items) <= views.SHOWN:
             return [(item, mark, 0) for item, mark in zip(self.items, self.trusted, strict=True)]
         return [(group.items[0], group.trusted[0], len(group) - 1) for group in self.findings]
 
     def __str__(self) -> str:
-        """Draw a table, long descriptions wrapped; of more than fifty, those about the same attributes share a line."""
+        """Draw a table with long descriptions wrapped. Of more than fifty, each of the `findings` has one line."""
         if not self.items:
             why = f" {self.reason}" if self.reason else ""
             return (
@@ -183,7 +185,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return views.html(self._lines(), self.candidates) if self.items else html_line(str(self))
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe, one row a redescription, with the columns of `to_csv`; null where unknown."""
+        """Return a polars dataframe with a row for each redescription and the columns of `to_csv`."""
         return views.frame(self.items, self.trusted)
 
     def __repr__(self) -> str:
@@ -202,7 +204,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return cls([Redescription.from_dict(item) for item in form["redescriptions"]], form["candidates"], **bounds)
 
     def to_csv(self, path_or_buffer: str | os.PathLike[str] | TextIO) -> None:
-        """Write one line a redescription, to a file (whole or not at all) or to an open text file.
+        """Write one line for each redescription, to a file (whole or not at all) or to an open text file.
 
         Raises
         ------
@@ -218,15 +220,15 @@ class Redescriptions(Sequence[Redescription], Drawn):
     def draw(self, axes: Any) -> None:
         """Draw the first redescriptions as pairs of bars, the left description's rows above the right's.
 
-        The dark part of both bars is the rows that both hold for, with its 95 % interval. Beside the bars stands the
-        noisy Jaccard index, with a star where the redescription is trusted.
+        The dark part of both bars stands for the rows of both descriptions, with a 95 % interval. Beside the bars
+        stands the noisy Jaccard index, with a star where the redescription is starred.
         """
         views.draw_bars(self.items, self.trusted, axes)
 
     def plot_supports(self, ax: Any | None = None) -> Any:
-        """Draw noisy Jaccard index against noisy support, with intervals, and return the matplotlib axes.
+        """Draw the noisy Jaccard index against the noisy support, with intervals, and return the matplotlib axes.
 
-        Filled circles are trusted, open diamonds are not; left of the dashed line is what `pruned` leaves out.
+        Filled circles are trusted, open diamonds are not. `pruned` leaves out the points left of the dashed line.
 
         Raises
         ------
@@ -238,19 +240,18 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return without_math(axes)
 
     def plot_map(self, x: str, y: str, ax: Any | None = None) -> Any:
-        """Draw where those sides hold that are about two numeric attributes alone, such as a longitude and a latitude.
+        """Draw where sides hold that are about two numeric attributes alone, such as a longitude and a latitude.
 
-        A region is that of a description, with public thresholds: no row is read, and none is shown. The legend names
-        the other side of each, with the noisy Jaccard index and a star where the redescription is trusted. Of those
-        about the same attributes the best is drawn (`findings`), and of these the first four. Returns the matplotlib
-        axes.
+        A region shows where a description with public thresholds holds. No row is read, and none is shown. The legend
+        has the other side of each redescription, with the noisy Jaccard index and a star where it is trusted. Only the
+        best redescription of each of the `findings` is drawn, and of these the first four. Returns the matplotlib axes.
 
         Parameters
         ----------
         x, y
             Names of the attributes across and upwards.
         ax
-            Axes to draw on; without them, new ones.
+            Axes to draw on. New ones are made if there are none.
 
         Raises
         ------

@@ -19,12 +19,12 @@ from dpframework.facts.descriptions import Description
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
 
-FIXED = 6  # rounds: each divides the error by five or more, as supports are four deviations at least
-DEVIATIONS = 4  # of its noise: a support is at least so large
-LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # of the rows
-LIKELY_SHARE = 0.3  # of the rows: hardly anything that is found holds for more (the scores stop there)
-SAYS_NOTHING, OF_NOISE = 0.02, 1.5  # of the rows, and deviations of the noise: fewer make two unions the same
-OVERLAP = 0.8  # the Jaccard index of supports from which the second of two redescriptions is no news
+FIXED = 6  # rounds of an iteration; each divides the error by five or more, as supports are at least four deviations
+DEVIATIONS = 4  # the smallest support, in deviations of its noise
+LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # the smallest and the largest support, as shares of the rows
+LIKELY_SHARE = 0.3  # hardly a redescription holds for a larger share of the rows, since scores stop there
+SAYS_NOTHING, OF_NOISE = 0.02, 1.5  # a share of the rows and deviations: unions that differ in less are the same
+OVERLAP = 0.8  # the Jaccard index of two supports from which the second redescription says nothing new
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]
@@ -40,10 +40,10 @@ class Wanted:
     min_jaccard
         The least Jaccard index, after one deviation of its noise is taken off.
     min_support
-        The fewest rows that both sides hold for, by default a fiftieth of all; beside that, `DEVIATIONS` of its noise
-        are needed.
+        The fewest rows that both sides hold for, by default a fiftieth of all. In addition they must be more than
+        `DEVIATIONS` times the deviation of their noise.
     max_support
-        The most rows that either side holds for, by default seven tenths of all: tautologies hold for nearly all.
+        The most rows that either side holds for, by default seven tenths of all. Tautologies hold for nearly all rows.
     """
 
     min_jaccard: float
@@ -63,7 +63,7 @@ class CellTable:
     variance
         The variance of the noise of one count.
     rows
-        All rows if their number is public; else the sum of the counts is taken.
+        The number of all rows if it is public. If it is None, the sum of the counts stands for it.
     """
 
     counts: Floats
@@ -72,7 +72,7 @@ class CellTable:
 
     @property
     def total(self) -> Noisy:
-        """All rows."""
+        """The number of all rows."""
         if self.rows is not None:
             return Noisy(self.rows, 0)
         return Noisy(float(self.counts.sum()), self.variance * self.counts.size)
@@ -80,7 +80,7 @@ class CellTable:
     def redescription(
         self, sides: tuple[Description, Description], left: Masks, right: Masks, min_jaccard: float
     ) -> Redescription:
-        """Return a redescription whose sides hold in exactly these cells; `reported` shows it if above an index."""
+        """Return a redescription whose sides hold in these cells alone, with the index from which it is `reported`."""
         inside, outside = self.counts[left], self.counts[~left]
         parts = inside[:, right], inside[:, ~right], outside[:, right]
         both, left_only, right_only = (Noisy(float(part.sum()), self.variance * part.size) for part in parts)
@@ -97,17 +97,17 @@ class CellTable:
         return floor
 
     def reported(self, left: Masks, right: Masks, wanted: Wanted) -> list[int]:
-        """Return the positions of the unions that are wanted and tell different rows, best first.
+        """Return the positions of the wanted unions that hold for different rows, the best first.
 
-        Best is by the Jaccard index less one deviation of its noise. Of two that hold for nearly the same rows, by the
-        noisy counts, the better one is taken.
+        The best has the largest Jaccard index minus one deviation of its noise. Of two unions that hold for nearly the
+        same rows, by the noisy counts, the better one is taken.
 
         Parameters
         ----------
         left, right
             Which cells are in each union, shape (unions, cells).
         wanted
-            What they must be.
+            The conditions on a redescription.
         """
         rows = self.total.value
         both = ((left @ self.counts) * right).sum(axis=1)
@@ -145,7 +145,7 @@ class CellTable:
         unions
             Which cells are in each, shape (unions, cells).
         literals
-            How many each is written in, shape (unions,).
+            The number of literals that each union is written with, shape (unions,).
         axis
             The view: 0 for the left one.
         """
@@ -180,7 +180,7 @@ def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.in
     variance
         The variance of the noise of one released count.
     rows
-        How many there are, public or released.
+        The number of rows, public or released.
     """
     least, likely = DEVIATIONS * math.sqrt(variance), LIKELY_SHARE * max(rows, 1.0)
     if least > likely:
@@ -196,7 +196,7 @@ def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.in
 
 
 def distinct(found: Sequence[Redescription]) -> list[Redescription]:
-    """Return each pair of descriptions once, with the counts that have the least noise."""
+    """Return each pair of descriptions once, with its counts of least noise."""
     best: dict[tuple[Description, Description], Redescription] = {}
     for one in found:
         sides = one.left, one.right

@@ -17,18 +17,18 @@ from dpframework.redescriptions.redescription import Redescription
 if TYPE_CHECKING:
     import polars as pl
 
-#: A redescription, whether it is starred, and how many others are about the same attributes and have no line.
+#: A redescription, whether it is starred, and how many others with the same attributes have no line of their own.
 Finding: TypeAlias = "tuple[Redescription, bool, int]"
 #: Options of a new figure of bars.
 FIGURE = {"figsize": (11, 6), "layout": "constrained"}
 
-SHOWN = 50  # rows of a printed table: of more redescriptions, those about the same attributes share one
-_WIDTH = 100  # of the table: descriptions share what numbers leave, and are wrapped
-_NARROW = 16  # of a description, at least
-_BARS = 12  # redescriptions
-_BAR_LABEL = 56  # characters of a description
-_BAR_HEIGHT = 0.36  # of a bar, where a pair takes 1
-_LIGHT, _DARK = ("#9fc5e8", "#f9cb9c"), ("#0b5394", "#b45f06")  # left, right: told apart by lightness too
+SHOWN = 50  # rows of a printed table; if there are more redescriptions, those about the same attributes share one
+_WIDTH = 100  # characters of a table's line; descriptions are wrapped to the space that numbers leave
+_NARROW = 16  # the fewest characters of a line of a description
+_BARS = 12  # the most redescriptions in a plot of bars
+_BAR_LABEL = 56  # the most characters of a description beside a bar
+_BAR_HEIGHT = 0.36  # the height of a bar; a pair of bars takes 1
+_LIGHT, _DARK = ("#9fc5e8", "#f9cb9c"), ("#0b5394", "#b45f06")  # for left and right, which differ in lightness, too
 _OPEN = {"marker": "D", "color": "0.55", "markerfacecolor": "none", "ecolor": "0.8", "label": "not trusted"}
 _FILLED = {"marker": "o", "color": "#0b5394", "label": "trusted"}
 _HEADINGS = ("left", "right", "Jaccard", "support", "sides", "lift", "p-value", "")
@@ -48,7 +48,7 @@ CSV_FILE = FileKind.of_pattern("a list of redescriptions", r'^"left","right","ja
 
 
 def table(findings: Sequence[Finding], candidates: int) -> str:
-    """Draw a table with long descriptions wrapped, of the first findings only if there are many."""
+    """Draw a table of the first `SHOWN` findings, with long descriptions wrapped."""
     shown = [_cells(*finding) for finding in findings[:SHOWN]]
     # The descriptions are wrapped to the width that the numbers leave. A cell of numbers may have two lines.
     rows = [_HEADINGS, *shown]
@@ -67,7 +67,7 @@ def table(findings: Sequence[Finding], candidates: int) -> str:
 
 
 def html(findings: Sequence[Finding], candidates: int) -> str:
-    """Return a table for a notebook, of the first findings only if there are many."""
+    """Return a table of the first `SHOWN` findings as HTML."""
     shown = [_cells(*finding) for finding in findings[:SHOWN]]
     rows = [[" ".join(cell.split("\n")) for cell in row] for row in shown]
     legend = " ".join(_LEGEND.format(candidates=candidates).split("\n"))
@@ -79,7 +79,7 @@ def html(findings: Sequence[Finding], candidates: int) -> str:
 
 
 def _rest(findings: Sequence[Finding], where: str) -> list[str]:
-    """Return the sentence about redescriptions that have no line of their own."""
+    """Return sentences about redescriptions that have no line of their own."""
     told = []
     if len(findings) > SHOWN:
         number = sum(1 + others for _, _, others in findings[SHOWN:])
@@ -90,7 +90,7 @@ def _rest(findings: Sequence[Finding], where: str) -> list[str]:
 
 
 def frame(items: Sequence[Redescription], trusted: Sequence[bool]) -> pl.DataFrame:
-    """Return one row a redescription, null where a number is unknown."""
+    """Return one row for each redescription, null where a number is unknown."""
     import polars as pl
 
     kinds = dict.fromkeys(_COLUMNS, pl.Float64) | {"left": pl.String, "right": pl.String, "trusted": pl.Boolean}
@@ -102,12 +102,12 @@ def frame(items: Sequence[Redescription], trusted: Sequence[bool]) -> pl.DataFra
 
 
 def lines(items: Sequence[Redescription], trusted: Sequence[bool]) -> str:
-    """Write one line a redescription."""
+    """Write one line of CSV for each redescription."""
     return csv_text(_COLUMNS, (_fields(item, mark) for item, mark in zip(items, trusted, strict=True)), quoted=True)
 
 
 def draw(items: Sequence[Redescription], trusted: Sequence[bool], least: float, axes: Any) -> None:
-    """Draw noisy Jaccard index against noisy support (see `Redescriptions.draw`), pruned below the `least` support."""
+    """Draw noisy Jaccard index against noisy support, with a line at the `least` support that pruning leaves."""
     for wanted, style in ((False, _OPEN), (True, _FILLED)):
         some = [item for item, mark in zip(items, trusted, strict=True) if mark is wanted]
         if some:
@@ -151,7 +151,7 @@ def draw_bars(items: Sequence[Redescription], trusted: Sequence[bool], axes: Any
 
 
 def _pair(item: Redescription, place: int, axes: Any) -> float:
-    """Draw one pair of bars, and return where it ends."""
+    """Draw one pair of bars, and return the number of rows at its right end."""
     both = max(item.both.value, 0.0)
     low, high = item.support_interval()
     ends = [max(high, both)]
