@@ -21,7 +21,7 @@ from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
 _FIRST_LOOK = Fraction(1, 100)  # the share of the budget that the first look costs
-_CLEAR = 2  # a difference is clear from so many standard deviations of a count's noise on
+_CLEAR = 2  # the standard deviations of noise from which on a difference is clear
 
 
 @final

@@ -19,7 +19,7 @@ from dpframework.formulas.small_totals import refuting_rows, refuting_totals
 
 CLASSES = 3  # the number of classes of a part in small tables
 PART_ROWS, CELL_ROWS = 9, 6  # the most rows of small tables, of parts and of cells
-FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than this, small tables have at most so many rows
+FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than the first number, the most rows of small tables
 SLACK = 1e-9  # how far rounding may take a change beyond a bound
 MOST_ROWS = 20_000  # the most rows of a table that a climb reaches
 MOVES = (1, 2, 5, 20, 100, 1000)  # how many rows a step of a climb adds to a cell, or takes from it
