@@ -90,7 +90,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _outcome(arguments)
     finally:
-        _drop_unwritable()
+        # Drop text that a closed pipe or a full disk refused, so that the interpreter does not complain at exit.
+        # typer may have wrapped standard output.
+        for used in (sys.stdout, sys.__stdout__, sys.stderr):
+            if used is None:
+                continue
+            try:
+                used.flush()
+            except OSError:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), used.fileno())
+            except ValueError:  # it is closed
+                continue
 
 
 def _outcome(arguments: Sequence[str] | None) -> int:
@@ -124,46 +134,23 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         say(f"error: {error}" if cause is None else f"error: {error}: {_describe_error(cause)}")
         return BAD_INPUT
     except Exception as error:
-        sentence = _usage(error) if hasattr(error, "format_message") else _sentence(error)
+        # Some versions of typer have their own copy of click, so the class of wrong usage has no one name.
+        if hasattr(error, "format_message"):
+            reason, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
+            path = "dpframework" if context is None else context.command_path
+            sentence = f"{reason}; see '{path} --help'" if reason else ""  # nothing if the help was printed
+        elif isinstance(error, OSError):
+            where = f"{error.filename}: " if error.filename else "cannot write: " if error.errno == errno.ENOSPC else ""
+            cut = DPFrameworkError(f"{where}{error.strerror or type(error).__name__}")  # which cuts a long name
+            sentence = str(cut)
+        else:
+            sentence = f"unexpected {_describe_error(error)}; dpframework or a plugin has a bug here"
         if sentence:
             say(f"error: {sentence}")
         return BAD_INPUT
     if code == INTERRUPTED:  # typer may also return it, by its version
         say("interrupted")
     return code if isinstance(code, int) else 0
-
-
-def _drop_unwritable() -> None:
-    """Drop text that a closed pipe or a full disk refused, so that the interpreter does not complain at exit."""
-    # typer may have wrapped standard output.
-    for stream in (sys.stdout, sys.__stdout__, sys.stderr):
-        if stream is None:
-            continue
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        except ValueError:  # it is closed
-            continue
-
-
-def _usage(error: Any) -> str:
-    """Describe the problem with the arguments, or return nothing if the help was printed.
-
-    Some versions of typer have their own copy of click, so the class of these errors has no one name.
-    """
-    reason = error.format_message().rstrip(".")
-    context = getattr(error, "ctx", None)
-    command = "dpframework" if context is None else context.command_path
-    return f"{reason}; see '{command} --help'" if reason else ""
-
-
-def _sentence(error: Exception) -> str:
-    """Describe in one sentence an error that is not dpframework's own."""
-    if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else "cannot write: " if error.errno == errno.ENOSPC else ""
-        return str(DPFrameworkError(f"{where}{error.strerror or type(error).__name__}"))  # which cuts a long name
-    return f"unexpected {_describe_error(error)}; dpframework or a plugin has a bug here"
 
 
 def _describe_error(error: BaseException) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +33,7 @@ def register(app: typer.Typer) -> None:
 
 def demo(seed: Seed = None, out: Annotated[Path | None, NewFolder] = None, as_json: Json = False) -> None:
     """Mine a synthetic clinic of 20,000 patients. Plan, be refused, plan again, check, run, compare with the truth."""
-    from dpframework.cli.run import FILES, write_outputs
+    from dpframework.cli.run import FILES, REPORT, write_outputs
     from dpframework.lab.demo import run_demo
 
     if out is None:
@@ -54,26 +57,16 @@ def demo(seed: Seed = None, out: Annotated[Path | None, NewFolder] = None, as_js
     if out is not None:
         write(f"\nwrote {', '.join(str(out / name) for name in FILES)}")
     if console().is_terminal:
-        _show_page(done, out)
+        import webbrowser
 
-
-def _show_page(done: Demo, out: Path | None) -> None:
-    """Name the report, and open it in a browser where there is one."""
-    import os
-    import sys
-    import tempfile
-    import webbrowser
-
-    from dpframework.cli.run import REPORT, write_outputs
-
-    folder = Path(tempfile.mkdtemp(prefix="dpframework-demo-")) if out is None else out
-    if out is None:
-        write_outputs(folder, done.results, title="demo: a synthetic clinic")
-    page = (folder / REPORT).resolve()
-    write(f"\nthe report, for a browser: {page.as_uri()}")
-    if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
-        with contextlib.suppress(webbrowser.Error):
-            webbrowser.open(page.as_uri())
+        place = Path(tempfile.mkdtemp(prefix="dpframework-demo-")) if out is None else out
+        if out is None:
+            write_outputs(place, done.results, title="demo: a synthetic clinic")
+        page = (place / REPORT).resolve()
+        write(f"\nthe report, for a browser: {page.as_uri()}")
+        if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+            with contextlib.suppress(webbrowser.Error):
+                webbrowser.open(page.as_uri())
 
 
 def _story(done: Demo) -> Iterator[RenderableType]:

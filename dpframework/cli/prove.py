@@ -171,7 +171,23 @@ def _of_plan(plan: StudyPlan) -> Iterator[ScoreClaims]:
 def _find_scores(subject: str) -> Iterator[ScoreClaims]:
     """Yield the formulas of a miner's examples, of the queries of a name in any miner's, or of something imported."""
     if ":" in subject:
-        yield from _import(subject)
+        from dpframework.formulas import Cells, Parts, ScoreClaims, derive
+
+        module, _, name = subject.partition(":")
+        try:
+            found = getattr(importlib.import_module(module), name)
+        except (ImportError, AttributeError) as problem:
+            raise InputError(f"'{subject}' cannot be imported: {problem}") from None
+        if isinstance(found, ScoreClaims):
+            yield found
+            return
+        if isinstance(found, Parts | Cells):
+            yield ScoreClaims(name, found, tuple(one.claim for one in derive(found)))
+            return
+        query = found() if isinstance(found, type) else found
+        if not hasattr(query, "scored_formulas"):
+            raise InputError(f"'{subject}' is neither a formula nor a query")
+        yield from query.scored_formulas
         return
     known = registry().miners
     if subject in known:
@@ -193,27 +209,6 @@ def _queries(miner: Any) -> Iterator[Any]:
         for node in walk(example.miner.plan(example.schema)):
             if isinstance(node, Step):
                 yield node.query
-
-
-def _import(subject: str) -> Iterator[ScoreClaims]:
-    """Yield the formulas of a query, or of a formula, that a module holds."""
-    from dpframework.formulas import Cells, Parts, ScoreClaims, derive
-
-    module, _, name = subject.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as problem:
-        raise InputError(f"'{subject}' cannot be imported: {problem}") from None
-    if isinstance(found, ScoreClaims):
-        yield found
-        return
-    if isinstance(found, Parts | Cells):
-        yield ScoreClaims(name, found, tuple(one.claim for one in derive(found)))
-        return
-    query = found() if isinstance(found, type) else found
-    if not hasattr(query, "scored_formulas"):
-        raise InputError(f"'{subject}' is neither a formula nor a query")
-    yield from query.scored_formulas
 
 
 def _claims(texts: Sequence[str]) -> tuple[Claim, ...]:
@@ -256,10 +251,19 @@ def _form(proof: Proof) -> dict[str, Any]:
 
 def _show(one: ScoreClaims, proofs: Sequence[Proof]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
-    from dpframework.formulas import Verdict, legend, searched
+    from dpframework.formulas import Verdict, legend, nearest_neighbours, searched
 
-    letters = "; ".join(f"{letter}: {meaning}" for letter, meaning in _letters(one, legend).items())
+    body = getattr(one.shape, "body", None)
+    bounds = [claim.bound for claim in one.claims]
+    meanings = {
+        letter: meaning
+        for formula in (body, *bounds)
+        if formula is not None
+        for letter, meaning in legend(formula).items()
+    }
+    letters = "; ".join(f"{letter}: {meaning}" for letter, meaning in meanings.items())
     console().print(f"{one.name}: {one.shape.text}{f'  ({letters})' if letters else ''}", soft_wrap=True, markup=False)
     table = Table("claim", "verdict", "rules", "goals", "characters", "z3", "cvc5", "nearest tables")
     for proof in proofs:
@@ -268,29 +272,10 @@ def _show(one: ScoreClaims, proofs: Sequence[Proof]) -> None:
         size = (str(proof.summary.number), f"{proof.summary.size:,}") if proof.summary.number else ("", "")
         unproved = proof.verdict is Verdict.UNPROVED
         verdict = f"{searched(one.shape)}, not proved" if unproved else str(proof.verdict)
-        table.add_row(proof.claim.text, verdict, ", ".join(proof.summary.rules), *size, *counts, _tables(one, proof))
+        nearest = proof.refuted_by or nearest_neighbours(one.shape, proof.claim)
+        tables = Text("" if nearest is None else str(nearest))
+        table.add_row(proof.claim.text, verdict, ", ".join(proof.summary.rules), *size, *counts, tables)
     console().print(table)
     for proof in proofs:
         if proof.problem:
             console().print(f"{proof.claim.text}: {proof.problem}", soft_wrap=True, markup=False)
-
-
-def _letters(one: ScoreClaims, legend: Any) -> dict[str, str]:
-    body = getattr(one.shape, "body", None)
-    bounds = [claim.bound for claim in one.claims]
-    return {
-        letter: meaning
-        for formula in (body, *bounds)
-        if formula is not None
-        for letter, meaning in legend(formula).items()
-    }
-
-
-def _tables(one: ScoreClaims, proof: Proof) -> Any:
-    """Return the tables that refute a claim, or come nearest to it."""
-    from rich.text import Text
-
-    from dpframework.formulas import nearest_neighbours
-
-    found = proof.refuted_by or nearest_neighbours(one.shape, proof.claim)
-    return Text("" if found is None else str(found))

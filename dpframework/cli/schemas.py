@@ -25,7 +25,7 @@ from dpframework.cli.common import (
     write,
 )
 from dpframework.cli.parameters import Command, CommandGroup
-from dpframework.facts.attributes import Attribute, Numeric
+from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.open_attribute import Open
@@ -199,16 +199,6 @@ def _warn(draft: SchemaDraft) -> None:
             say(str(note))
 
 
-def _domain(attribute: Attribute) -> str:
-    """Return the values of an attribute in a cell of a table."""
-    match attribute:
-        case Open():
-            return attribute.domain_text
-        case Numeric():
-            return f"{attribute.lower:g} to {attribute.upper:g}"
-    return first_of(attribute.labels, 6)
-
-
 def _require_join(right: Path | None, key: str | None) -> None:
     if right is None and key is not None:
         raise InputError("--id joins two files; give the second one with --right")
@@ -277,8 +267,14 @@ def show(
     table = plain_table("attribute", "kind", "view", "codes", "domain")
     for attribute in schema:
         kind = attribute.kind + (", may be missing" if attribute.missing else "")
-        codes = "" if isinstance(attribute, Open) else str(attribute.size)
-        table.add_row(attribute.name, kind, attribute.view or "", codes, _domain(attribute))
+        match attribute:
+            case Open():
+                codes, domain = "", attribute.domain_text
+            case Numeric():
+                codes, domain = str(attribute.size), f"{attribute.lower:g} to {attribute.upper:g}"
+            case _:
+                codes, domain = str(attribute.size), first_of(attribute.labels, 6)
+        table.add_row(attribute.name, kind, attribute.view or "", codes, domain)
     console().print(table, markup=False)
     facts = [f"{name} = {value}" for name, value in (("rows", schema.rows), ("max_rows", schema.max_rows)) if value]
     write("; ".join([counted(len(schema), "attribute"), *facts]))
