@@ -42,11 +42,6 @@ def _words(ctx: Any) -> list[str]:
     return shlex.split(typed)[len(ctx.command_path.split()) :]
 
 
-def _argument(ctx: Any) -> Path:
-    """Return the first argument: a study, a file or a miner."""
-    return Path(_words(ctx)[0]).expanduser()
-
-
 def _option(ctx: Any, name: str) -> str | None:
     """Return the value of an option that was typed before."""
     return next((value for key, value in itertools.pairwise(_words(ctx)) if key == f"--{name}"), None)
@@ -88,7 +83,7 @@ def subjects(_: Any) -> Iterable[str]:
 @_completing
 def steps(ctx: Any) -> Iterable[str]:
     """Name the steps of the study that was typed before, or the examples of a miner."""
-    given = _argument(ctx)
+    given = Path(_words(ctx)[0]).expanduser()
     if given.suffix != ".toml":
         from dpframework.study.registry import registry
 
@@ -108,7 +103,7 @@ def attributes(ctx: Any) -> Iterable[str]:
     from dpframework.tables.sources import open_source
 
     file, asked = (
-        _argument(ctx),
+        Path(_words(ctx)[0]).expanduser(),
         {key: text for key in ("sheet", "table", "query") if (text := _option(ctx, key))},
     )
     with silenced(streams=True):

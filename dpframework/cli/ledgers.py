@@ -340,10 +340,19 @@ def verify(
 
     With --pin it then notes the last entry; the pin is made if there is none.
     """
+    from dpframework.study.loader import read_record
+
     warn_of_problems()
     ledger = ledgers.Ledger(file, _open_pin(pin, create=True))
     signatures = ledger.signatures(signers)
-    found = ledger.verify(head, runs=dict(map(_run_of, results or ())))
+    runs = {}
+    for path in results or ():
+        form = read_record(path)
+        run, noted = form.get("run"), form.get("head")  # of the ledger, as the results hold it
+        if run is None or noted is None:
+            raise InputError(f"{path}: these results are of a run that no ledger records")
+        runs[run] = noted
+    found = ledger.verify(head, runs=runs)
     records = ledger.records()
     if as_json:
         heads = {"entries": found.number, "head": found.hash}
@@ -375,17 +384,6 @@ def _usable_signers(signers: Path, key: Path | None) -> dict[str, str]:
 
 def _keys(records: ledgers.Records) -> dict[str, str] | None:
     return None if records.signers is None else dict(records.signers.keys)
-
-
-def _run_of(path: Path) -> tuple[str, str]:
-    """Return the run whose results these are, and the head of the ledger that they hold."""
-    from dpframework.study.loader import read_record
-
-    form = read_record(path)
-    run, head = form.get("run"), form.get("head")
-    if run is None or head is None:
-        raise InputError(f"{path}: these results are of a run that no ledger records")
-    return run, head
 
 
 def _report(ledger: ledgers.Ledger, name: str, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -42,9 +42,6 @@ from dpframework.reports.formats import PAGE_FILE
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
 from dpframework.study.study_plan import StudyPlan
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 
 class PlanFormat(enum.StrEnum):
@@ -197,17 +194,16 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
         write("\n" + "\n".join(map(str, found.changes)))
         write("\nthe steps (+ added, - removed, ~ changed):")
         drawn = drawing.difference_tree(found)
-        show_lines(_colour_marks(fit_tree(drawn, console().width))) if console().is_terminal else write(drawn)
+        if not console().is_terminal:
+            write(drawn)
+            return
+        from rich.text import Text
 
-
-def _colour_marks(drawn: str) -> Text:
-    """Return a merged tree with its marked lines set off, besides their signs, by colour."""
-    from rich.text import Text
-
-    text = Text(drawn, no_wrap=True, overflow="ignore")
-    for sign, style in (("+", "green"), ("-", "red"), ("~", "yellow")):
-        text.highlight_regex(rf"(?m)^{re.escape(sign)} .*$", style)
-    return text
+        # The marked lines are set off, besides their signs, by colour.
+        text = Text(fit_tree(drawn, console().width), no_wrap=True, overflow="ignore")
+        for sign, style in (("+", "green"), ("-", "red"), ("~", "yellow")):
+            text.highlight_regex(rf"(?m)^{re.escape(sign)} .*$", style)
+        show_lines(text)
 
 
 def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None, as_json: Json = False) -> None:

@@ -151,26 +151,11 @@ def _of_examples(
     from dpframework.verify import verify_examples
     from dpframework.verify.records import remembered
 
-    examples, relations, own = _examples(subject, example)
-    with _progress() as tell:
-        relations = relations if relation is None else (relation,)
-        if own is None:
-            examples = {name: shown.for_units(unit.rows) for name, shown in examples.items()}
-        found = verify_examples(subject, examples, relations=relations, tell=tell, unit=own or unit, **amounts)
-    return found, remembered(found, examples)
-
-
-def _examples(
-    subject: str, wanted: str | None
-) -> tuple[Mapping[str, Example], tuple[Relation, ...], PrivacyUnit | None]:
-    """Return the examples to verify, the relations, and the unit.
-
-    A study gives its own relation and unit. A miner is verified under both relations, without a unit (None).
-    """
-    relations, unit = tuple(Relation), None
+    # A study gives its own relation and unit. A miner is verified under both relations, and without a unit of its own.
+    relations, own = tuple(Relation), None
     if subject.endswith(".toml"):
         study = load_study(read_path(subject)).study
-        relations, unit = (study.relation,), study.unit
+        relations, own = (study.relation,), study.unit
         examples: Mapping[str, Example] = {
             name: Example(study.schema, MinerChain.of(name, study.miners), study.budget.delta) for name in study.miners
         }
@@ -184,11 +169,16 @@ def _examples(
     else:
         known = [*registry().miners, *registry().mechanisms, *registry().accountants]
         raise InputError(f"no miner, mechanism or accountant is named '{subject}'; {nearest(subject, known)}")
-    if wanted is None:
-        return examples, relations, unit
-    if wanted not in examples:
-        raise InputError(f"'{subject}' has no example '{wanted}'; {nearest(wanted, examples)}")
-    return {wanted: examples[wanted]}, relations, unit
+    if example is not None:
+        if example not in examples:
+            raise InputError(f"'{subject}' has no example '{example}'; {nearest(example, examples)}")
+        examples = {example: examples[example]}
+    with _progress() as tell:
+        relations = relations if relation is None else (relation,)
+        if own is None:
+            examples = {name: shown.for_units(unit.rows) for name, shown in examples.items()}
+        found = verify_examples(subject, examples, relations=relations, tell=tell, unit=own or unit, **amounts)
+    return found, remembered(found, examples)
 
 
 @contextlib.contextmanager

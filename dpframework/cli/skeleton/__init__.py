@@ -93,7 +93,12 @@ class Names:
         if self.package in _FOLDERS:
             raise InputError(f"the name '{self.distribution}' is that of a folder in every plugin; give another one")
         known = {re.sub(r"[-_.]+", "_", found.name).lower() for found in distributions() if found.name}
-        if self.package in known or _is_module(self.package):
+        try:
+            found = importlib.util.find_spec(self.package)
+            importable = found is not None and found.origin is not None  # a folder in the way is no module
+        except (ImportError, ValueError):  # it is loaded, and has no specification
+            importable = True
+        if importable or self.package in known:
             raise InputError(
                 f"the name '{self.distribution}' would hide the installed package '{self.package}'; give another one"
             )
@@ -101,15 +106,6 @@ class Names:
             raise InputError(f"a miner named '{self.miner}' is installed already; give another name")
         if self.miner in entry_points(group=GROUP).names:
             raise InputError(f"a plugin named '{self.miner}' is installed already; give another name")
-
-
-def _is_module(name: str) -> bool:
-    """Tell whether Python would import something of that name. A folder in the way is no module."""
-    try:
-        found = importlib.util.find_spec(name)
-    except (ImportError, ValueError):  # it is loaded, and has no specification
-        return True
-    return found is not None and found.origin is not None
 
 
 def skeleton(names: Names) -> dict[str, str]:
