@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.lab.evaluation.classifiers import Encoded, cart as learned_by_cart
+from dpframework.lab.evaluation.classifiers import cart as learned_by_cart
 from dpframework.lab.evaluation.prediction import prediction_of
 from dpframework.lab.evaluation.redescriptions import kept, matched, redescription_quality
 from dpframework.lab.evaluation.retention import Retention, class_counts, retention_of
@@ -68,7 +68,7 @@ def prediction(
         raise InputError('held-out rows are needed; keep a fold apart, or set rows = "table"')
     model = getattr(trial.result, "tree", trial.result)
     if isinstance(model, Table):
-        model = _cart_of(model, _target(trial, target), cart)
+        model = learned_by_cart(model, _target(trial, target), **(cart or {}))
     return prediction_of(model, table, _target(trial, target), positive=positive).to_dict()
 
 
@@ -93,17 +93,13 @@ def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any
         If the result is neither, or a parameter is wrong.
     """
     if isinstance(trial.result, Table):
-        patterns = _cart_of(trial.table, _target(trial, target), cart).patterns()
+        patterns = learned_by_cart(trial.table, _target(trial, target), **(cart or {})).patterns()
         return retention_of(patterns, trial.table, trial.result).to_dict()
     model = _tree_of(trial, "leaf_counts", "a tree that releases the counts of its leaves")
     patterns = model.patterns()
     counts = class_counts(patterns, trial.table)
     rows = number_of_rows(trial.table)
     return Retention(patterns, model.target.labels, counts, model.leaf_counts(), rows).to_dict()
-
-
-def _cart_of(table: Table, target: str, settings: Mapping[str, Any] | None) -> Encoded:
-    return learned_by_cart(table, target, **(settings or {}))
 
 
 def redescriptions(trial: Trial, *, keep: str | float = "all") -> Mapping[str, float]:

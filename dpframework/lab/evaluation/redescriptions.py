@@ -172,7 +172,17 @@ def redescription_quality(found: Iterable[Redescription], table: Table) -> Redes
     """
     shown, columns = list(found), columns_of(table)
     exact = exact_counts(shown, table)
-    useful = _useful(exact, table)
+    most, useful = USEFUL_SHARE * number_of_rows(table), np.zeros(len(exact), dtype=np.bool_)
+
+    before: list[NDArray[np.bool_]] = []
+    for k, one in enumerate(exact):
+        sides = [side.value for side in (one.left_support, one.right_support) if side is not None]
+        if one.p_value is None or one.p_value > SIGNIFICANT or one.jaccard < USEFUL_JACCARD or max(sides) > most:
+            continue
+        rows = one.left.holds(columns) & one.right.holds(columns)
+        if all((rows & other).sum() < DIFFERENT * (rows | other).sum() for other in before):
+            useful[k] = True
+            before.append(rows)
     return RedescriptionQuality(
         np.array([one.jaccard for one in shown], dtype=np.float64),
         np.array([one.jaccard for one in exact], dtype=np.float64),
@@ -183,22 +193,6 @@ def redescription_quality(found: Iterable[Redescription], table: Table) -> Redes
         are_different(shown, useful, columns),
         literals_of_nothing(shown, columns),
     )
-
-
-def _useful(exact: Sequence[Redescription], table: Table) -> NDArray[np.bool_]:
-    """Tell which redescriptions with exact counts are useful (see `RedescriptionQuality`)."""
-    most, useful = USEFUL_SHARE * number_of_rows(table), np.zeros(len(exact), dtype=np.bool_)
-    columns = columns_of(table)
-    before: list[NDArray[np.bool_]] = []
-    for k, one in enumerate(exact):
-        sides = [side.value for side in (one.left_support, one.right_support) if side is not None]
-        if one.p_value is None or one.p_value > SIGNIFICANT or one.jaccard < USEFUL_JACCARD or max(sides) > most:
-            continue
-        rows = one.left.holds(columns) & one.right.holds(columns)
-        if all((rows & other).sum() < DIFFERENT * (rows | other).sum() for other in before):
-            useful[k] = True
-            before.append(rows)
-    return useful
 
 
 @final

@@ -76,12 +76,16 @@ def _experiment(form: Mapping[str, Any], path: Path, repetitions: int | None) ->
     data = tuple(_data(part, where, folder, unit) for part, where in _read_named_parts(form, "data"))
     names = [one.name for one in data]
     methods = tuple(_method(part, where, folder, names) for part, where in _read_named_parts(form, "method"))
+    at = _table(form, "repetitions_at", "") if repetitions is None else {}
+    repetitions_at = {_epsilon(key, "repetitions_at: "): _whole(at, key, "repetitions_at: ") for key in at}
+    if len(repetitions_at) < len(at):
+        raise InputError("repetitions_at holds an epsilon twice")
     experiment = Experiment(
         source=path,
         title=require_text(form, "title", "") if "title" in form else path.stem,
         seed=_whole(form, "seed", "", default=0, least=0),
         repetitions=repetitions or _whole(form, "repetitions", "", default=1),
-        repetitions_at=_repetitions_at(form) if repetitions is None else {},
+        repetitions_at=repetitions_at,
         folds=_whole(form, "folds", "", least=2) if "folds" in form else None,
         epsilon=_epsilons(form, ""),
         relation=Relation.parse(require_text(form, "relation", "")) if "relation" in form else _DEFAULT_RELATION,
@@ -303,15 +307,6 @@ def _epsilons(form: Mapping[str, Any], where: str) -> tuple[Fraction, ...]:
     found = tuple(_epsilon(value, where) for value in given)
     if not found or len(set(found)) < len(found):
         raise InputError(f"{where}epsilon must be a list of different numbers, such as [0.1, 1]")
-    return found
-
-
-def _repetitions_at(form: Mapping[str, Any]) -> Mapping[Fraction, int]:
-    """Return the numbers of repetitions at those epsilons that have their own."""
-    at = _table(form, "repetitions_at", "")
-    found = {_epsilon(key, "repetitions_at: "): _whole(at, key, "repetitions_at: ") for key in at}
-    if len(found) < len(at):
-        raise InputError("repetitions_at holds an epsilon twice")
     return found
 
 

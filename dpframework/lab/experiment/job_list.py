@@ -30,7 +30,18 @@ def jobs_of(experiment: Experiment) -> list[Job]:
         If a check refuses a plan; no data file has been opened then.
     """
     cells = list(experiment.cells())
-    _require_functions(experiment)
+    # Refuse functions that are not there, and parameters that they do not take.
+    for data in experiment.data:
+        if data.generator is not None:
+            settings = {"seed": 0, **data.params, **{key: values[0] for key, values in data.grid.items()}}
+            require_accepts(data.generator.load(), 0, settings, f"data '{data.name}': {data.generator}")
+    for method in experiment.methods:
+        if method.baseline is not None:
+            settings = {"seed": 0, **method.params, **{key: values[0] for key, values in method.grid.items()}}
+            settings |= {} if method.epsilon is None else {"epsilon": 1.0}
+            require_accepts(method.baseline.load(), 1, settings, f"method '{method.name}': {method.baseline}")
+    for use in experiment.measures:
+        require_accepts(measure_of(use.measure), 1, use.params, f"measure '{use.measure}'")
     # No file is opened before every plan has passed; tables that are generated have to be, for their schemas.
     plans = _Plans(experiment)
     generators = {data.name for data in experiment.data if data.generator is not None}
@@ -54,12 +65,20 @@ def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: st
     )
     split = split_of(experiment, cell)
     seed = experiment.seed_for(cell)
+    # The rows follow from a generator's seed, or from the options that a file is read with.
+    read_as: int | list[str | None]
+    if isinstance(source, GeneratedTable):
+        read_as = source.seed
+    else:
+        policy = source.data.out_of_domain
+        read_as = [source.schema.fingerprint, None if policy is None else policy.value, source.data.id]
+        read_as += [] if source.key is None else [canonical(source.unit.to_dict()), source.key.hex()]
     key = digest(
         {
             "cell": cell.to_dict(),
             "seed": seed,
             "plan": plan,
-            "table": [source.digest, source.seed if isinstance(source, GeneratedTable) else _read_as(source)],
+            "table": [source.digest, read_as],
             "split": None if split is None else attrs.asdict(split),
             "measures": [[str(m.measure), m.name, m.params, code.of_measure(m.measure)] for m in measures],
             "code": code.of_method(cell.method),
@@ -67,13 +86,6 @@ def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: st
         }
     )
     return Job(cell, key, seed, source, split, method_run(experiment, cell), measures)
-
-
-def _read_as(source: FileTable) -> list[str | None]:
-    """Return the options that decide which rows are read from a file."""
-    policy = source.data.out_of_domain
-    read_as = [source.schema.fingerprint, None if policy is None else policy.value, source.data.id]
-    return read_as if source.key is None else [*read_as, canonical(source.unit.to_dict()), source.key.hex()]
 
 
 def method_run(experiment: Experiment, cell: Cell) -> MinerRun | BaselineRun:
@@ -119,21 +131,6 @@ def _digest_of(data: NamedTables) -> str:
         raise InputError(f"data '{data.name}': {error}") from None
 
 
-def _require_functions(experiment: Experiment) -> None:
-    """Refuse functions that are not there, and parameters that they do not take."""
-    for data in experiment.data:
-        if data.generator is not None:
-            settings = {"seed": 0, **data.params, **{key: values[0] for key, values in data.grid.items()}}
-            require_accepts(data.generator.load(), 0, settings, f"data '{data.name}': {data.generator}")
-    for method in experiment.methods:
-        if method.baseline is not None:
-            settings = {"seed": 0, **method.params, **{key: values[0] for key, values in method.grid.items()}}
-            settings |= {} if method.epsilon is None else {"epsilon": 1.0}
-            require_accepts(method.baseline.load(), 1, settings, f"method '{method.name}': {method.baseline}")
-    for use in experiment.measures:
-        require_accepts(measure_of(use.measure), 1, use.params, f"measure '{use.measure}'")
-
-
 @final
 @attrs.frozen
 class _Plans:
@@ -158,18 +155,15 @@ class _Plans:
         coordinates = {**cell.to_dict(), "repetition": None, "fold": None}
         known_by = digest(coordinates, schema.fingerprint)
         if known_by not in self._hashes:
-            self._hashes[known_by] = self._check_plan(cell, run, schema)
+            where = f"method '{cell.method}' on data '{cell.data}', epsilon {cell.epsilon}: "
+            try:
+                self._hashes[known_by] = run.study(schema, cell).checked_plan().hash
+            except PlanRefused as error:
+                raise PlanRefused(f"{where}{error}") from None
+            except DPFrameworkError as error:
+                reason = str(error).removeprefix(f"step '{run.name}': ")
+                raise InputError(f"{where}{reason}") from None
         return self._hashes[known_by]
-
-    def _check_plan(self, cell: Cell, run: MinerRun, schema: Schema) -> str:
-        where = f"method '{cell.method}' on data '{cell.data}', epsilon {cell.epsilon}: "
-        try:
-            return run.study(schema, cell).checked_plan().hash
-        except PlanRefused as error:
-            raise PlanRefused(f"{where}{error}") from None
-        except DPFrameworkError as error:
-            reason = str(error).removeprefix(f"step '{run.name}': ")
-            raise InputError(f"{where}{reason}") from None
 
     def _whole_schema(self, cell: Cell) -> Schema:
         data = self._experiment.data_set(cell.data)

@@ -55,12 +55,16 @@ class Spread:
         >>> found.mean, found.median, (found.median_low, found.median_high)
         (4.0, 3.5, (1.0, 9.0))
         """
+        from scipy.special import stdtrit
+
         sample = np.sort(np.asarray(values, dtype=np.float64))
         with np.errstate(invalid="ignore"):  # values may be infinite
             mean = float(sample.mean())
             sd = float(sample.std(ddof=1)) if len(sample) > 1 else math.nan
             q1, median, q3 = (float(q) for q in np.quantile(sample, [0.25, 0.5, 0.75]))
-        half = half_width(len(sample), sd)
+        n = len(sample)
+        # Half of Student's interval of a mean, NaN for one value ("The probable error of a mean", Biometrika 6, 1908).
+        half = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(n)
         low, high = median_interval(sample)
         return cls(len(sample), mean, sd, mean - half, mean + half, median, q1, q3, low, high)
 
@@ -80,16 +84,6 @@ class Spread:
     def to_dict(self) -> dict[str, Any]:
         """Return every number by name."""
         return attrs.asdict(self)
-
-
-def half_width(n: int, sd: float) -> float:
-    """Return half the width of Student's interval of a mean of n values, or NaN for one value, whose `sd` is NaN.
-
-    Student, "The probable error of a mean", Biometrika 6 (1908).
-    """
-    from scipy.special import stdtrit
-
-    return float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(n)
 
 
 def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:

@@ -60,8 +60,15 @@ def write_summaries(
         If a file cannot be written, or a summary shows a value that no measure gave; the results are written before.
     """
     write_results(folder, results_frame(experiment, finished))
-    if finished and not failed:  # a cell that failed might have given the missing value
-        _require_measured(experiment, finished)
+    known = {SECONDS}.union(*(one.values for one in finished))
+    complete = finished and not failed  # a cell that failed might have given a value that is missing
+    for summary in experiment.summaries if complete else ():
+        missing = [value for value in summary.values if value not in known]
+        if missing:
+            raise InputError(
+                f"{experiment.source}: {summary.kind} '{summary.name}': no measure gave '{missing[0]}'; "
+                f"{nearest(missing[0], known)}"
+            )
     files = ["results.parquet", "times.parquet"]
     groups = {(s.kind, s.name): tuple(groups_of(experiment, s, finished)) for s in experiment.summaries}
     tables = {}
@@ -74,21 +81,24 @@ def write_summaries(
         files.append(f"plot-{summary.name}.png")
         write_whole(folder / files[-1], png(summary, groups[summary.kind, summary.name]), IN_OWN_FOLDER)
     files.append("summary.md")
-    page = _page(experiment, tables, len(finished), failed)
+    number = len(finished)
+    total = number + len(failed)
+    parts = [f"# {printable(experiment.title)}", NOT_PRIVATE]
+    parts.append(
+        f"From {printable(experiment.source.name)} with seed {experiment.seed}, {sample_note(experiment)}, "
+        f"{experiment.relation} neighbours, dpframework {__version__}; {number} of {total} cells."
+    )
+    for shown in experiment.tables:
+        shown_value = shown.values[0] if len(shown.values) == 1 else "each value"
+        parts += [f"## {printable(shown.title)}", f"{shown_value}: {BESIDE[shown.statistic]}."]
+        parts.append(tables[shown.name])
+    for shown in experiment.plots:
+        parts += [f"## {printable(shown.title)}", f"![{printable(shown.title)}](plot-{shown.name}.png)"]
+    if failed:
+        parts += ["## Cells that failed", "\n".join(f"- {printable(line)}" for line in failures(failed))]
+    page = "\n\n".join(parts) + "\n"
     write_whole(folder / files[-1], page, IN_OWN_FOLDER)
     return Report(groups, tables, tuple(files))
-
-
-def _require_measured(experiment: Experiment, finished: Iterable[FinishedCell]) -> None:
-    """Refuse a summary of a value that no cell has."""
-    known = {SECONDS}.union(*(one.values for one in finished))
-    for summary in experiment.summaries:
-        for value in summary.values:
-            if value not in known:
-                raise InputError(
-                    f"{experiment.source}: {summary.kind} '{summary.name}': no measure gave '{value}'; "
-                    f"{nearest(value, known)}"
-                )
 
 
 def csv_text(summary: Summary, groups: Sequence[GroupSpread]) -> str:
@@ -166,21 +176,3 @@ def failures(failed: Iterable[FailedCell]) -> list[str]:
         f"{cells[0].cell}: {reason}" + (f" (so did {len(cells) - 1} more)" if len(cells) > 1 else "")
         for reason, cells in by_reason.items()
     ]
-
-
-def _page(experiment: Experiment, tables: Mapping[str, str], finished: int, failed: Sequence[FailedCell]) -> str:
-    total = finished + len(failed)
-    parts = [f"# {printable(experiment.title)}", NOT_PRIVATE]
-    parts.append(
-        f"From {printable(experiment.source.name)} with seed {experiment.seed}, {sample_note(experiment)}, "
-        f"{experiment.relation} neighbours, dpframework {__version__}; {finished} of {total} cells."
-    )
-    for summary in experiment.tables:
-        shown_value = summary.values[0] if len(summary.values) == 1 else "each value"
-        parts += [f"## {printable(summary.title)}", f"{shown_value}: {BESIDE[summary.statistic]}."]
-        parts.append(tables[summary.name])
-    for summary in experiment.plots:
-        parts += [f"## {printable(summary.title)}", f"![{printable(summary.title)}](plot-{summary.name}.png)"]
-    if failed:
-        parts += ["## Cells that failed", "\n".join(f"- {printable(line)}" for line in failures(failed))]
-    return "\n\n".join(parts) + "\n"
