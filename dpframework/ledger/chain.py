@@ -120,36 +120,32 @@ class Transaction:
                 raise LedgerTampered(f"{self._path}: entry {after.number} is not the one that was there before")
         entries = []
         for row in rows:
-            entries.append(self._check_row(row))
+            number, time, kind, content, previous, claimed = row
+            expected = self.head.number + 1
+            if number != expected:
+                raise LedgerTampered(f"{self._path}: entry {expected} is missing")
+            if previous != self.head.hash:
+                before = f"the hash of entry {expected - 1}" if self.head.number else "the start of a ledger"
+                raise LedgerTampered(f"{self._path}: entry {expected} was changed: it does not follow {before}")
+            if not all(isinstance(value, str) for value in row[1:]) or claimed != hash_entry(
+                previous, number, time, kind, content
+            ):
+                raise LedgerTampered(f"{self._path}: entry {expected} was changed: it does not fit its hash")
+            try:
+                held = parsed_json(content)
+                # One text for one content: a space or another order would let two readers see two ledgers of one hash.
+                ours = canonical(held) == content
+            except (InputError, ValueError):
+                ours = False
+            if not ours:
+                raise LedgerTampered(f"{self._path}: entry {expected} is not one that dpframework makes")
+            entries.append(Entry(number, time, kind, held, previous, claimed))
             self.head = entries[-1].head
         # Later looks begin at a head that an earlier one has compared with the pin.
         broken = self._pin.broken_by(entries) if self._pin is not None and after == START else None
         if broken is not None:
             raise LedgerTampered(f"{self._path}: {broken}")
         return entries
-
-    def _check_row(self, row: tuple[Any, ...]) -> Entry:
-        """Return the entry of the row that follows the head."""
-        number, time, kind, content, previous, claimed = row
-        expected = self.head.number + 1
-        if number != expected:
-            raise LedgerTampered(f"{self._path}: entry {expected} is missing")
-        if previous != self.head.hash:
-            before = f"the hash of entry {expected - 1}" if self.head.number else "the start of a ledger"
-            raise LedgerTampered(f"{self._path}: entry {expected} was changed: it does not follow {before}")
-        if not all(isinstance(value, str) for value in row[1:]) or claimed != hash_entry(
-            previous, number, time, kind, content
-        ):
-            raise LedgerTampered(f"{self._path}: entry {expected} was changed: it does not fit its hash")
-        try:
-            held = parsed_json(content)
-            # One text for one content: a space or another order would let two readers see two ledgers of one hash.
-            ours = canonical(held) == content
-        except (InputError, ValueError):
-            ours = False
-        if not ours:
-            raise LedgerTampered(f"{self._path}: entry {expected} is not one that dpframework makes")
-        return Entry(number, time, kind, held, previous, claimed)
 
     def append(self, kind: str, content: Mapping[str, Any]) -> Entry:
         """Add an entry after the head, to which `read` has moved. It is on the disk once the transaction ends."""

@@ -65,7 +65,17 @@ def _text_of(place: Path, *, make: bool) -> str:
     with contextlib.ExitStack() as closing:
         file = os.open(place, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
         closing.callback(os.close, file)
-        _require_private(place, os.fstat(file))
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"{place}: is no regular file, and so no key; remove it")
+        if hasattr(os, "getuid"):  # other systems keep who may read a file elsewhere
+            if found.st_uid != os.geteuid():
+                raise InputError(f"{place}: belongs to another user, who could forge journals with it; remove it")
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                raise InputError(
+                    f"{place}: other users may read or write this key, and so forge journals; remove it, and the "
+                    "journals of unfinished runs with it"
+                )
         text = os.read(file, 4 * BYTES).decode("ascii", "replace")
         if make and not text:
             text = f"{secrets.token_hex(BYTES)}\n"
@@ -73,17 +83,3 @@ def _text_of(place: Path, *, make: bool) -> str:
             os.fsync(file)
             sync_folder(place.parent)
     return text
-
-
-def _require_private(place: Path, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise InputError(f"{place}: is no regular file, and so no key; remove it")
-    if not hasattr(os, "getuid"):  # such a system keeps who may read a file elsewhere
-        return
-    if found.st_uid != os.geteuid():
-        raise InputError(f"{place}: belongs to another user, who could forge journals with it; remove it")
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        raise InputError(
-            f"{place}: other users may read or write this key, and so forge journals; remove it, and the journals of "
-            "unfinished runs with it"
-        )

@@ -126,7 +126,12 @@ def _read(form: Any, known: Mapping[str, type[Any]]) -> Any:
         return form
     match form:
         case {"array": str(text), "dtype": str(dtype), "shape": None | list() as shape}:
-            return _array(text, dtype, shape)
+            if not _DTYPE.fullmatch(dtype) or not all(type(length) is int and length >= 0 for length in shape or ()):
+                raise InputError("holds an array of a type or shape that this dpframework does not know")
+            array = np.frombuffer(base64.b64decode(text, validate=True), dtype=dtype)
+            if len(array) != (1 if shape is None else math.prod(shape)):
+                raise InputError("holds an array of another length than its shape")
+            return array[0] if shape is None else array.reshape(shape).copy()
         case {"float": str(text)}:
             return float.fromhex(text)
         case {"fraction": str(text)} if _FRACTION.fullmatch(text):
@@ -145,15 +150,6 @@ def _read(form: Any, known: Mapping[str, type[Any]]) -> Any:
             made = {alias: _read(value, known) for alias, (value,) in fields.items()}
             return _class(place, known, object)(**made)
     raise InputError("holds a value that this dpframework does not know")
-
-
-def _array(text: str, dtype: str, shape: list[Any] | None) -> Any:
-    if not _DTYPE.fullmatch(dtype) or not all(type(length) is int and length >= 0 for length in shape or ()):
-        raise InputError("holds an array of a type or shape that this dpframework does not know")
-    array = np.frombuffer(base64.b64decode(text, validate=True), dtype=dtype)
-    if len(array) != (1 if shape is None else math.prod(shape)):
-        raise InputError("holds an array of another length than its shape")
-    return array[0] if shape is None else array.reshape(shape).copy()
 
 
 def _place(kind: type[Any]) -> str:

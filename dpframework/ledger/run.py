@@ -265,7 +265,20 @@ class LedgerRun(Observer):
             self.id, self.key = owner.run, owner.key
         recorded = data_set.runs.get(self.id)
         if recorded is not None:
-            self._take_up(recorded)
+            # The ledger's and the journal's view of an unfinished run must fit each other.
+            cannot = f"run {self.id} cannot be resumed"
+            if recorded.revoked is not None:
+                raise PlanRefused(f"{cannot}; {recorded.revoked} took its approval back")
+            approved = recorded.approval.data
+            if approved is not None and not approved.holds(self._files):
+                raise PlanRefused(f"{cannot}; it was begun on other data, which was approved for it")
+            if recorded.subject.period != self.period:
+                raise PlanRefused(f"{cannot}; it was begun on period '{recorded.subject.period}'")
+            self._ended = recorded.end is not None
+            self._charged = list(recorded.charges)
+            self._kept = dict(self._journal.releases(self.id, self._classes))
+            self.before = len(self._kept)
+            require_as_left(self.id, self._charged, self._kept, str(self._journal.at))
             return data_set, recorded
         if self._journal.releases(self.id, self._classes):
             raise PlanRefused(
@@ -276,21 +289,6 @@ class LedgerRun(Observer):
         self._bound = {} if binding is None else {"data": binding.digest}
         data_set.charges(self._plan, self.period)
         return data_set, None
-
-    def _take_up(self, recorded: RecordedRun) -> None:
-        """Compare the ledger's and the journal's view of an unfinished run."""
-        if recorded.revoked is not None:
-            raise PlanRefused(f"run {self.id} cannot be resumed; {recorded.revoked} took its approval back")
-        binding = recorded.approval.data
-        if binding is not None and not binding.holds(self._files):
-            raise PlanRefused(f"run {self.id} cannot be resumed; it was begun on other data, which was approved for it")
-        if recorded.subject.period != self.period:
-            raise PlanRefused(f"run {self.id} cannot be resumed; it was begun on period '{recorded.subject.period}'")
-        self._ended = recorded.end is not None
-        self._charged = list(recorded.charges)
-        self._kept = dict(self._journal.releases(self.id, self._classes))
-        self.before = len(self._kept)
-        require_as_left(self.id, self._charged, self._kept, str(self._journal.at))
 
     def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
         """Return the gate that its releases go through."""
