@@ -82,12 +82,18 @@ def node_tree(plan: StudyPlan) -> NodeRow:
         shares = [float(amount / whole[notion]) for notion, amount in amounts if whole.get(notion)]
         above = None if placed.parent is None else index.nodes[placed.parent]
         costs = ", ".join(f"{notion} {readable(amount)}" for notion, amount in amounts)
+        if placed.kind.free:
+            without = "free"
+        elif isinstance(placed.node, Step):
+            without = "no claim"
+        else:
+            without = "no valid claim" if plan.budget.delta else "no pure epsilon"
         return NodeRow(
             number=placed.number,
             kind=placed.kind.name,
             name=placed.name,
             label=placed.label,
-            loss=costs or _without_amount(placed, plan),
+            loss=costs or without,
             exact=amounts,
             share=next(iter(shares), None),
             times="" if above is None else above.kind.times(above.node, placed.position),
@@ -110,11 +116,3 @@ def _exact(node: Node, plan: StudyPlan) -> tuple[tuple[str, Fraction], ...]:
         found["rho"] = alone.rho
     found["delta"] = plan.exact_delta(node) or None
     return tuple((notion, amount) for notion, amount in found.items() if amount is not None)
-
-
-def _without_amount(placed: PlacedNode, plan: StudyPlan) -> str:
-    if placed.kind.free:
-        return "free"
-    if isinstance(placed.node, Step):
-        return "no claim"
-    return "no valid claim" if plan.budget.delta else "no pure epsilon"

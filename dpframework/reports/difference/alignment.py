@@ -92,14 +92,26 @@ class _Merger:
             table.like(self._rate_other_kind)
             table.like(self._rate_renamed)
             paired = [j for _, j in sorted(table.pairs)]
-            self._merged[key] = self._put_in_order(table, wrapped), paired != sorted(paired)
+            found: list[tuple[int | None, int | None, MergedNode]] = [
+                (i, j, self.pair(table.before[i], table.after[j])) for i, j in table.pairs
+            ]
+            found += wrapped
+            found += [(None, j, self._alone(node, after=True)) for j, node in table.left_after()]
+            places = {i: j for i, j, _ in found if i is not None and j is not None}
+            keyed = [(j, one) for _, j, one in found if j is not None]
+            for i, node in table.left_before():
+                followed = max((k for k in places if k < i), default=None)
+                keyed.append((-1 if followed is None else places[followed], self._alone(node, after=False)))
+            # A removed node stands at its place, before nodes that were added there.
+            in_order = [one for _, one in sorted(keyed, key=lambda pair: pair[0])]
+            self._merged[key] = in_order, paired != sorted(paired)
         return self._merged[key]
 
     def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, MergedNode]]:
         """Let a composition that one side has take in the nodes of the other that it was put around."""
         found: list[tuple[int | None, int | None, MergedNode]] = []
         around = [(0, i, node) for i, node in table.left_before()] + [(1, j, node) for j, node in table.left_after()]
-        for side, k, node in sorted(around, key=lambda one: (-self._size(one[2]), one[1], one[0])):
+        for side, k, node in sorted(around, key=lambda one: (-len(self.below(one[2])), one[1], one[0])):
             others = table.left_after() if side == 0 else table.left_before()
             if k not in table.left[side] or not _is_composition(node):
                 continue
@@ -137,13 +149,10 @@ class _Merger:
         index = self.index_of(node)
         return tuple(inner.node for inner in index.below(index.place(node)))
 
-    def _size(self, node: Node) -> int:
-        return len(self.below(node))
-
     def _lies_in(self, node: Node, around: Node) -> bool:
         """Tell whether `node` is found again among the parts of `around`."""
         # A node that takes another one in is larger, so no two nodes can take in each other.
-        if self._size(node) >= self._size(around):
+        if len(self.below(node)) >= len(self.below(around)):
             return False
         if any(self.content(inner) == self.content(node) for inner in self.below(around)):
             return True
@@ -177,22 +186,6 @@ class _Merger:
                 return 0 if before.uses == after.uses else None
         alike = [*map(self.content, self.parts(before))] == [*map(self.content, self.parts(after))]
         return 0 if alike and type(before) is type(after) else None
-
-    def _put_in_order(
-        self, table: _Table, wrapped: list[tuple[int | None, int | None, MergedNode]]
-    ) -> list[MergedNode]:
-        """Put the merged children in order, a removed one at its place before nodes that were added there."""
-        found: list[tuple[int | None, int | None, MergedNode]] = [
-            (i, j, self.pair(table.before[i], table.after[j])) for i, j in table.pairs
-        ]
-        found += wrapped
-        found += [(None, j, self._alone(node, after=True)) for j, node in table.left_after()]
-        places = {i: j for i, j, _ in found if i is not None and j is not None}
-        keyed = [(j, one) for _, j, one in found if j is not None]
-        for i, node in table.left_before():
-            followed = max((k for k in places if k < i), default=None)
-            keyed.append((-1 if followed is None else places[followed], self._alone(node, after=False)))
-        return [one for _, one in sorted(keyed, key=lambda pair: pair[0])]  # which leaves equal ones in their order
 
     def _alone(self, node: Node, *, after: bool) -> MergedNode:
         children = [self._alone(child, after=after) for child in self.parts(node)]

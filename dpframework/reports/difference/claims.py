@@ -10,7 +10,7 @@ import attrs
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.plan.nodes import Parallel, Step
-from dpframework.queries.base import QueryFacts, Sensitivity
+from dpframework.queries.base import Sensitivity
 from dpframework.reports.difference.sides import Side, own_content
 from dpframework.reports.difference.value_text import describe_changes, from_to
 
@@ -43,26 +43,22 @@ def _compare_steps(
     """Yield the changed claims of two steps, the loss only where no parameter of the mechanism says it already."""
     named = before.facts.text != after.facts.text  # the query's text names its kind and attributes
     yield from (one for one in declared if not named or one[0] not in ("kind of query", "attributes"))
-    yield from _compare_sensitivities(before.facts, after.facts)
+    # Norms that change alike are named together.
+    old_norms = {declared.norm: _sensitivity_facts(declared) for declared in before.facts.sensitivities}
+    new_norms = {declared.norm: _sensitivity_facts(declared) for declared in after.facts.sensitivities}
+    alike: dict[tuple[str, str], list[str]] = {}
+    for norm in dict.fromkeys((*old_norms, *new_norms)):
+        before_norm, after_norm = old_norms.get(norm, {}), new_norms.get(norm, {})
+        for fact in dict.fromkeys((*before_norm, *after_norm)):
+            if before_norm.get(fact) != after_norm.get(fact):
+                alike.setdefault((fact, from_to(before_norm.get(fact), after_norm.get(fact))), []).append(norm.value)
+    for (fact, text), norms in alike.items():
+        yield "sensitivity", f"{fact} ({', '.join(norms)}) {text}"
     parameters = [attrs.asdict(step.mechanism, recurse=False) for step in (before, after)]
     for notion in ("epsilon", "rho"):
         had, has = (None if loss is None else getattr(loss, notion) for loss in (old, new))
         if had != has and [own.get(notion) for own in parameters] != [had, has]:
             yield "loss", f"loss in {notion} {from_to(had, has)}"
-
-
-def _compare_sensitivities(before: QueryFacts, after: QueryFacts) -> Iterator[tuple[str, str]]:
-    """Yield the changes of the sensitivity, with norms that change alike in one."""
-    old = {declared.norm: _sensitivity_facts(declared) for declared in before.sensitivities}
-    new = {declared.norm: _sensitivity_facts(declared) for declared in after.sensitivities}
-    alike: dict[tuple[str, str], list[str]] = {}
-    for norm in dict.fromkeys((*old, *new)):
-        had, has = old.get(norm, {}), new.get(norm, {})
-        for fact in dict.fromkeys((*had, *has)):
-            if had.get(fact) != has.get(fact):
-                alike.setdefault((fact, from_to(had.get(fact), has.get(fact))), []).append(norm.value)
-    for (fact, text), norms in alike.items():
-        yield "sensitivity", f"{fact} ({', '.join(norms)}) {text}"
 
 
 def _sensitivity_facts(declared: Sensitivity) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks import BUILT_IN, Check, findings
+from dpframework.plan.code import changes as changes_of_code
 from dpframework.reports.difference import plan_wide, sentences
 from dpframework.reports.difference.alignment import align_plans
 from dpframework.reports.difference.merged_plans import MergedNode
@@ -126,7 +127,7 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
         Topic.PLACES: plan_wide.place_changes(before, after),
         Topic.SCHEMA: plan_wide.schema_changes(before, after),
         Topic.MINERS: plan_wide.miner_changes(before, after),
-        Topic.CODE: plan_wide.code_changes(before, after),
+        Topic.CODE: changes_of_code(before.code, after.code) if before.code and after.code else (),
         Topic.ASSUMPTIONS: plan_wide.assumption_changes(before, after),
         Topic.COMPOSITION: sentences.composition_changes(tree),
         Topic.STEPS: sentences.step_changes(tree),

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from dpframework.accountant import AccountedPlan
 from dpframework.checks import Finding, Severity
 from dpframework.facts.privacy import Relation
-from dpframework.facts.schema import Schema
-from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
 from dpframework.reports.difference.value_text import describe_changes, from_to, loss_words, quoted
 
@@ -143,21 +141,17 @@ def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
         yield f"derived columns: {from_to(old.derive, new.derive)}"
     # A plan that was read from a file holds the schema's fingerprint only.
     if before.schema is not None and after.schema is not None:
-        yield from _attributes(before.schema, after.schema)
-
-
-def _attributes(before: Schema, after: Schema) -> Iterator[str]:
-    old = {attribute.name: attribute for attribute in before.attributes}
-    new = {attribute.name: attribute for attribute in after.attributes}
-    yield from (f"attribute '{name}' removed" for name in old if name not in new)
-    yield from (f"attribute '{name}' added" for name in new if name not in old)
-    shared = [name for name in old if name in new]
-    for name in shared:
-        changes = [text for _, text in describe_changes(old[name].to_dict(), new[name].to_dict())]
-        if changes:
-            yield f"attribute '{name}': {'; '.join(changes)}"
-    if shared != [name for name in new if name in old]:
-        yield "the attributes stand in another order"
+        had = {attribute.name: attribute for attribute in before.schema.attributes}
+        has = {attribute.name: attribute for attribute in after.schema.attributes}
+        yield from (f"attribute '{name}' removed" for name in had if name not in has)
+        yield from (f"attribute '{name}' added" for name in has if name not in had)
+        shared = [name for name in had if name in has]
+        for name in shared:
+            changes = [text for _, text in describe_changes(had[name].to_dict(), has[name].to_dict())]
+            if changes:
+                yield f"attribute '{name}': {'; '.join(changes)}"
+        if shared != [name for name in has if name in had]:
+            yield "the attributes stand in another order"
 
 
 def miner_changes(before: Plan, after: Plan) -> Iterator[str]:
@@ -172,12 +166,6 @@ def miner_changes(before: Plan, after: Plan) -> Iterator[str]:
             changes = [text for _, text in describe_changes(old["parameters"], new["parameters"])]
             if changes:
                 yield f"'{name}': {'; '.join(changes)}"
-
-
-def code_changes(before: Plan, after: Plan) -> Iterator[str]:
-    """Compare the code that each would run."""
-    if before.code and after.code:
-        yield from changes(before.code, after.code)
 
 
 def assumption_changes(before: Plan, after: Plan) -> Iterator[str]:

@@ -21,7 +21,14 @@ def composition_changes(tree: MergedNode, within: Mark | None = None) -> Iterato
             if tree.facts:
                 yield f"{tree.side.where}{of}{'; '.join(text for _, text in tree.facts)}"
         elif alone is not within:
-            yield f"{tree.side.where}{alone} {_describe(tree.side)}, {_around(tree)}"
+            # It names what it stands around in both plans, and counts the steps that come or go with it.
+            both = [inner.side for inner in tree.walk() if _alone(inner) is None]
+            names = [side.name for side in both if side.name is not None]
+            steps = sum(isinstance(inner.side.node, Step) for inner in tree.walk() if _alone(inner) is not None)
+            held = counted(steps, "step")
+            around = [f"around {quoted(names) or 'what stays'}"] if both else []
+            around += [f"with {held}"] if steps or not both else []
+            yield f"{tree.side.where}{alone} {_describe(tree.side)}, {', '.join(around)}"
     for child in tree.children:
         yield from composition_changes(child, alone)
 
@@ -55,14 +62,3 @@ def _describe(side: Side) -> str:
     """Return a composition in a few words, with its name."""
     label, name = side.label, side.name
     return label if name is None else f"'{name}'" if label == name else f"'{name}' ({label})"
-
-
-def _around(one: MergedNode) -> str:
-    """Say which nodes of both plans a composition stands around, and how many steps come or go with it."""
-    both = [inner.side for inner in one.walk() if _alone(inner) is None]
-    names = [side.name for side in both if side.name is not None]
-    steps = sum(isinstance(inner.side.node, Step) for inner in one.walk() if _alone(inner) is not None)
-    held = counted(steps, "step")
-    if not both:
-        return f"with {held}"
-    return f"around {quoted(names) or 'what stays'}" + (f", with {held}" if steps else "")

@@ -234,14 +234,9 @@ def _yaml_lines(form: Mapping[str, Any], indent: str) -> Iterator[str]:
                 yield from _yaml_lines(value, indent + "  ")
             case list():
                 yield f"{indent}{key}:\n"
-                yield from (f"{indent}  - {_scalar(one)}\n" for one in value)
+                yield from (f"{indent}  - {json.dumps(one, ensure_ascii=False)}\n" for one in value)
             case str() if "\n" in value:
                 yield f"{indent}{key}: |-\n"
                 yield from (f"{indent}  {line}\n" for line in value.splitlines())
             case _:
-                yield f"{indent}{key}: {_scalar(value)}\n"
-
-
-def _scalar(value: Any) -> str:
-    """Write a number or a text. A JSON text is a YAML text."""
-    return json.dumps(value, ensure_ascii=False)
+                yield f"{indent}{key}: {json.dumps(value, ensure_ascii=False)}\n"
