@@ -61,55 +61,51 @@ def load_results(folder: Path) -> Results:
     if form["plan"] != plan.hash:
         raise InputError(f"{folder}: {RESULTS} is of another plan than {PLAN}; run the study again")
     with prefix_errors(f"{folder / RESULTS}: "):
-        return _results(form, plan)
-
-
-def _results(form: Mapping[str, Any], plan: StudyPlan) -> Results:
-    about, matrices = form["about"], form["matrices"]
-    if about["schema"] is not None:
-        schema = Schema.from_dict(about["schema"])
-        plan.require_schema(schema)
-        plan = attrs.evolve(plan, schema=schema)
-    told = {
-        name: ResultTexts(form["texts"].get(name, ""), tuple(map(Matrix.from_dict, matrices.get(name, ()))))
-        for name in form["results"]
-    }
-    # A release is written as its path and the number of its step. Older results have only the paths.
-    place = places(plan)
-    placed = list(plan.placed_steps())
-    first = {path: number for number, (path, _) in reversed(list(enumerate(placed)))}
-    paths = form["charges"]
-    numbers = form.get("steps", [first.get(place(path), -1) for path in paths])
-    charges = []
-    for path, number in zip(paths, [*numbers, *[-1] * len(paths)], strict=False):
-        step = placed[number][1] if 0 <= number < len(placed) and placed[number][0] == place(path) else None
-        charge = None if step is None else _charge(path, step, plan)
-        if charge is None:
-            raise InputError(f"a release '{path}' was charged, which the plan does not hold")
-        charges.append(charge)
-    spent = None  # without a valid total
-    if form["spent_delta"] is not None:
-        epsilon = None if form["spent"] is None else exact(form["spent"], "'spent'")
-        spent = PrivacyLoss(epsilon, delta=exact(form["spent_delta"], "'spent_delta'"))
-    return Results(
-        {name: _result(name, of_one, plan) for name, of_one in form["results"].items()},
-        plan,
-        form["private"],
-        form["accounting"],
-        tuple(charges),
-        spent,
-        form.get("run"),
-        form.get("head"),
-        form.get("stopped"),
-        about["data"],
-        about["time"],
-        about["version"],
-        told,
-        form.get("public_seed"),
-        form.get("period"),
-        form.get("samplers"),
-        form.get("counted"),
-    )
+        about, matrices = form["about"], form["matrices"]
+        if about["schema"] is not None:
+            schema = Schema.from_dict(about["schema"])
+            plan.require_schema(schema)
+            plan = attrs.evolve(plan, schema=schema)
+        told = {
+            name: ResultTexts(form["texts"].get(name, ""), tuple(map(Matrix.from_dict, matrices.get(name, ()))))
+            for name in form["results"]
+        }
+        # A release is written as its path and the number of its step. Older results have only the paths.
+        place = places(plan)
+        placed = list(plan.placed_steps())
+        first = {path: number for number, (path, _) in reversed(list(enumerate(placed)))}
+        paths = form["charges"]
+        numbers = form.get("steps", [first.get(place(path), -1) for path in paths])
+        charges = []
+        for path, number in zip(paths, [*numbers, *[-1] * len(paths)], strict=False):
+            step = placed[number][1] if 0 <= number < len(placed) and placed[number][0] == place(path) else None
+            charge = None if step is None else _charge(path, step, plan)
+            if charge is None:
+                raise InputError(f"a release '{path}' was charged, which the plan does not hold")
+            charges.append(charge)
+        spent = None  # without a valid total
+        if form["spent_delta"] is not None:
+            epsilon = None if form["spent"] is None else exact(form["spent"], "'spent'")
+            spent = PrivacyLoss(epsilon, delta=exact(form["spent_delta"], "'spent_delta'"))
+        return Results(
+            {name: _result(name, of_one, plan) for name, of_one in form["results"].items()},
+            plan,
+            form["private"],
+            form["accounting"],
+            tuple(charges),
+            spent,
+            form.get("run"),
+            form.get("head"),
+            form.get("stopped"),
+            about["data"],
+            about["time"],
+            about["version"],
+            told,
+            form.get("public_seed"),
+            form.get("period"),
+            form.get("samplers"),
+            form.get("counted"),
+        )
 
 
 def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:

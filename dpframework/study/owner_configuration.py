@@ -111,7 +111,41 @@ class OwnerPlaces:
             If there is no such entry, or it cannot be used.
         """
         with prefix_errors(f"{self.source}: "):
-            return _place(name, self._entry(self.data, "data", name))
+            form = self._entry(self.data, "data", name)
+            where = f"[data.{name}] "
+            refuse_unknown(form, ("url", "path", "database", "options"), f"{where}unknown key")
+            if sum(key in form for key in ("url", "path", "database")) != 1:
+                raise InputError(f"{where}needs either a url, a path or a database")
+            if "path" in form:
+                folder = os.path.expanduser(expand(require_text(form, "path", where)))
+                if "options" in form or not os.path.isabs(folder) or "://" in folder or not folder.isprintable():
+                    raise InputError(f"{where}path must be the absolute path of a folder, and takes no options")
+                return Place(name, folder)
+            key = "database" if "database" in form else "url"
+            url = expand(require_text(form, key, where))
+            options = form.get("options", {})
+            if not isinstance(options, Mapping) or not all(isinstance(text, str) for text in options.values()):
+                raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
+            # Plans show the URL, so it may hold a place, and no password or query.
+            try:
+                parts = urlsplit(url)
+            except ValueError:
+                raise InputError(f"{where}{key} cannot be read as a URL") from None
+            if key == "database" and (not url.isprintable() or "://" not in url):
+                raise InputError(
+                    f'{where}database must be a URL as SQLAlchemy has them, such as "postgresql+psycopg://host/name"'
+                )
+            if key == "url" and (
+                not url.isprintable() or "://" not in url or parts.scheme == "file" or not parts.netloc
+            ):
+                raise InputError(
+                    f'{where}url must be a URL with a host or a store, such as "s3://hospital/visits"; give path'
+                )
+            if "@" in parts.netloc or _OUTSIDE.search(url):
+                raise InputError(
+                    f"{where}{key} holds credentials or a query, which plans would show; write them into options"
+                )
+            return Place(name, url, {key: expand(text) for key, text in options.items()}, key == "database")
 
     def engine(self, name: str) -> tuple[str, dict[str, Any]]:
         """Return the name of the installed engine, and its parameters, that an entry stands for.
@@ -169,34 +203,3 @@ def owner_places() -> OwnerPlaces:
             if not isinstance(value, Mapping):
                 raise InputError(f"'{key}' must hold tables, each written as [{key}.NAME], not {kind_of(value)}")
     return OwnerPlaces(path, form.get("data", {}), form.get("engine", {}))
-
-
-def _place(name: str, form: Mapping[str, Any]) -> Place:
-    where = f"[data.{name}] "
-    refuse_unknown(form, ("url", "path", "database", "options"), f"{where}unknown key")
-    if sum(key in form for key in ("url", "path", "database")) != 1:
-        raise InputError(f"{where}needs either a url, a path or a database")
-    if "path" in form:
-        folder = os.path.expanduser(expand(require_text(form, "path", where)))
-        if "options" in form or not os.path.isabs(folder) or "://" in folder or not folder.isprintable():
-            raise InputError(f"{where}path must be the absolute path of a folder, and takes no options")
-        return Place(name, folder)
-    key = "database" if "database" in form else "url"
-    url = expand(require_text(form, key, where))
-    options = form.get("options", {})
-    if not isinstance(options, Mapping) or not all(isinstance(text, str) for text in options.values()):
-        raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
-    # Plans show the URL, so it may hold a place, and no password or query.
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise InputError(f"{where}{key} cannot be read as a URL") from None
-    if key == "database" and (not url.isprintable() or "://" not in url):
-        raise InputError(
-            f'{where}database must be a URL as SQLAlchemy has them, such as "postgresql+psycopg://host/name"'
-        )
-    if key == "url" and (not url.isprintable() or "://" not in url or parts.scheme == "file" or not parts.netloc):
-        raise InputError(f'{where}url must be a URL with a host or a store, such as "s3://hospital/visits"; give path')
-    if "@" in parts.netloc or _OUTSIDE.search(url):
-        raise InputError(f"{where}{key} holds credentials or a query, which plans would show; write them into options")
-    return Place(name, url, {key: expand(text) for key, text in options.items()}, key == "database")

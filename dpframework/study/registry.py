@@ -100,7 +100,25 @@ class Registry:
         self._problems: list[Problem] = []
         self._hooks = HookCalls(self._report)
         self._hooks.register(components, CORE, self._hooks.marks(components))
-        self._load(plugin_points() if found is None else found)
+        seen: dict[str, EntryPoint] = {}
+        loaded: list[tuple[str, Any]] = []
+        for point in plugin_points() if found is None else found:
+            if point.name in seen:
+                if point.value != seen[point.name].value:
+                    self._report(
+                        point.name,
+                        f"two distributions use this name ({_origin(seen[point.name])} and {_origin(point)}); "
+                        "the first one is kept",
+                    )
+                continue
+            seen[point.name] = point
+            try:
+                loaded.append((point.name, point.load()))
+            except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
+                self._report(point.name, f"cannot be imported ({type(error).__name__}: {_reason(error)})")
+        # pluggy calls those first that were registered last, and of two components with one name the first is kept
+        for plugin, module in reversed(loaded):
+            self._register(plugin, module)
         self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner)
         self.accountants: dict[str, Registered] = self._classes("dpframework_accountants", Accountant)
         self.engines: dict[str, Registered] = self._classes("dpframework_engines", Engine)
@@ -129,27 +147,6 @@ class Registry:
         """Return the accountants that may total a plan with a delta, built-in ones first, which win a tie."""
         others = (brought.component for brought in self.accountants.values() if brought.plugin != CORE)
         return (*accountant.built_in_at(delta), *others)
-
-    def _load(self, found: Iterable[EntryPoint]) -> None:
-        seen: dict[str, EntryPoint] = {}
-        loaded: list[tuple[str, Any]] = []
-        for point in found:
-            if point.name in seen:
-                if point.value != seen[point.name].value:
-                    self._report(
-                        point.name,
-                        f"two distributions use this name ({_origin(seen[point.name])} and {_origin(point)}); "
-                        "the first one is kept",
-                    )
-                continue
-            seen[point.name] = point
-            try:
-                loaded.append((point.name, point.load()))
-            except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
-                self._report(point.name, f"cannot be imported ({type(error).__name__}: {_reason(error)})")
-        # pluggy calls those first that were registered last, and of two components with one name the first is kept
-        for plugin, module in reversed(loaded):
-            self._register(plugin, module)
 
     def _register(self, plugin: str, module: Any) -> None:
         try:
