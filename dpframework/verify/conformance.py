@@ -73,11 +73,6 @@ def _study(example: Example, relation: Relation, *, delta: Fraction | None = Non
     return study
 
 
-def _given(example: Example, name: str) -> Any:
-    """Return a parameter of an example's miner, None if it has no such one."""
-    return getattr(example.miner, name, None)
-
-
 def _subject(example: Example, relation: Relation) -> Subject:
     return Subject(example.miner, example.schema, relation, delta=example.delta, unit=example.unit)
 
@@ -174,7 +169,9 @@ class MinerConformance:
     ) -> None:
         """Its parameter `epsilon` or `rho` may be a millionth or a million, unless it refuses that in a sentence."""
         for amount in EXTREMES:
-            given = {name: amount for name in ("epsilon", "rho") if isinstance(_given(example, name), AMOUNTS)}
+            given = {
+                name: amount for name in ("epsilon", "rho") if isinstance(getattr(example.miner, name, None), AMOUNTS)
+            }
             try:
                 changed = attrs.evolve(example, miner=attrs.evolve(example.miner, **given))
                 results = _study(changed, relation, delta=example.delta).run(_table(example, relation), seed=0)
@@ -202,7 +199,7 @@ class MinerConformance:
         subject = _subject(example, relation)
         total = ZCDPAccountant(subject.relation, delta=subject.delta or USUAL_DELTA).total(subject.plan)
         for name, spent in (("epsilon", subject.claim), ("rho", None if total is None else total.rho)):
-            given = _given(example, name)
+            given = getattr(example.miner, name, None)
             if spent is None or not isinstance(given, AMOUNTS):
                 continue
             what = f"the plan costs {name} = {float(spent):g} under {relation}, and the parameter is {given}"

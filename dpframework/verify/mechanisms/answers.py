@@ -106,10 +106,21 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
     facts = calibration.facts
     scale = _deviation(mechanism, calibration)
     if facts.unlisted:
-        yield from _of_keys(relation)
+        # A row more, or one in place of another: among them a key of one row.
+        if relation is Relation.ADD_OR_REMOVE_ONE:
+            for rows in (0, 1, 2, 5, 9):
+                yield KeyCounts.of({"a": rows}), KeyCounts.of({"a": rows + 1})
+            return
+        for rows in (0, 40):
+            yield KeyCounts.of({"a": rows + 1}), KeyCounts.of({"a": rows, "b": 1})
         return
     if mechanism.norm is Norm.HISTOGRAMS:
-        yield from _of_histograms(facts.histograms, relation)
+        eyes = [np.eye(size, dtype=np.int64) for size in facts.histograms]
+        kinds = list(itertools.islice((np.concatenate(row) for row in itertools.product(*eyes)), 64))
+        all_rows = 3 * kinds[0] + sum(kinds)
+        for row in kinds:
+            added = relation is Relation.ADD_OR_REMOVE_ONE
+            yield all_rows, all_rows + row if added else all_rows - kinds[0] + row
         return
     if mechanism.norm is Norm.BLOCKS:
         most = 1 if relation is Relation.ADD_OR_REMOVE_ONE else 2
@@ -131,25 +142,6 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
             else:
                 one, other = (np.resize(scores, len(BREAKS) - 1) for scores in (base, base + shift))
                 yield PiecewiseScores(BREAKS, one), PiecewiseScores(BREAKS, other)
-
-
-def _of_keys(relation: Relation) -> Iterator[tuple[KeyCounts, KeyCounts]]:
-    """Yield counts by key with a row more, or with one in place of another: among them a key of one row."""
-    if relation is Relation.ADD_OR_REMOVE_ONE:
-        for rows in (0, 1, 2, 5, 9):
-            yield KeyCounts.of({"a": rows}), KeyCounts.of({"a": rows + 1})
-        return
-    for rows in (0, 40):
-        yield KeyCounts.of({"a": rows + 1}), KeyCounts.of({"a": rows, "b": 1})
-
-
-def _of_histograms(sizes: Sequence[int], relation: Relation) -> Iterator[tuple[Any, Any]]:
-    """Yield the histograms of some rows, with a row more, or with one in place of another."""
-    eyes = [np.eye(size, dtype=np.int64) for size in sizes]
-    rows = list(itertools.islice((np.concatenate(row) for row in itertools.product(*eyes)), 64))
-    base = 3 * rows[0] + sum(rows)
-    for row in rows:
-        yield (base, base + row) if relation is Relation.ADD_OR_REMOVE_ONE else (base, base - rows[0] + row)
 
 
 def _as_type(numbers: Floats, facts: QueryFacts) -> NDArray[Any]:

@@ -299,7 +299,12 @@ class _Checked:
                 self.cut_short = True
                 return
             if k < TRIED:
-                for answer in [one, other, *_of_many_rows(one)]:
+                answers = [one, other]
+                if isinstance(one, PiecewiseScores):  # an answer as many rows may give it, where it is made of numbers
+                    answers.append(attrs.evolve(one, scores=one.scores * MANY))
+                elif isinstance(one, np.ndarray | int | float):
+                    answers.append(one * MANY)
+                for answer in answers:
                     found = refusal(self.mechanism, answer, calibration, self._randomness)
                     if found is not None:
                         self.wrong.append(f"{asked.facts.text}, {relation}: a release {found}")
@@ -356,14 +361,6 @@ def _edges(mechanism: Mechanism, answer: NDArray[Any], k: int, calibration: Cali
 
         if not impossible(0) and impossible(FARTHEST):
             yield output(sign * last_before(impossible, FARTHEST))
-
-
-def _of_many_rows(answer: Any) -> Iterator[Any]:
-    """Yield an answer as many rows may give it, where it is made of numbers."""
-    if isinstance(answer, PiecewiseScores):
-        yield attrs.evolve(answer, scores=answer.scores * MANY)
-    elif isinstance(answer, np.ndarray | int | float):
-        yield answer * MANY
 
 
 class _Curve:

@@ -215,9 +215,9 @@ class _Audit:
         for witness in self.witnesses:
             self.tell("a witness")
             tried: list[Witnessed] = []
-            while len(tried) < WITNESSED and (not tried or max(tried, key=_loss).loss < TIGHT * float(claim)):
+            while len(tried) < WITNESSED and (not tried or max(one.loss for one in tried) < TIGHT * float(claim)):
                 tried.append(replay_witness(self.subject, witness, self.rng))
-            shown = max(tried, key=_loss)
+            shown = max(tried, key=lambda one: one.loss)
             largest = max(largest, shown.loss)
             where = (*shown.tables, shown.transcript)
             if shown.divergence is not None:
@@ -269,7 +269,3 @@ class _Audit:
 def _length(transcripts: Sequence[Transcript]) -> int:
     """Return the number of releases of the longest run."""
     return max(len(transcript.releases) for transcript in transcripts)
-
-
-def _loss(shown: Witnessed) -> float:
-    return shown.loss

@@ -141,10 +141,7 @@ class HiddenState:
                 return [("", pickle.dumps(value.getstate()))]
         if _is_cache(value):
             return [("", part) for referent in gc.get_referents(value) for part in _in_cache(referent)]
-        return self._of_object(value)
-
-    def _of_object(self, value: Any) -> Held | None:
-        """Return the contents of an object's slots and attributes, or its state as pickle sees it."""
+        # An object's slots and attributes, or its state as pickle sees it.
         package = type(value).__module__.partition(".")[0]
         if package in OPAQUE:
             return None
@@ -255,12 +252,8 @@ def _modules_behind(held: Any) -> Iterable[str]:
 def _slots(kind: Any) -> list[str]:
     """Return the names of the slots of a class and its bases. A property of a subclass may hide one of a base."""
     bases = (vars(base) for base in kind.__mro__ if "__slots__" in vars(base))
-    names = {name for base in bases for name, part in base.items() if _is_slot(part)}
-    return sorted(name for name in names if _is_slot(getattr(kind, name, None)))
-
-
-def _is_slot(part: Any) -> bool:
-    return isinstance(part, types.MemberDescriptorType)
+    names = {name for base in bases for name, part in base.items() if isinstance(part, types.MemberDescriptorType)}
+    return sorted(name for name in names if isinstance(getattr(kind, name, None), types.MemberDescriptorType))
 
 
 def _alike(one: Held, other: Held) -> bool:

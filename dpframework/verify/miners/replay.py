@@ -34,7 +34,6 @@ from dpframework.verify.miners.transcript import (
     Event,
     PartitionEvent,
     ReleaseEvent,
-    RunOutcome,
     SampleEvent,
     Transcript,
     WatchedGate,
@@ -135,32 +134,25 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
         return Replayed(None, f"it ends before '{transcript.events[gate.position[0]]}'")
     if any(map(math.isnan, gate.densities)):
         return Replayed(None, "a mechanism's log-density is not a number")
-    densities = _densities_of(subject, transcript, gate.densities, rows)
-    caps = caps_of(subject, transcript.events)
-    return Replayed(densities, _difference(outcome, transcript.outcome), caps=caps)
-
-
-def _densities_of(
-    subject: Subject, transcript: Transcript, densities: Sequence[float], rows: Rows
-) -> tuple[float, ...] | None:
-    """Return log-densities, over all samples for releases from samples. None if these are too many."""
     if not any(isinstance(event, SampleEvent) for event in transcript.events):
-        return tuple(densities)
-    try:
-        return tuple(Weigher(subject, transcript).densities(rows))
-    except TooManySamplesError:
-        return None
-
-
-def _difference(outcome: RunOutcome, recorded: RunOutcome) -> str | None:
-    """Say how two runs with the same releases differ."""
-    if outcome.error != recorded.error:
-        return "it fails on one table and not, or otherwise, on the other"
-    if outcome.printed != recorded.printed:
-        return "it prints, logs or warns of something else with the same releases"
-    if not same(outcome.result, recorded.result) or _text(outcome.result) != _text(recorded.result):
-        return "its result differs with the same releases: something else than releases is in it"
-    return None
+        densities = tuple(gate.densities)
+    else:
+        try:
+            densities = tuple(Weigher(subject, transcript).densities(rows))
+        except TooManySamplesError:
+            densities = None
+    caps = caps_of(subject, transcript.events)
+    if outcome.error != transcript.outcome.error:
+        differs = "it fails on one table and not, or otherwise, on the other"
+    elif outcome.printed != transcript.outcome.printed:
+        differs = "it prints, logs or warns of something else with the same releases"
+    elif not same(outcome.result, transcript.outcome.result) or _text(outcome.result) != _text(
+        transcript.outcome.result
+    ):
+        differs = "its result differs with the same releases: something else than releases is in it"
+    else:
+        differs = None
+    return Replayed(densities, differs, caps=caps)
 
 
 def _text(result: Any) -> str:

@@ -48,11 +48,20 @@ class _Comparison:
         if (id(one), id(other)) in self._begun:
             return True
         self._begun[id(one), id(other)] = one, other
-        return self._same_contents(one, other, depth + 1)
-
-    def _same_contents(self, one: Any, other: Any, depth: int) -> bool:
+        depth += 1
         if isinstance(one, np.ndarray | np.generic):
-            return self._same_arrays(one, other, depth)
+            a, b = np.asarray(one), np.asarray(other)
+            if a.dtype != b.dtype or a.shape != b.shape:
+                return False
+            if a.dtype.kind == "O":
+                if not self._same_values(a.ravel().tolist(), b.ravel().tolist(), depth):
+                    return False
+            elif a.tobytes() != b.tobytes():
+                return False
+            wholes = one.base, other.base
+            if all(isinstance(whole, np.ndarray) for whole in wholes) and not self.same(*wholes, depth):
+                return False
+            return self._same_held(one, other, depth)
         if isinstance(one, Mapping):
             return self._same_items(dict(one), dict(other), depth) and self._same_held(one, other, depth)
         if isinstance(one, list | tuple):
@@ -91,20 +100,6 @@ class _Comparison:
                 held.pop(name, None)
                 held_by_other.pop(name, None)
         return self._same_items(held, held_by_other, depth)
-
-    def _same_arrays(self, one: Any, other: Any, depth: int) -> bool:
-        a, b = np.asarray(one), np.asarray(other)
-        if a.dtype != b.dtype or a.shape != b.shape:
-            return False
-        if a.dtype.kind == "O":
-            if not self._same_values(a.ravel().tolist(), b.ravel().tolist(), depth):
-                return False
-        elif a.tobytes() != b.tobytes():
-            return False
-        wholes = one.base, other.base
-        if all(isinstance(whole, np.ndarray) for whole in wholes) and not self.same(*wholes, depth):
-            return False
-        return self._same_held(one, other, depth)
 
 
 def _order(values: Set[Any]) -> list[Any]:

@@ -166,7 +166,18 @@ class StepChecks:
         key = facts, subject.relation, schema
         alike = self._alike.setdefault((facts.name, facts.sensitivities, subject.relation), [])
         if key in self.sensitivities or len(alike) >= ALIKE:
-            self._search_smallest(subject, asked, key, patience)
+            # Equal facts may hide a mistake of a plugin's query, so another one is searched on the smallest tables.
+            known = self._searched.setdefault(key, [])
+            if is_foreign(asked.query) and not any(are_equal(asked.query, one) for one in known):
+                known.append(asked.query)
+                given = asked.query, subject.schema, subject.relation
+                smallest = search_smallest_tables(
+                    *given, inputs=asked.inputs, derived=asked.derived, seconds=patience.left / 2
+                )
+                if not smallest.passed:
+                    self.sensitivities[key, len(known)] = attrs.evolve(
+                        smallest, query=f"{smallest.query}, of step '{asked.path}'"
+                    )
             return self.sensitivities.get(key) or next((found for at, found in alike if at == schema), None)
         self._tell(f"searching the sensitivity of {asked.query.text}")
         self.sensitivities[key] = self._search_sensitivity(subject, asked, self._pairs, patience, rows)
@@ -176,17 +187,6 @@ class StepChecks:
             some = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
             self._asked[key] = AskedHere.of(asked.query, subject.schema, some, asked.derived, asked.inputs)
         return self.sensitivities[key]
-
-    def _search_smallest(self, subject: Subject, asked: QueryCall, key: Any, patience: Patience) -> None:
-        """Search a plugin's query on the smallest tables, unless it is one that was: equal facts may hide a mistake."""
-        known = self._searched.setdefault(key, [])
-        if not is_foreign(asked.query) or any(are_equal(asked.query, one) for one in known):
-            return
-        known.append(asked.query)
-        given = asked.query, subject.schema, subject.relation
-        found = search_smallest_tables(*given, inputs=asked.inputs, derived=asked.derived, seconds=patience.left / 2)
-        if not found.passed:
-            self.sensitivities[key, len(known)] = attrs.evolve(found, query=f"{found.query}, of step '{asked.path}'")
 
     def _search_sensitivity(
         self, subject: Subject, asked: QueryCall, pairs: int, patience: Patience, rows: int = 1

@@ -207,7 +207,16 @@ def check_tail_of(
     rng = np.random.default_rng(seed)
     if tables is None:
         tables = _worst_pair(subject, rng, searched=runs // TRANSCRIPTS)
-    losses = _losses(subject, tables, rng, runs)
+    # The realised loss of each run on the first table, with its sign.
+    realised = []
+    for k in range(runs):
+        if k >= FEWEST and subject.patience.over:
+            break
+        weigher = Weigher(subject, record(subject, tables[0], int(rng.integers(2**31))))
+        here, there = (weigher.densities(rows) for rows in tables)
+        sign = 1 if math.fsum(here) >= math.fsum(there) else -1
+        realised.append(sign * difference(here, there))
+    losses = np.array(realised)
     runs = len(losses)
     # Hoeffding's inequality, with the false alarm divided among all points of all tests.
     slack = math.sqrt(math.log(tests * len(points) / FALSE_ALARM) / (2 * runs))
@@ -217,19 +226,6 @@ def check_tail_of(
         tails.append(Tail(epsilon, claimed, found, max(found - slack, 0.0), _smallest_epsilon(losses, claimed), by))
     one, other = (tuple(subject.universe.describe(rows)) for rows in tables)
     return TailReport(subject.miner.name, subject.relation, tuple(tails), runs, one, other, tables)
-
-
-def _losses(subject: Subject, tables: tuple[Rows, Rows], rng: np.random.Generator, runs: int) -> NDArray[np.float64]:
-    """Return the realised loss of runs on the first table, with its sign."""
-    losses = []
-    for k in range(runs):
-        if k >= FEWEST and subject.patience.over:
-            break
-        weigher = Weigher(subject, record(subject, tables[0], int(rng.integers(2**31))))
-        here, there = (weigher.densities(rows) for rows in tables)
-        sign = 1 if math.fsum(here) >= math.fsum(there) else -1
-        losses.append(sign * difference(here, there))
-    return np.array(losses)
 
 
 def _beyond(losses: NDArray[np.float64], epsilon: float) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import csv
 import datetime
+import functools
 import math
 import random
 import tempfile
@@ -265,15 +266,9 @@ def built_in_readers(out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP) -> tu
     import polars as pl
     import pyarrow as pa
 
-    def frame(held: Any, schema: Schema) -> Table:
-        return table_from_frame(held, schema, out_of_domain=out_of_domain)
-
-    def file(held: Any, schema: Schema) -> Table:
-        return read_table(held, schema, out_of_domain=out_of_domain)
-
-    def columns(held: Any, schema: Schema) -> Table:
-        return table_from_columns(held, schema, out_of_domain=out_of_domain)
-
+    frame = functools.partial(table_from_frame, out_of_domain=out_of_domain)
+    file = functools.partial(read_table, out_of_domain=out_of_domain)
+    columns = functools.partial(table_from_columns, out_of_domain=out_of_domain)
     may_refuse = OutOfDomain.parse(out_of_domain) is OutOfDomain.ERROR
     kinds: list[tuple[str, Callable[[Cells, Path], Any], Callable[[Any, Schema], Table]]] = [
         ("csv", write_csv, file),
