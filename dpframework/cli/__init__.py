@@ -77,7 +77,7 @@ def command(name: str | None = None) -> Any:
     )
     app.callback()(_options)
     for module in dict.fromkeys(COMMANDS.values() if name is None else [COMMANDS[name]]):
-        importlib.import_module(f"dpframework.cli.{module}").register(app)
+        app.add_typer(importlib.import_module(f"dpframework.cli.{module}").app)  # one without a name adds its commands
     return typer.main.get_command(app)
 
 

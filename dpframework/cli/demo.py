@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from dpframework.lab.demo import Demo
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(cls=Command, epilog="Example: dpframework demo --out demo-results")(demo)
+app = typer.Typer()
 
 
+@app.command(cls=Command, epilog="Example: dpframework demo --out demo-results")
 def demo(seed: Seed = None, out: Annotated[Path | None, NewFolder] = None, as_json: Json = False) -> None:
     """Mine a synthetic clinic of 20,000 patients. Plan, be refused, plan again, check, run, compare with the truth."""
     from dpframework.cli.run import FILES, REPORT, write_outputs

@@ -13,14 +13,10 @@ from dpframework.facts.privacy import decimal_text
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import toml_lines
 
-
-def register(program: typer.Typer) -> None:
-    """Add the command."""
-    program.command(cls=Command, epilog="Example: dpframework describe visits.csv visits.schema.toml --epsilon 1")(
-        describe
-    )
+app = typer.Typer()
 
 
+@app.command(cls=Command, epilog="Example: dpframework describe visits.csv visits.schema.toml --epsilon 1")
 def describe(
     data: Annotated[Path, typer.Argument(parser=read_path, metavar="DATA", help="The table. It is not opened.")],
     schema: Annotated[Path, typer.Argument(parser=read_path, metavar="SCHEMA", help="A schema file.")],

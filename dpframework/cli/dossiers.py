@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from dpframework.reports.dossier.answers import LedgerState
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(cls=Command, epilog="Example: dpframework statements owner.toml")(statements)
+app = typer.Typer()
 
 
+@app.command(cls=Command, epilog="Example: dpframework statements owner.toml")
 def statements(
     file: Annotated[Path, path_argument("FILE", "A new file of statements (.toml).")],
 ) -> None:

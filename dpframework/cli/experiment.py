@@ -30,11 +30,10 @@ WHERE = "Where results go, and finished cells are found again. By default FILE-r
 REPETITIONS = "Instead of the file's; the cells are those of the whole experiment, which can go on from them."
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(cls=Command, epilog="Example: dpframework experiment trees.toml --repetitions 3")(experiment)
+app = typer.Typer()
 
 
+@app.command(cls=Command, epilog="Example: dpframework experiment trees.toml --repetitions 3")
 def experiment(
     file: Annotated[Path, path_argument("FILE", "An experiment file (.toml).")],
     out: Annotated[Path | None, path_option("FOLDER", WHERE)] = None,

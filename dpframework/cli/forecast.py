@@ -13,12 +13,10 @@ from dpframework.cli.parameters import Command
 from dpframework.facts.toml import prefix_errors
 from dpframework.study.study_file import load_study
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(cls=Command, epilog="Example: dpframework forecast study.toml --rows 1000000 --within 600")(forecast)
+app = typer.Typer()
 
 
+@app.command(cls=Command, epilog="Example: dpframework forecast study.toml --rows 1000000 --within 600")
 def forecast(
     study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
     rows: AboutRows = None,

@@ -51,11 +51,6 @@ app = typer.Typer(
 )
 
 
-def register(program: typer.Typer) -> None:
-    """Add the group of commands."""
-    program.add_typer(app)
-
-
 File = Annotated[Path, path_argument("FILE", "A ledger.")]
 Name = Annotated[str, typer.Option("--data-set", metavar="NAME", help="A data set of the ledger.")]
 By = Annotated[str, typer.Option("--by", metavar="WHO", help="Who makes this decision; the ledger keeps the name.")]

@@ -20,18 +20,16 @@ MinerName = Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=
 MechanismName = Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=completion.mechanisms, help=_SHOWS)]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command(cls=Command, epilog="Example: dpframework miners dp-id3")(miners)
-    app.command(cls=Command, epilog="Example: dpframework mechanisms laplace")(mechanisms)
-    app.command(cls=Command, epilog="Example: dpframework explain DP012")(explain)
+app = typer.Typer()
 
 
+@app.command(cls=Command, epilog="Example: dpframework miners dp-id3")
 def miners(name: MinerName = None, as_json: Json = False) -> None:
     """List the installed miners, or show the parameters of one."""
     _show("miner", registry().miners, name, as_json)
 
 
+@app.command(cls=Command, epilog="Example: dpframework mechanisms laplace")
 def mechanisms(name: MechanismName = None, as_json: Json = False) -> None:
     """List the installed mechanisms, or show the parameters of one."""
     _show("mechanism", registry().mechanisms, name, as_json)
@@ -133,6 +131,7 @@ def _parameter_docs(doc: str) -> dict[str, str]:
     return found
 
 
+@app.command(cls=Command, epilog="Example: dpframework explain DP012")
 def explain(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="A check's code, an assumption, or a mechanism.")],
     as_json: Json = False,

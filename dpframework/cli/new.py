@@ -13,12 +13,10 @@ from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import stage_folder
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(cls=Command, epilog="Example: dpframework new dpframework-noisy-mode")(new)
+app = typer.Typer()
 
 
+@app.command(cls=Command, epilog="Example: dpframework new dpframework-noisy-mode")
 def new(
     name: Annotated[
         str,

@@ -77,14 +77,13 @@ PLAN_FILES = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    epilog = "Example: dpframework plan study.toml --format html; dpframework plan approved.json --diff study.toml"
-    app.command(cls=Command, epilog=epilog)(plan)
-    app.command(cls=Command, epilog="Example: dpframework check study.toml")(check)
-    app.command(cls=Command, epilog='Example: dpframework epsilon study.toml age --within "2 %" --rows 50000')(epsilon)
+app = typer.Typer()
 
 
+@app.command(
+    cls=Command,
+    epilog="Example: dpframework plan study.toml --format html; dpframework plan approved.json --diff study.toml",
+)
 def plan(
     study: Subject,
     form: Annotated[
@@ -206,6 +205,7 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
         show_lines(text)
 
 
+@app.command(cls=Command, epilog="Example: dpframework check study.toml")
 def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None, as_json: Json = False) -> None:
     """Say whether a plan may be run, and why not. The data is not opened. Exit code 1 if a check refuses it."""
     warn_of_problems()
@@ -236,6 +236,7 @@ def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None,
         raise typer.Exit(REFUSED)
 
 
+@app.command(cls=Command, epilog='Example: dpframework epsilon study.toml age --within "2 %" --rows 50000')
 def epsilon(
     study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
     step: Annotated[

@@ -36,13 +36,12 @@ if TYPE_CHECKING:
 Effort = Annotated[int, number_option("How many times the usual work a solver may do for one goal.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    epilog = "Example: dpframework prove dp-id3; dpframework prove study.toml --certificate study.proof.json"
-    app.command(cls=Command, epilog=epilog)(prove)
-    app.command("audit-proof", cls=Command, epilog="Example: dpframework audit-proof study.toml")(audit_proof)
+app = typer.Typer()
 
 
+@app.command(
+    cls=Command, epilog="Example: dpframework prove dp-id3; dpframework prove study.toml --certificate study.proof.json"
+)
 def prove(
     subject: Annotated[
         str,
@@ -104,6 +103,7 @@ def prove(
         raise typer.Exit(REFUSED)
 
 
+@app.command("audit-proof", cls=Command, epilog="Example: dpframework audit-proof study.toml")
 def audit_proof(
     study: Subject,
     certificate: Annotated[

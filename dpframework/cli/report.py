@@ -39,11 +39,10 @@ from dpframework.study.study_plan import StudyPlan
 Owner = Annotated[Path | None, path_option("FILE", "The owner's statements (see 'dpframework statements').", "--owner")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(cls=Command, epilog="Example: dpframework report study.toml --out report.html")(report)
+app = typer.Typer()
 
 
+@app.command(cls=Command, epilog="Example: dpframework report study.toml --out report.html")
 def report(
     subject: Annotated[
         Path, path_argument("STUDY", "A study file (.toml), a plan (.json), or a folder that run wrote.")

@@ -83,11 +83,10 @@ class Authority:
         return cls(tuple(given), records.authority, "" if ran is None else ran.subject.sentence)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(cls=Command, epilog="Example: dpframework run study.toml --out results")(run)
+app = typer.Typer()
 
 
+@app.command(cls=Command, epilog="Example: dpframework run study.toml --out results")
 def run(
     study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
     out: Annotated[Path, NewFolder],

@@ -47,11 +47,6 @@ app = typer.Typer(
 _UNFIT = "the data does not fit the schema; correct the cells or the schema"
 
 
-def register(program: typer.Typer) -> None:
-    """Add the group of commands."""
-    program.add_typer(app)
-
-
 WARNING = (
     "warning: this schema is inferred from private data and is not private: "
     "bounds, cuts and values may give a row away; a study must allow 'schema-inferred-from-data' to use it"

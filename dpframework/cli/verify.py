@@ -56,11 +56,10 @@ ExampleName = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(cls=Command, epilog="Example: dpframework verify dp-id3 --example default --replays 20000")(verify)
+app = typer.Typer()
 
 
+@app.command(cls=Command, epilog="Example: dpframework verify dp-id3 --example default --replays 20000")
 def verify(
     subject: Subject,
     example: ExampleName = None,
