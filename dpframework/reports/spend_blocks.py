@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import final
 
 import attrs
 
 from dpframework.facts.privacy import readable
-from dpframework.plan.index import PlacedNode
 from dpframework.plan.nodes import Step
 from dpframework.plan.requests import request_step, split_request
 from dpframework.plan.spending import Amounts, Spend
@@ -56,28 +54,22 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
     for path in charges:
         kind, amounts = split_request(path)
         placed = steps.get(place(path)) if amounts else None
-        if placed is not None and placed.block is not None:
-            own, made = found.setdefault(placed.scope, {}), kind.rpartition("/")[0]
-            own[made] = _add_step(own.get(made), placed, amounts, plan)
+        if placed is None or placed.block is None:
+            continue
+        own, made = found.setdefault(placed.scope, {}), kind.rpartition("/")[0]
+        step = placed.node
+        assert isinstance(step, Step)
+        noise = plan.calibrate(request_step(step, amounts), in_parts=plan.in_parts(step))
+        assert noise is not None  # it was charged
+        losses = {"epsilon": noise.losses.pure, "rho": noise.losses.zcdp, "delta": noise.losses.delta}
+        before = own.get(made, BlockSums(0, Amounts()))
+        sums = {
+            name: (getattr(before.spent, name) or 0) + (losses[name].under(plan.relation) or 0)
+            for name, cap in attrs.asdict(placed.block.caps).items()
+            if cap is not None
+        }
+        own[made] = BlockSums(before.releases + 1, Amounts(**sums))
     return found
-
-
-def _add_step(
-    before: BlockSums | None, placed: PlacedNode, amounts: Mapping[str, Fraction], plan: StudyPlan
-) -> BlockSums:
-    block, step = placed.block, placed.node
-    assert block is not None
-    assert isinstance(step, Step)
-    noise = plan.calibrate(request_step(step, amounts), in_parts=plan.in_parts(step))
-    assert noise is not None  # it was charged
-    losses = {"epsilon": noise.losses.pure, "rho": noise.losses.zcdp, "delta": noise.losses.delta}
-    known = Amounts() if before is None else before.spent
-    sums = {
-        name: (getattr(known, name) or 0) + (losses[name].under(plan.relation) or 0)
-        for name, cap in attrs.asdict(block.caps).items()
-        if cap is not None
-    }
-    return BlockSums(1 if before is None else before.releases + 1, Amounts(**sums))
 
 
 def block_table(plan: StudyPlan, charges: Iterable[str] | None) -> TableBlock | None:

@@ -9,7 +9,6 @@ import attrs
 
 from dpframework.facts.privacy import Relation, decimal_text
 from dpframework.plan.claim_standing import standings
-from dpframework.plan.nodes import Step
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.reports.loss_text import cost_text, loss_of
 from dpframework.study.study_plan import StudyPlan
@@ -77,28 +76,25 @@ def rows_of_steps(plan: StudyPlan) -> dict[int, StepRow]:
     """Return the rows by the identity of their steps, which are places of the plan."""
     previews = plan.previews()
     known = {one.path: one.text for one in standings(plan, plan.verified)}
-    return {
-        id(step): _row(path, step, plan, previews[path].text if path in previews else NONE, known[path])
-        for path, step in plan.placed_steps()
-    }
-
-
-def _row(path: str, step: Step, plan: StudyPlan, expected: str, standing: str) -> StepRow:
-    facts = step.facts
-    declared = facts.sensitivity(step.mechanism.norm)
-    each = "" if plan.index.place(step).block is None else "at its largest, "  # what the miner may ask for
-    return StepRow(
-        path=path,
-        query=facts.text,
-        sensitivity=NONE if declared is None else _change(declared, plan.relation),
-        monotonic=NONE if declared is None else "yes" if declared.monotonic else "no",
-        source=NONE if declared is None else declared.source,
-        mechanism=step.mechanism.name,
-        assumptions=", ".join(dict.fromkeys((*step.mechanism.assumptions, *step.assumptions))) or NONE,
-        loss=f"{each}{cost_text(loss_of(step, plan), none='no claim')}",
-        expected=f"{each}{expected}" if expected != NONE else NONE,
-        standing=standing,
-    )
+    rows = {}
+    for path, step in plan.placed_steps():
+        facts = step.facts
+        declared = facts.sensitivity(step.mechanism.norm)
+        each = "" if plan.index.place(step).block is None else "at its largest, "  # what the miner may ask for
+        expected = previews[path].text if path in previews else NONE
+        rows[id(step)] = StepRow(
+            path=path,
+            query=facts.text,
+            sensitivity=NONE if declared is None else _change(declared, plan.relation),
+            monotonic=NONE if declared is None else "yes" if declared.monotonic else "no",
+            source=NONE if declared is None else declared.source,
+            mechanism=step.mechanism.name,
+            assumptions=", ".join(dict.fromkeys((*step.mechanism.assumptions, *step.assumptions))) or NONE,
+            loss=f"{each}{cost_text(loss_of(step, plan), none='no claim')}",
+            expected=f"{each}{expected}" if expected != NONE else NONE,
+            standing=known[path],
+        )
+    return rows
 
 
 def _change(declared: Sensitivity, relation: Relation) -> str:

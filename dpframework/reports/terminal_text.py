@@ -40,18 +40,19 @@ def fit_tree(text: str, width: int | None) -> str:
     ├─ one: histogram of a long name
     │      [epsilon 0.5]
     """
-    return "\n".join(line for whole in text.split("\n") for line in _fit_line(whole, width))
-
-
-def _fit_line(line: str, width: int | None) -> list[str]:
-    found = _BRANCHES.match(line)
-    branch = found.group() if found else ""
-    if width is None or len(line) <= width or width - len(branch) - 4 < _LEAST:
-        return [line]
-    below = branch.replace("├─", "│ ").replace("└─", "  ").replace("─", " ") + "    "
-    kept = _LOSS.sub(lambda loss: loss.group().replace(" ", "\0"), line[len(branch) :])  # a loss stays in one piece
-    parts = textwrap.wrap(kept, width - len(below), break_long_words=False, break_on_hyphens=False)
-    return [(branch if k == 0 else below) + part.replace("\0", " ") for k, part in enumerate(parts)] or [line]
+    fitted = []
+    for line in text.split("\n"):
+        found = _BRANCHES.match(line)
+        branch = found.group() if found else ""
+        if width is None or len(line) <= width or width - len(branch) - 4 < _LEAST:
+            fitted.append(line)
+            continue
+        below = branch.replace("├─", "│ ").replace("└─", "  ").replace("─", " ") + "    "
+        # A loss stays in one piece.
+        kept = _LOSS.sub(lambda loss: loss.group().replace(" ", "\0"), line[len(branch) :])
+        parts = textwrap.wrap(kept, width - len(below), break_long_words=False, break_on_hyphens=False)
+        fitted += [(branch if k == 0 else below) + part.replace("\0", " ") for k, part in enumerate(parts)] or [line]
+    return "\n".join(fitted)
 
 
 def fit_prose(text: str, width: int | None, indent: str = "") -> str:
