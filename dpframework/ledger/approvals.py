@@ -186,11 +186,6 @@ class RecordedRun:
     subject: RunSubject = attrs.field(factory=RunSubject)
     charged: bool = False
 
-    @property
-    def revoked(self) -> str | None:
-        """Who took its approval back, if somebody did."""
-        return self.approval.revoked
-
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
         return {

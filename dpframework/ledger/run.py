@@ -267,8 +267,8 @@ class LedgerRun(Observer):
         if recorded is not None:
             # The ledger's and the journal's view of an unfinished run must fit each other.
             cannot = f"run {self.id} cannot be resumed"
-            if recorded.revoked is not None:
-                raise PlanRefused(f"{cannot}; {recorded.revoked} took its approval back")
+            if recorded.approval.revoked is not None:
+                raise PlanRefused(f"{cannot}; {recorded.approval.revoked} took its approval back")
             approved = recorded.approval.data
             if approved is not None and not approved.holds(self._files):
                 raise PlanRefused(f"{cannot}; it was begun on other data, which was approved for it")
