@@ -379,18 +379,17 @@ class _Curve:
 
     def renyi(self, order: float) -> float:
         """Return the larger of the two Renyi divergences of an order."""
-        return max(_renyi(p, q, order) for p, q in self._both)
+        found = []
+        for one, other in self._both:
+            held = ~np.isneginf(one)
+            p, q = one[held], other[held]
+            if np.isneginf(q).any():
+                return math.inf
+            terms = order * p + (1 - order) * q
+            top = float(terms.max(initial=-math.inf))
+            found.append((top + math.log(float(np.exp(terms - top).sum()))) / (order - 1) if terms.size else 0.0)
+        return max(found)
 
     def delta(self, epsilon: float) -> float:
         """Return the larger of the two deltas that belong to an epsilon."""
         return max(float(np.maximum(np.exp(p) - np.exp(epsilon + q), 0.0).sum()) for p, q in self._both)
-
-
-def _renyi(p: NDArray[np.float64], q: NDArray[np.float64], order: float) -> float:
-    held = ~np.isneginf(p)
-    p, q = p[held], q[held]
-    if np.isneginf(q).any():
-        return math.inf
-    terms = order * p + (1 - order) * q
-    top = float(terms.max(initial=-math.inf))
-    return (top + math.log(float(np.exp(terms - top).sum()))) / (order - 1) if terms.size else 0.0

@@ -149,18 +149,18 @@ class WatchedGate(Gate):
     counter: list[int] = attrs.field(factory=lambda: [0])
 
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Make releases one by one. Releases made together differ in time only."""
-        return [self._watch(one) for one in asked]
-
-    def _watch(self, one: ChargedRelease) -> Any:
-        """Make one release. `output` chooses its output."""
-        answer = self.answer(one)
-        candidates = self._candidates(one.charge, answer, one.inputs)
-        output = self.output(one.charge, one.rows, one.inputs, candidates, answer)
-        if candidates is not None:
-            return candidates[output]
-        # The miner gets a copy, since it may write on it.
-        return output.copy() if isinstance(output, np.ndarray) else output
+        """Make releases one by one, whose outputs `output` chooses. Releases made together differ in time only."""
+        outputs = []
+        for one in asked:
+            answer = self.answer(one)
+            candidates = self._candidates(one.charge, answer, one.inputs)
+            output = self.output(one.charge, one.rows, one.inputs, candidates, answer)
+            if candidates is not None:
+                output = candidates[output]
+            elif isinstance(output, np.ndarray):
+                output = output.copy()  # the miner may write on it
+            outputs.append(output)
+        return outputs
 
     def output(
         self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any

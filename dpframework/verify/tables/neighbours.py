@@ -133,7 +133,16 @@ class Universe:
         """
         kinds = np.frombuffer(rows, dtype=np.uint8)
         numbers = {name: own.take(kinds, axis=0).ravel() for name, own in self._beside_another.items()}
-        keys = {name: self._numbered(name, numbers[name]) for name in self._books}
+        keys = {}
+        for name, book in self._books.items():
+            # Where the keys of a table get their numbers from depends on its rows. Here they are numbered from the last
+            # row to the first, so that the last one changes all of them.
+            codes = numbers[name]
+            present, first = np.unique(codes[::-1], return_index=True)
+            in_order = [code for code in present[np.argsort(first)].tolist() if code != NO_KEY]
+            renumbered = np.zeros(len(book) + 1, dtype=KEY_CODES)
+            renumbered[in_order] = np.arange(1, len(in_order) + 1)
+            keys[name] = KeyColumn(renumbered[codes], KeyBook(book.texts[code - 1] for code in in_order))
         if units is not None:  # those of the rows beside are others
             whose = np.stack([np.array(units) + len(kinds), np.array(units)], axis=1).astype(np.int64).ravel()
             keys = {name: column.of_units(whose) for name, column in keys.items()}
@@ -147,18 +156,6 @@ class Universe:
         of_units.flags.writeable = False
         values = _BesideAnother(self._values_beside_another, kinds)
         return Block(self.schema, columns, values, index, unit_places=of_units, key_columns=keys)
-
-    def _numbered(self, name: str, codes: NDArray[np.integer]) -> KeyColumn:
-        """Return a column of keys, numbered from the last row to the first.
-
-        Where the keys of a table get their numbers from depends on its rows: so the last one changes all of them here.
-        """
-        present, first = np.unique(codes[::-1], return_index=True)
-        in_order = present[np.argsort(first)]
-        in_order = [code for code in in_order.tolist() if code != NO_KEY]
-        numbers = np.zeros(len(self._books[name]) + 1, dtype=KEY_CODES)
-        numbers[in_order] = np.arange(1, len(in_order) + 1)
-        return KeyColumn(numbers[codes], KeyBook(self._books[name].texts[code - 1] for code in in_order))
 
     @functools.cached_property
     def _beside_another(self) -> dict[str, NDArray[Any]]:
