@@ -236,8 +236,32 @@ class _Checked:
             self.claims += self._event(f"{asked.facts.text}, {relation}", curves, calibration, relation, exact)
 
     def _curves(self, asked: Answers, calibration: Calibration, relation: Relation) -> list[_Curve]:
-        """Return the densities of each pair of answers, and count the pairs."""
-        curves = [_Curve(*densities) for densities in self._densities(asked, calibration, relation)]
+        """Return the log-probabilities of some outputs on either answer of each pair, and count the pairs."""
+        curves = list[_Curve]()
+        for k, (one, other) in enumerate(asked.pairs(self.mechanism, calibration, relation)):
+            if k and self.patience.over:
+                self.cut_short = True
+                break
+            if k < TRIED:
+                answers = [one, other]
+                if isinstance(one, PiecewiseScores):  # an answer as many rows may give it, where it is made of numbers
+                    answers.append(attrs.evolve(one, scores=one.scores * MANY))
+                elif isinstance(one, np.ndarray | int | float):
+                    answers.append(one * MANY)
+                for answer in answers:
+                    found = refusal(self.mechanism, answer, calibration, self._randomness)
+                    if found is not None:
+                        self.wrong.append(f"{asked.facts.text}, {relation}: a release {found}")
+            outputs, log_size = list_outputs(self.mechanism, calibration, one, other, self.patience.part(PAIR))
+            here, there = (
+                np.array([self.mechanism.log_density(answer, output, calibration) for output in outputs]) + log_size
+                for answer in (one, other)
+            )
+            if np.isnan(here).any() or np.isnan(there).any():
+                self.wrong.append(f"{asked.facts.text}, {relation}: a log-density is not a number")
+                continue
+            coarse = not np.ndim(log_size) and bool(log_size)
+            curves.append(_Curve(_whole(here), _whole(there), True) if coarse else _Curve(here, there, False))
         self.pairs += len(curves)
         return curves
 
@@ -289,35 +313,6 @@ class _Checked:
             compared.append(Claimed(where, kind, float(delta), found, slack))
         if compared:
             yield max(compared, key=lambda one: one.found / one.claimed)
-
-    def _densities(
-        self, asked: Answers, calibration: Calibration, relation: Relation
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64], bool]]:
-        """Yield the log-probabilities of some outputs on either answer of each pair, and whether a grid is coarse."""
-        for k, (one, other) in enumerate(asked.pairs(self.mechanism, calibration, relation)):
-            if k and self.patience.over:
-                self.cut_short = True
-                return
-            if k < TRIED:
-                answers = [one, other]
-                if isinstance(one, PiecewiseScores):  # an answer as many rows may give it, where it is made of numbers
-                    answers.append(attrs.evolve(one, scores=one.scores * MANY))
-                elif isinstance(one, np.ndarray | int | float):
-                    answers.append(one * MANY)
-                for answer in answers:
-                    found = refusal(self.mechanism, answer, calibration, self._randomness)
-                    if found is not None:
-                        self.wrong.append(f"{asked.facts.text}, {relation}: a release {found}")
-            outputs, log_size = list_outputs(self.mechanism, calibration, one, other, self.patience.part(PAIR))
-            here, there = (
-                np.array([self.mechanism.log_density(answer, output, calibration) for output in outputs]) + log_size
-                for answer in (one, other)
-            )
-            if np.isnan(here).any() or np.isnan(there).any():
-                self.wrong.append(f"{asked.facts.text}, {relation}: a log-density is not a number")
-                continue
-            coarse = not np.ndim(log_size) and bool(log_size)
-            yield (_whole(here), _whole(there), True) if coarse else (here, there, False)
 
     def _beyond_edges(self, asked: Answers, calibration: Calibration, relation: Relation) -> float:
         """Return infinity if an output far out is possible for one of two answers only, as for noise with a cut-off."""

@@ -122,7 +122,20 @@ class DrawnOutputs:
     def _shape(self) -> Iterator[str]:
         from scipy.stats import chi2
 
-        counts, chances = self._cells()
+        # The cells are the pieces of an interval, or single outputs.
+        if isinstance(self.answer, PiecewiseScores):
+            breaks = self.answer.breaks
+            middles, lengths = (breaks[1:] + breaks[:-1]) / 2, np.diff(breaks)
+            piece = np.searchsorted(breaks, self.numbers()[:, 0], side="right") - 1
+            chances = np.exp(self.densities(list(middles), self.calibration)) * lengths
+            counts = np.bincount(piece.clip(0, len(lengths) - 1), minlength=len(lengths))
+        else:
+            known = Counter(map(output_key, self.outputs))
+            if len(known) > len(self.outputs) / 4:
+                return  # outputs hardly repeat
+            one_each = list({output_key(output): output for output in self.outputs}.values())
+            chances = np.exp(self.densities(one_each, self.calibration))
+            counts = np.array([known[output_key(output)] for output in one_each])
         expected = len(self.outputs) * chances
         if chances.sum() > 1 + 1e-6:
             yield f"the probabilities of {len(chances)} outputs add up to {chances.sum():.6g}"
@@ -137,24 +150,6 @@ class DrawnOutputs:
         statistic = float(((observed - expected) ** 2 / expected).sum())
         if chi2.sf(statistic, len(observed)) < FALSE_ALARM:
             yield f"the draws do not have the stated probabilities (chi-square {statistic:.4g}, {len(observed)} cells)"
-
-    def _cells(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the number of draws in each piece of an interval or single output, with its stated probability.
-
-        No cells, where outputs hardly repeat.
-        """
-        if isinstance(self.answer, PiecewiseScores):
-            breaks = self.answer.breaks
-            middles, lengths = (breaks[1:] + breaks[:-1]) / 2, np.diff(breaks)
-            piece = np.searchsorted(breaks, self.numbers()[:, 0], side="right") - 1
-            chances = np.exp(self.densities(list(middles), self.calibration)) * lengths
-            return np.bincount(piece.clip(0, len(lengths) - 1), minlength=len(lengths)), chances
-        counts = Counter(map(output_key, self.outputs))
-        if len(counts) > len(self.outputs) / 4:
-            return np.zeros(0, dtype=np.int64), np.zeros(0)
-        one_each = list({output_key(output): output for output in self.outputs}.values())
-        chances = np.exp(self.densities(one_each, self.calibration))
-        return np.array([counts[output_key(output)] for output in one_each]), chances
 
     def _independence(self) -> Iterator[str]:
         from scipy.stats import spearmanr

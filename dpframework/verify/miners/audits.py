@@ -139,7 +139,13 @@ class _Audit:
             worst, pair = self._largest_loss(transcripts, steered, subject.claim, witnessed)
             worst = max(worst, witnessed)
         # Without a pure claim, no single loss can break the plan's claim. Only the tail can.
-        tail = self._tail()
+        tail = None
+        if subject.claim is None or subject.delta or subject.exact_delta:
+            self.tell("how much probability lies beyond the claim")
+            runs, tests = max(self.replays // 6, 200), 1 + len(self.witnesses)
+            tail = check_tail_of(subject, runs=runs, seed=self.seed, tests=tests)
+            if not tail.passed:
+                behaviour.found("tail", tail.what, *tail.tables, None)
         if tail is not None and subject.claim is None:
             on, telling = self._telling(tail)
             claim, delta, worst = telling.telling.epsilon, telling.telling.delta, telling.telling.needed
@@ -183,17 +189,6 @@ class _Audit:
         if not behaviour.patience.over:
             behaviour.examine_many(transcripts[0], self.most)
         return transcripts
-
-    def _tail(self) -> TailReport | None:
-        """Test the plan's claim at a delta, if it has no pure claim or its example carries a delta."""
-        subject = self.subject
-        if subject.claim is not None and not (subject.delta or subject.exact_delta):
-            return None
-        self.tell("how much probability lies beyond the claim")
-        tail = check_tail_of(subject, runs=max(self.replays // 6, 200), seed=self.seed, tests=1 + len(self.witnesses))
-        if not tail.passed:
-            self.behaviour.found("tail", tail.what, *tail.tables, None)
-        return tail
 
     def _telling(self, tail: TailReport) -> tuple[Subject, TailReport]:
         """Test the claim on the tables of the witnesses, too, and return the most telling of all tests."""

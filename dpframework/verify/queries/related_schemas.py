@@ -73,7 +73,18 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
         if field.name in SPENT or not field.init:
             continue
         given = getattr(miner, field.name)
-        listed = _listed_values(type(miner), field, given)
+        # The values that the parameter may take, where its type or its validator lists them.
+        if isinstance(given, enum.Enum):
+            listed = list(type(given))
+        else:
+            # `and_` of attrs has several validators, and `in_` has the options.
+            validators = [field.validator, *getattr(field.validator, "_validators", ())]
+            options = next((one.options for one in validators if hasattr(one, "options")), ())
+            try:
+                hint = typing.get_type_hints(type(miner))[field.name]
+            except Exception:  # it names what is not there
+                hint = None
+            listed = [*options] or [*typing.get_args(hint)] * (typing.get_origin(hint) is typing.Literal)
         for other in _other_parameters(given, listed, schema.names):
             try:
                 changed = attrs.evolve(miner, **{field.alias: other})
@@ -118,19 +129,6 @@ def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -
         if all(type(one) in (int, float) for one in given):
             yield type(given)([-2 * max(map(abs, given)) - 1, *given[1:]])
         yield type(given)([*given, given[-1]])
-
-
-def _listed_values(kind: type[Miner], field: attrs.Attribute[Any], given: Any) -> list[Any]:
-    """Return the values that a parameter may take, where its type or its validator lists them."""
-    if isinstance(given, enum.Enum):
-        return list(type(given))
-    validators = [field.validator, *getattr(field.validator, "_validators", ())]  # of attrs.validators.and_
-    options = next((one.options for one in validators if hasattr(one, "options")), ())  # of attrs.validators.in_
-    try:
-        hint = typing.get_type_hints(kind)[field.name]
-    except Exception:  # it names what is not there
-        hint = None
-    return [*options] or [*typing.get_args(hint)] * (typing.get_origin(hint) is typing.Literal)
 
 
 def _with_value(attribute: Attribute) -> Attribute:
