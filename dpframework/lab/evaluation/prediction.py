@@ -7,7 +7,6 @@ from typing import Any, final
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.lab.evaluation.classifiers import require_scikit_learn
@@ -75,7 +74,7 @@ def prediction_of(model: Any, table: Table, target: str, *, positive: str | None
     if not hasattr(model, "predict"):
         raise InputError(f"a model that predicts is needed, such as a result's tree, not {type(model).__name__}")
     require_scikit_learn("prediction")
-    from sklearn.metrics import accuracy_score, f1_score
+    from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
     labels = table.schema[target].labels
     if positive is not None and positive not in labels:
@@ -85,26 +84,19 @@ def prediction_of(model: Any, table: Table, target: str, *, positive: str | None
     true = np.array(labels)[columns_of(table).codes(target)]
     found = np.asarray(model.predict(table)).astype(str)
     wanted = sorted(set(true)) if positive is None else [positive]
+    areas = []
+    if hasattr(model, "predict_proba") and len(set(true)) > 1:
+        probabilities = np.asarray(model.predict_proba(table))
+        # a classifier's columns are the classes that it has seen; those of a tree of this project all labels
+        known = [str(label) for label in getattr(model, "classes_", labels)]
+        for label in wanted:
+            is_label = true == label
+            if is_label.any() and not is_label.all():
+                scores = probabilities[:, known.index(label)] if label in known else np.zeros(len(true))
+                areas.append(float(roc_auc_score(is_label, scores)))
     return Prediction(
         accuracy=float(accuracy_score(true, found)),
         f_measure=float(f1_score(true, found, labels=wanted, average="macro", zero_division=0)),
-        auc=_area(model, table, true, wanted, labels),
+        auc=float(np.mean(areas)) if areas else math.nan,
         rows=len(true),
     )
-
-
-def _area(model: Any, table: Table, true: NDArray[np.str_], wanted: list[str], labels: tuple[str, ...]) -> float:
-    from sklearn.metrics import roc_auc_score
-
-    if not hasattr(model, "predict_proba") or len(set(true)) < 2:
-        return math.nan
-    probabilities = np.asarray(model.predict_proba(table))
-    # a classifier's columns are the classes that it has seen; those of a tree of this project all labels
-    known = [str(label) for label in getattr(model, "classes_", labels)]
-    areas = []
-    for label in wanted:
-        is_label = true == label
-        if is_label.any() and not is_label.all():
-            scores = probabilities[:, known.index(label)] if label in known else np.zeros(len(true))
-            areas.append(float(roc_auc_score(is_label, scores)))
-    return float(np.mean(areas)) if areas else math.nan
