@@ -15,8 +15,14 @@ from dpframework_distance.auto_context import edges_or_contexts, share_of_margin
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.edges import PairDependence
 from dpframework_distance.estimates import NoisyPair, distances_between, points_of, unsure
-from dpframework_distance.forest import Forest, dependence, fit_marginals, information, telling
-from dpframework_distance.marginals import EstimatedRows, estimate_rows, number_of_rows, redrawn, shares_in_unknown
+from dpframework_distance.forest import Forest, dependence, fit_marginals, information, most_informative
+from dpframework_distance.marginals import (
+    EstimatedRows,
+    estimate_rows,
+    number_of_rows,
+    redraw_estimates,
+    shares_in_unknown,
+)
 from dpframework_distance.subsets import subsets
 from scipy import integrate, stats
 
@@ -211,9 +217,9 @@ def test_a_chain_of_tables_gives_every_pair() -> None:
     back = forest.tables_with(2)
     assert back[0] == pytest.approx((of_a[:, None] * (CHAIN @ CHAIN)).T, abs=0.1)
     assert information(joint) > information(forest.tables_with(0)[2]) > 0
-    assert telling(forest.tables_with(2), 1) == (1,)
-    assert telling(forest.tables_with(2), 3) == (0, 1)
-    assert telling(forest.tables_with(3), 3) == ()
+    assert most_informative(forest.tables_with(2), 1) == (1,)
+    assert most_informative(forest.tables_with(2), 3) == (0, 1)
+    assert most_informative(forest.tables_with(3), 3) == ()
 
 
 # --- the miner ------------------------------------------------------------------------------------------------------
@@ -538,7 +544,7 @@ def test_information_is_what_entropies_share_whatever_the_sum() -> None:
         assert information(factor * table) == pytest.approx(1 + of_columns - 1.5)
     assert information(0 * table) == 0
     tables = {3: table, 1: table, 2: 2 * np.eye(2), 5: np.ones((2, 2))}
-    assert [telling(tables, size) for size in (1, 2, 3, 9)] == [(2,), (1, 2), (1, 2, 3), (1, 2, 3)]
+    assert [most_informative(tables, size) for size in (1, 2, 3, 9)] == [(2,), (1, 2), (1, 2, 3), (1, 2, 3)]
 
 
 def test_the_number_of_rows_is_public_or_that_of_the_least_noise_in_all() -> None:
@@ -572,9 +578,9 @@ def test_shares_in_an_unknown_context_are_repeated_with_what_is_unknown_of_them(
 def test_noise_is_drawn_again_as_often_as_asked_and_always_the_same() -> None:
     histogram = NoisyHistogram(np.array([90.0, 50.0, 60.0]), 4.0)
     known = estimate_rows(histogram, 200)
-    again = redrawn(histogram, known, 5)
+    again = redraw_estimates(histogram, known, 5)
     assert len(again) == 5
-    assert [one.mean.tolist() for one in redrawn(histogram, known, 5)] == [one.mean.tolist() for one in again]
+    assert [one.mean.tolist() for one in redraw_estimates(histogram, known, 5)] == [one.mean.tolist() for one in again]
     assert len({one.mean[0] for one in again}) == 5
     for one in again:
         assert one.mean.sum() == pytest.approx(200)
@@ -587,7 +593,7 @@ def test_noise_that_all_counts_have_in_common_changes_no_estimate() -> None:
     counts = np.array([90.0, 50.0, 6.0])
     noisy = [NoisyHistogram(counts, 40 * (1 - 1 / 3) + of_sum / 9, of_sum) for of_sum in (120.0, 0.0, 900.0)]
     known = [estimate_rows(one, 150) for one in noisy]
-    again = [redrawn(one, known[0], 2)[1] for one in noisy]
+    again = [redraw_estimates(one, known[0], 2)[1] for one in noisy]
     for found, expected in [*((one, known[0]) for one in known), *((one, again[0]) for one in again)]:
         assert found.mean == pytest.approx(expected.mean, rel=1e-9)
         assert found.variance == pytest.approx(expected.variance, rel=1e-9)

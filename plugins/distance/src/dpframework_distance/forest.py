@@ -139,7 +139,7 @@ def information(table: Array) -> float:
     return float((shares[seen] * np.log2(shares[seen] / expected[seen])).sum())
 
 
-def telling(tables: Mapping[int, Array], size: int) -> tuple[int, ...]:
+def most_informative(tables: Mapping[int, Array], size: int) -> tuple[int, ...]:
     """Return the positions of the attributes with the most information on a target, at most `size` of them."""
     said = {other: information(table) for other, table in tables.items()}
     best = sorted((other for other in said if said[other] > 1e-9), key=lambda other: (-said[other], other))

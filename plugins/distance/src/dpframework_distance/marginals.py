@@ -68,7 +68,7 @@ def estimate_rows(histogram: NoisyHistogram, rows: float) -> EstimatedRows:
     return EstimatedRows(mean * (rows / mean.sum()), variance)
 
 
-def redrawn(histogram: NoisyHistogram, known: EstimatedRows, draws: int) -> list[EstimatedRows]:
+def redraw_estimates(histogram: NoisyHistogram, known: EstimatedRows, draws: int) -> list[EstimatedRows]:
     """Return estimates from the estimated numbers of rows with fresh noise, which is as large as the released noise."""
     rng = np.random.default_rng(0)  # fixed: what follows from releases is the same for everybody
     noise = rng.normal(0.0, np.sqrt(histogram.residual_variance), (draws, len(known.mean)))

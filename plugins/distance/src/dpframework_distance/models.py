@@ -36,7 +36,7 @@ from dpframework_distance.estimates import (
     points_of_profiles,
     unsure,
 )
-from dpframework_distance.forest import Forest, telling
+from dpframework_distance.forest import Forest, most_informative
 from dpframework_distance.marginals import EstimatedRows
 from dpframework_distance.pair_counts import PairCounts
 
@@ -138,13 +138,13 @@ class DistanceModel:
                 found = alone
         if not found.context and len(shares) > 2:
             model = Forest(forest.marginals, {})
-            redrawn = marginals.redrawn(histogram, known, doubt.DRAWS)
+            redrawn = marginals.redraw_estimates(histogram, known, doubt.DRAWS)
             again = [self._distances(target, model, one).matrix for one in redrawn]
         return attrs.evolve(found, shares=shares, signal=doubt.signal_in(found.matrix, again))
 
     def _distances(self, target: int, forest: Forest, known: EstimatedRows) -> ValueDistances:
         tables = forest.tables_with(target)
-        context = telling(tables, self.size)
+        context = most_informative(tables, self.size)
         names = tuple(self.among[k].name for k in context)
         if self.profiles and context:
             points = points_of_profiles([_shares(tables[k].T) for k in context])

@@ -17,7 +17,7 @@ from dpframework.queries import CandidateScores, Sensitivity
 from dpframework.tables import Block, JointCounts
 from dpframework_distance.information import all_sums, scores_of
 from dpframework_distance.sensitivities import CONDITIONAL_ENTROPY, ENTROPY, OfEntropies, RowBounds
-from dpframework_distance.subsets import Counts, Subsets, count_once, holding, subsets
+from dpframework_distance.subsets import Counts, Subsets, count_once, subsets, subsets_with
 from dpframework_distance.terms import UNITS, Terms
 
 
@@ -214,7 +214,7 @@ class CommonContextScores(_SubsetScores):
         end = inside.offsets[-1]
         for layout, part in ((inside, counts[:end]), (outside, counts[end:])):
             for target in range(len(self.of)):
-                which = holding(layout, target)
+                which = subsets_with(layout, target)
                 members = layout.members[which]
                 of_target = scores_of(part, layout, which, target)
                 if layout is inside:

@@ -226,6 +226,6 @@ def _sum_larger(counts: Counts, larger: Subsets, layout: Subsets) -> Counts:
 
 
 @functools.lru_cache(maxsize=256)
-def holding(layout: Subsets, target: int) -> NDArray[np.int64]:
+def subsets_with(layout: Subsets, target: int) -> NDArray[np.int64]:
     """Return the positions of the subsets that hold an attribute."""
     return np.flatnonzero((layout.members == target).any(axis=1))

@@ -40,7 +40,7 @@ _NOISE_OF_SINGLES = 0.03  # the largest noise share at which one-way marginals a
 _LEAST = Fraction(1, 10)  # the least share of the budget for one-way marginals
 # The largest such share, in zCDP before rounds and before a tree, and in pure epsilon.
 _MOST, _MOST_OF_TREE, _MOST_PURE = Fraction(1, 3), Fraction(3, 5), Fraction(7, 10)
-_MADE = 4  # how many rounds never give their budget back to one-way marginals
+_ROUNDS_KEPT = 4  # how many rounds never give their budget back to one-way marginals
 _TRIAL = Fraction(1, 9)  # of the budget, what few rounds keep each: one-way marginals may get all the rest
 _OF_PAIR, _OF_PAIR_PURE = 0.075, 0.035  # rounds are added up to this noise share of a typical pair
 _TOO_NOISY = 0.6  # if a typical pair has a larger noise share at the fewest rounds, only one-way marginals are measured
@@ -145,11 +145,11 @@ class ChoiceFacts:
         """Return how many of the rounds give their budget back to one-way marginals, after the other rounds.
 
         In zCDP it is half of them if one-way marginals would be noisy even with the whole budget; otherwise it is 0.
-        `_MADE` rounds keep their budget in any case: with few attributes, each pair is in many of the marginals.
+        `_ROUNDS_KEPT` rounds keep their budget in any case: with few attributes, each pair is in many of the marginals.
         """
         noise, rounds = self.noise_of_singles(Fraction(1)), self.rounds()
         noisy = self.budget.zcdp and noise is not None and noise > _NOISE_OF_SINGLES
-        return min(rounds // 2, max(rounds - _MADE, 0)) if noisy else 0
+        return min(rounds // 2, max(rounds - _ROUNDS_KEPT, 0)) if noisy else 0
 
     def fewest(self) -> int:
         """Return the fewest rounds that are worth it: one for every two attributes, and at least 3."""
