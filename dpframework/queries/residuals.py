@@ -94,7 +94,9 @@ class Residuals(Query):
         if any(list(one) != sorted(set(one)) or not set(one) <= set(range(len(self.of))) for one in self.sets):
             raise InputError("a set of residuals must hold positions of attributes, each once, in increasing order")
         if self.norm not in (Norm.SQUARED_L2, Norm.L1, Norm.BLOCKS):
-            raise InputError(f"residuals have no sensitivity in {self.norm}; choose squared-l2, l1 or blocks")
+            raise InputError(
+                f"residuals have a sensitivity in squared-l2, l1 or blocks, not in {self.norm}; choose one of them"
+            )
         if any(
             not 1 <= k * self.multiplier(one) <= LARGEST_WEIGHT for one, k in zip(self.sets, self.weights, strict=True)
         ):

@@ -32,13 +32,11 @@ def add_class_counts(
     column
         The codes of one attribute.
     index, whole
-        Which rows of the column are counted. If `whole`, all are and the index is not read. Otherwise the rows at the
-        index.
+        The positions of the counted rows in the column. If `whole`, all rows are counted and the index is not read.
     classes
         The class of each counted row, in the order of the rows, below the number of columns of `counts`.
     tables
-        Four tables of the size of `counts`, all 0. Give them the size 0 to count without them, where they would be too
-        large.
+        Four tables of the size of `counts`, all 0. Give them the size 0 where they would be too large.
     counts
         The counts to add to, shape (codes, classes).
     """
@@ -96,8 +94,7 @@ def halve_rows(
     column
         The codes of one attribute.
     index, whole
-        Which rows of the column are taken. If `whole`, all are and the index is not read. Otherwise the rows at the
-        index.
+        The positions of the rows to take from the column. If `whole`, all rows are taken and the index is not read.
     second
         Whether the rows of each code go to the end, shape (codes,).
     positions

@@ -250,12 +250,11 @@ def read_table(
     Parameters
     ----------
     path
-        A file, a folder, a pattern, a URL, or a list of these. All rows together form one table. A file's name ends in
-        .csv or .csv.gz (the first line names the columns; UTF-8 and commas, unless `schema.read` says otherwise), in
-        .parquet, in .xlsx (see `sheet` in `schema.read`), or in .sqlite, .sqlite3 or .db (see `table` and `query`
-        there). Of a folder, the Parquet files are read in the order of their names. A pattern looks like
-        `"visits/2026-*.parquet"`. A URL names a Parquet file for polars, such as "s3://bucket/visits.parquet", or a
-        database for SQLAlchemy, such as "postgresql+psycopg://host/name".
+        A file, a folder, a pattern, a URL, or a list of these, whose rows form one table. A file's name ends in .csv or
+        .csv.gz (the first line names the columns; UTF-8 and commas, unless `schema.read` says otherwise), in .parquet,
+        in .xlsx (see `sheet` there), or in .sqlite, .sqlite3 or .db (see `table` and `query` there). In a folder,
+        Parquet files are read in the order of their names. A pattern looks like `"visits/2026-*.parquet"`. A URL names
+        a Parquet file, such as "s3://bucket/visits.parquet", or a database, such as "postgresql+psycopg://host/name".
     schema
         The public facts. Columns that it does not name are not read.
     out_of_domain
@@ -268,8 +267,7 @@ def read_table(
         The secret key of the hash by which a unit's rows are chosen, at most 64 bytes. By default it is drawn anew.
         Give one only to repeat an experiment.
     values
-        The numeric attributes whose raw values are kept beside their codes, by default all. They are needed for sums,
-        quantiles and thresholds, and take 8 bytes per row and attribute.
+        The numeric attributes whose raw values are kept beside their codes, 8 bytes each, by default all.
     options
         Options for opening a URL. For a Parquet file they are polars' `storage_options`, such as a region or a key. For
         a database they are arguments of the driver's `connect`, such as a user and a password.
