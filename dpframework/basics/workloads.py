@@ -38,7 +38,7 @@ import numpy as np
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
-from dpframework.mechanisms.block_norm import LARGEST_DIMENSION
+from dpframework.mechanisms.ball_noise import LARGEST_DIMENSION
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import LARGEST_WEIGHT, subsets
 from dpframework.queries.residuals import Residuals

@@ -46,6 +46,11 @@ class Preview:
     within: float
     text: str
 
+    @classmethod
+    def of_noise(cls, expected: float, within: float) -> Preview:
+        """Return the preview of noise that is added to each number."""
+        return cls(expected, within, f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
+
 
 @attrs.frozen
 class Calibration:

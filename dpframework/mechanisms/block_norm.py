@@ -16,26 +16,22 @@ with the digits of the radius, neither of which depends on the rows.
 
 from __future__ import annotations
 
-import math
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
-from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
+from dpframework.mechanisms.ball_noise import BallNoise, largest_sum
+from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.cross_polytopes import CrossPolytopes, cross_polytopes
-from dpframework.mechanisms.laplace import from_lattice, to_lattice
-from dpframework.mechanisms.radii import draw_from_balls, log_normalizer, square_of_radius
-from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.radii import square_of_radius
 from dpframework.queries.base import Norm, QueryFacts
-
-LARGEST_DIMENSION = 1_000
-_SPREADS = 2.3  # noise of several blocks lies within this many standard deviations with at least 95 %
 
 
 @final
 @attrs.frozen
-class BlockNorm(PureMechanism):
+class BlockNorm(BallNoise):
     """Integer noise for several blocks of numbers, in the shape of the changes that one row can make.
 
     Examples
@@ -46,44 +42,19 @@ class BlockNorm(PureMechanism):
 
     name: ClassVar[str] = "block-norm"
     norm: ClassVar[Norm] = Norm.BLOCKS
+    blocks: ClassVar[str] = "blocks"
 
-    def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse answers that are not several blocks, and too many numbers."""
-        if not facts.histograms or all(declared.norm is not Norm.BLOCKS for declared in facts.sensitivities):
-            return "needs the sizes of the blocks that an answer is made of, and a sensitivity in their norm"
-        if not facts.integer:
-            return "adds integer noise, and the query's answer is not integer; use laplace"
-        if sum(facts.histograms) > LARGEST_DIMENSION:
-            return f"draws from {LARGEST_DIMENSION} dimensions at most; release the blocks in groups"
-        return None
+    def _dimension(self, facts: QueryFacts) -> int:
+        return sum(facts.histograms)
 
-    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
-        """Add a uniform point of a ball of random radius."""
-        exact = calibration.on_lattice(answer)
-        space, scale = _space(calibration), calibration.lattice_scale
-        noise = draw_from_balls(space, scale, randomness)
-        return from_lattice(exact + noise.reshape(exact.shape), calibration)
+    def _space(self, calibration: Calibration) -> tuple[CrossPolytopes, float]:
+        return cross_polytopes(calibration.facts.histograms), calibration.lattice_scale
 
-    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability of an output."""
-        exact = calibration.on_lattice(answer)
-        points = to_lattice(output, calibration)
-        if points is None or points.shape != exact.shape:
-            return -math.inf
-        starts = np.cumsum([0, *calibration.facts.histograms[:-1]])
-        norm = int(np.add.reduceat(np.abs((points - exact).ravel()), starts).max())
-        space, scale = _space(calibration), calibration.lattice_scale
-        return -norm / scale - log_normalizer(space.h, space.dimension, scale)
+    def _norm(self, noise: NDArray[np.int64], calibration: Calibration) -> float:
+        return largest_sum(noise, calibration)
 
-    def preview(self, calibration: Calibration) -> Preview:
-        """Bound the noise of the noisiest number by its standard deviation."""
-        deviation = math.sqrt(max(block_variances(calibration)))
-        within, expected = math.ceil(_SPREADS * deviation), deviation * math.sqrt(2 / math.pi)
-        return Preview(expected, float(within), f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
-
-    def variance(self, calibration: Calibration) -> float:
-        """Return the mean variance over all numbers (`block_variances` has each block's)."""
-        return float(np.average(block_variances(calibration), weights=calibration.facts.histograms))
+    def _variances(self, calibration: Calibration) -> tuple[float, ...]:
+        return block_variances(calibration)
 
 
 def block_variances(calibration: Calibration) -> tuple[float, ...]:
@@ -93,10 +64,6 @@ def block_variances(calibration: Calibration) -> tuple[float, ...]:
     unit l1 ball of k numbers, 2 / ((k+1) (k+2)). It is exact for k = 1, and nearly exact where noise is large against
     1.
     """
-    space = _space(calibration)
+    space = cross_polytopes(calibration.facts.histograms)
     square = square_of_radius(space.h, space.dimension, calibration.lattice_scale) * float(calibration.unit) ** 2
     return tuple(2 * square / ((k + 1) * (k + 2)) for k in space.sizes)
-
-
-def _space(calibration: Calibration) -> CrossPolytopes:
-    return cross_polytopes(calibration.facts.histograms)

@@ -123,7 +123,7 @@ class Gaussian(Mechanism):
         if calibration.facts.integer:
             unit = float(calibration.unit)
             within = unit * math.ceil(within / unit)
-        return Preview(expected, within, f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
+        return Preview.of_noise(expected, within)
 
     def variance(self, calibration: Calibration) -> float:
         """Return the scale, since discrete Gaussian noise has at most the continuous variance (Canonne et al. 2020)."""

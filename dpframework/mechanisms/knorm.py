@@ -57,22 +57,21 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.ball_moments import unit_ball_moments
+from dpframework.mechanisms.ball_noise import LARGEST_DIMENSION, BallNoise, largest_sum, sums_of_blocks
 from dpframework.mechanisms.balls import Balls, balls
-from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
-from dpframework.mechanisms.laplace import from_lattice, to_lattice
-from dpframework.mechanisms.radii import draw_from_balls, log_normalizer, square_of_radius
+from dpframework.mechanisms.base import Calibration, Preview
+from dpframework.mechanisms.laplace import from_lattice
+from dpframework.mechanisms.radii import square_of_radius
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
-LARGEST_DIMENSION = 1_000
 LARGEST_SCALE = 1 << 30  # the largest scale of noise without a fixed sum, as numbers in its draw grow with the scale
 _CONTINUOUS = 1000  # the scale of an entry from which on noise is treated as continuous
-_SPREADS = 2.3  # noise of several histograms lies within this many standard deviations with at least 95 %
 
 
 @final
 @attrs.frozen
-class KNorm(PureMechanism):
+class KNorm(BallNoise):
     """Integer noise for several histograms of the same rows, in the shape of the changes that one row can make.
 
     Examples
@@ -83,18 +82,14 @@ class KNorm(PureMechanism):
 
     name: ClassVar[str] = "k-norm"
     norm: ClassVar[Norm] = Norm.HISTOGRAMS
+    blocks: ClassVar[str] = "histograms"
 
     def misfit(self, facts: QueryFacts) -> str | None:
         """Refuse answers that are not several histograms of all rows, and too many cells."""
-        if not facts.histograms or all(declared.norm is not Norm.HISTOGRAMS for declared in facts.sensitivities):
-            return "needs the sizes of the histograms that an answer is made of, and a sensitivity in their norm"
-        if not facts.integer:
-            return "adds integer noise, and the query's answer is not integer; use laplace"
-        if min(facts.histograms) < 2:
+        why = super().misfit(facts)
+        if why is None and min(facts.histograms) < 2:
             return "needs histograms of two cells or more; leave out attributes of one value"
-        if sum(facts.histograms) - len(facts.histograms) >= LARGEST_DIMENSION:
-            return f"draws from {LARGEST_DIMENSION} dimensions at most; release the histograms in groups"
-        return None
+        return why
 
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
@@ -121,47 +116,38 @@ class KNorm(PureMechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add a uniform point of a ball of random radius."""
-        exact = calibration.on_lattice(answer)
-        space, scale = _space(calibration)
+        space, scale = self._space(calibration)
         if len(space.sizes) == 1 and not space.same_rows:
             # The ball of one histogram whose sum is free is that of the l1 norm: its entries' noise is independent.
+            exact = calibration.on_lattice(answer)
             drawn = np.asarray(randomness.discrete_laplace(exact.size, scale), dtype=np.int64)
             return from_lattice(exact + drawn.reshape(exact.shape), calibration)
-        noise = draw_from_balls(space, scale, randomness)
-        return from_lattice(exact + noise.reshape(exact.shape), calibration)
-
-    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability of an output, or -inf if the noise would not have the right sums."""
-        exact = calibration.on_lattice(answer)
-        points = to_lattice(output, calibration)
-        if points is None or points.shape != exact.shape:
-            return -math.inf
-        noise = (points - exact).ravel()
-        starts = np.cumsum([0, *calibration.facts.histograms[:-1]])
-        sums = np.add.reduceat(noise, starts)
-        # The noise of all histograms has one sum.
-        if (sums != (0 if calibration.same_rows else sums[0])).any():
-            return -math.inf
-        space, scale = _space(calibration)
-        norm = int(np.add.reduceat(np.abs(noise), starts).max()) // (2 if space.same_rows else 1)
-        return -norm / scale - log_normalizer(space.h, space.dimension, scale)
+        return super().release(answer, calibration, randomness)
 
     def preview(self, calibration: Calibration) -> Preview:
         """Bound the noise of the noisiest cell, exactly for one histogram and else by its standard deviation."""
-        space, scale = _space(calibration)
-        if len(space.sizes) == 1:
-            unit, chances = _of_one(space, scale)
-            within = math.ceil(unit * np.searchsorted(np.cumsum(chances), 0.95))
-            expected = unit * float(chances @ np.arange(len(chances)))
-        else:
-            deviation = math.sqrt(max(_cell_variances(space, scale).values()))
-            within, expected = math.ceil(_SPREADS * deviation), deviation * math.sqrt(2 / math.pi)
-        return Preview(expected, float(within), f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
+        space, scale = self._space(calibration)
+        if len(space.sizes) > 1:
+            return super().preview(calibration)
+        unit, chances = _of_one(space, scale)
+        within = math.ceil(unit * np.searchsorted(np.cumsum(chances), 0.95))
+        return Preview.of_noise(unit * float(chances @ np.arange(len(chances))), float(within))
 
-    def variance(self, calibration: Calibration) -> float:
-        """Return the mean variance over all cells (`cell_variances` has each histogram's)."""
-        each = np.array(cell_variances(calibration))
-        return float(np.average(each, weights=calibration.facts.histograms))
+    def _dimension(self, facts: QueryFacts) -> int:
+        return sum(facts.histograms) - len(facts.histograms) + 1
+
+    def _space(self, calibration: Calibration) -> tuple[Balls, float]:
+        return _space(calibration)
+
+    def _norm(self, noise: NDArray[np.int64], calibration: Calibration) -> float:
+        sums = sums_of_blocks(noise, calibration)
+        # The noise of all histograms has one sum.
+        if (sums != (0 if calibration.same_rows else sums[0])).any():
+            return math.inf
+        return largest_sum(noise, calibration) // (2 if calibration.same_rows else 1)
+
+    def _variances(self, calibration: Calibration) -> tuple[float, ...]:
+        return cell_variances(calibration)
 
 
 def cell_variances(calibration: Calibration) -> tuple[float, ...]:

@@ -64,7 +64,7 @@ class _LatticeLaplace(PureMechanism):
             q = math.exp(-1 / steps)
             expected = unit * 2 * q / (1 - q * q)
             within = unit * float(max(math.ceil(steps * math.log(40 / (1 + q)) - 1), 0))
-        return Preview(expected, within, f"each number within ±{within:.3g} (95 %), ±{expected:.3g} on average")
+        return Preview.of_noise(expected, within)
 
     def variance(self, calibration: Calibration) -> float:
         """Return the variance of discrete Laplace noise, in units of the answer."""

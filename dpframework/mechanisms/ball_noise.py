@@ -1,0 +1,89 @@
+"""Noise for several blocks of whole numbers: a uniform point of a ball of random radius (see `knorm`, `block_norm`)."""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
+from dpframework.mechanisms.laplace import from_lattice, to_lattice
+from dpframework.mechanisms.radii import BallsOfPoints, draw_from_balls, log_normalizer
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.queries.base import QueryFacts
+
+LARGEST_DIMENSION = 1_000
+_SPREADS = 2.3  # noise of several blocks lies within this many standard deviations with at least 95 %
+
+
+@attrs.frozen
+class BallNoise(PureMechanism):
+    """Integer noise of probability proportional to exp(-norm / scale), where the norm is the largest of all blocks."""
+
+    blocks: ClassVar[str]  # what errors call the blocks
+
+    def misfit(self, facts: QueryFacts) -> str | None:
+        """Refuse answers that are not several blocks of whole numbers, and too many numbers."""
+        if not facts.histograms or all(declared.norm is not self.norm for declared in facts.sensitivities):
+            return f"needs the sizes of the {self.blocks} that an answer is made of, and a sensitivity in their norm"
+        if not facts.integer:
+            return "adds integer noise, and the query's answer is not integer; use laplace"
+        if self._dimension(facts) > LARGEST_DIMENSION:
+            return f"draws from {LARGEST_DIMENSION} dimensions at most; release the {self.blocks} in groups"
+        return None
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
+        """Add a uniform point of a ball of random radius."""
+        exact = calibration.on_lattice(answer)
+        noise = draw_from_balls(*self._space(calibration), randomness)
+        return from_lattice(exact + noise.reshape(exact.shape), calibration)
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-probability of an output."""
+        exact = calibration.on_lattice(answer)
+        points = to_lattice(output, calibration)
+        if points is None or points.shape != exact.shape:
+            return -math.inf
+        space, scale = self._space(calibration)
+        norm = self._norm((points - exact).ravel(), calibration)
+        return -norm / scale - log_normalizer(space.h, space.dimension, scale)
+
+    def preview(self, calibration: Calibration) -> Preview:
+        """Bound the noise of the noisiest number by its standard deviation."""
+        deviation = math.sqrt(max(self._variances(calibration)))
+        return Preview.of_noise(deviation * math.sqrt(2 / math.pi), float(math.ceil(_SPREADS * deviation)))
+
+    def variance(self, calibration: Calibration) -> float:
+        """Return the mean variance over all numbers."""
+        return float(np.average(self._variances(calibration), weights=calibration.facts.histograms))
+
+    @abc.abstractmethod
+    def _dimension(self, facts: QueryFacts) -> int:
+        """Return how many dimensions the largest of the balls has."""
+
+    @abc.abstractmethod
+    def _space(self, calibration: Calibration) -> tuple[BallsOfPoints, float]:
+        """Return the balls that noise is drawn from, and its scale in their radius."""
+
+    @abc.abstractmethod
+    def _norm(self, noise: NDArray[np.int64], calibration: Calibration) -> float:
+        """Return the radius of the ball that noise lies on, infinite where it cannot be drawn."""
+
+    @abc.abstractmethod
+    def _variances(self, calibration: Calibration) -> tuple[float, ...]:
+        """Return the variance of the noise of a number of each block."""
+
+
+def largest_sum(noise: NDArray[np.int64], calibration: Calibration) -> int:
+    """Return the largest l1 norm of all blocks."""
+    return int(sums_of_blocks(np.abs(noise), calibration).max())
+
+
+def sums_of_blocks(noise: NDArray[np.int64], calibration: Calibration) -> NDArray[np.int64]:
+    """Return the sum of each block."""
+    starts = np.cumsum([0, *calibration.facts.histograms[:-1]])
+    return np.add.reduceat(noise, starts)
