@@ -8,6 +8,7 @@ from .base import (
 )
 from .block_norm import BlockNorm as BlockNorm, block_variances as block_variances
 from .built_in import BUILT_IN as BUILT_IN
+from .cell_selection import Shows as Shows
 from .cross_polytopes import CrossPolytopes as CrossPolytopes
 from .gaussian import Gaussian as Gaussian
 from .interval import ExponentialInterval as ExponentialInterval
@@ -22,10 +23,7 @@ from .laplace import (
     Laplace as Laplace,
 )
 from .losses import Losses as Losses
-from .partitions import (
-    PartitionSelection as PartitionSelection,
-    Shows as Shows,
-)
+from .partitions import PartitionSelection as PartitionSelection
 from .radii import draw_from_balls as draw_from_balls, geometric_sum as geometric_sum
 from .randomness import (
     Noise as Noise,

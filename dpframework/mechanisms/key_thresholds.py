@@ -40,14 +40,13 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_delta, positive_rho, round_up
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.base import Calibration, Mechanism, Preview
+from dpframework.mechanisms.base import Calibration, Mechanism
+from dpframework.mechanisms.cell_selection import CellSelection, Shows
 from dpframework.mechanisms.gaussian import event_of, lattice_deviation, log_normalizer
 from dpframework.mechanisms.losses import Losses, divide
-from dpframework.mechanisms.partitions import Shows, exact_counts, points_of, released_of
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries.base import Norm, QueryFacts
-from dpframework.results.keys import ReleasedKeys
 
 SURE = Fraction(999, 1000)  # a preview calls a key shown from this probability on
 _LEAST_CHANCE = 1e-40  # the least probability of a shown key that is assumed, as smaller tails may underflow
@@ -59,7 +58,7 @@ LEAST_DELTA = Fraction(1, 1 << 100)
 
 @final
 @attrs.frozen
-class GaussianThreshold(Mechanism):
+class GaussianThreshold(CellSelection):
     """The keys whose counts reach a threshold with Gaussian noise, sorted, with the noisy counts.
 
     For the cells of a list it releases the noisy counts that reach the threshold, and 0 for all others.
@@ -79,8 +78,6 @@ class GaussianThreshold(Mechanism):
 
     name: ClassVar[str] = "gaussian-threshold"
     norm: ClassVar[Norm] = Norm.SQUARED_L2
-    shows_keys: ClassVar[bool] = True
-    outputs: ClassVar[tuple[type[Any], ...]] = (ReleasedKeys,)
     rho: Fraction = attrs.field(converter=positive_rho)
     delta: Fraction = attrs.field(converter=positive_delta)
 
@@ -116,25 +113,6 @@ class GaussianThreshold(Mechanism):
         claimed = [None if change.under(relation) is None else delta for relation in Relation]
         return Losses(ByRelation(None, None), divide(change, 2 * scale), ByRelation(*claimed))
 
-    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
-        """Return the noisy counts that are shown. Noise is drawn for all cells, so that the time reveals nothing."""
-        exact = exact_counts(answer, calibration)
-        noise = randomness.discrete_gaussian(exact.size, lattice_deviation(calibration)).reshape(exact.shape)
-        noisy = exact + noise
-        counts = np.where((exact > 0) & (noisy >= threshold_of(calibration)), noisy, 0)
-        return released_of(answer, counts, calibration)
-
-    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability of the counts that are shown, and of not showing the others."""
-        exact, points = points_of(answer, output, calibration)
-        if points is None or points.shape != exact.shape:
-            return -math.inf
-        sigma, least = lattice_deviation(calibration), threshold_of(calibration)
-        squares = np.square((points - exact).astype(np.float64))
-        shown = np.where((exact > 0) & (points >= least), -squares / (2 * sigma**2) - log_normalizer(sigma), -np.inf)
-        missed = np.array([_log_below(least - int(count), sigma) if count > 0 else 0.0 for count in exact.ravel()])
-        return float(np.where(points == 0, missed.reshape(exact.shape), shown).sum())
-
     @staticmethod
     def shows(calibration: Calibration) -> Shows:
         """Return which cells are shown, and how far their counts are off."""
@@ -145,15 +123,26 @@ class GaussianThreshold(Mechanism):
         within = float(math.ceil(1.959964 * sigma))
         return Shows(least, sure, within, hidden, sigma * math.sqrt(2 / math.pi), SURE)
 
-    def preview(self, calibration: Calibration) -> Preview:
-        """Return the mean error of a count that is shown, and a bound on any cell's error that holds with 95 %."""
-        shows = self.shows(calibration)
-        return shows.preview("keys" if calibration.facts.unlisted else "cells")
-
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return the core's event, a discrete Gaussian one for each count that changes."""
         changed = unit_changes(calibration.facts, relation)
         return event_of(calibration, relation, None if changed is None else (changed, 1), 1)
+
+    def _noisy_counts(
+        self, exact: NDArray[np.int64], calibration: Calibration, randomness: Randomness
+    ) -> NDArray[np.int64]:
+        noise = randomness.discrete_gaussian(exact.size, lattice_deviation(calibration)).reshape(exact.shape)
+        noisy = exact + noise
+        return np.where((exact > 0) & (noisy >= threshold_of(calibration)), noisy, 0)
+
+    def _log_chances(
+        self, exact: NDArray[np.int64], points: NDArray[np.int64], calibration: Calibration
+    ) -> NDArray[np.float64]:
+        sigma, least = lattice_deviation(calibration), threshold_of(calibration)
+        squares = np.square((points - exact).astype(np.float64))
+        shown = np.where((exact > 0) & (points >= least), -squares / (2 * sigma**2) - log_normalizer(sigma), -np.inf)
+        missed = np.array([_log_below(least - int(count), sigma) if count > 0 else 0.0 for count in exact.ravel()])
+        return np.where(points == 0, missed.reshape(exact.shape), shown)
 
 
 def threshold_of(calibration: Calibration) -> int:

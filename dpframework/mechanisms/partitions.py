@@ -14,9 +14,8 @@ cell and enters another, so c is 2.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import attrs
 import numpy as np
@@ -24,59 +23,20 @@ from numpy.typing import NDArray
 
 from dpframework.facts.privacy import ByRelation, Relation, positive_delta
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
-from dpframework.mechanisms.laplace import from_lattice, to_lattice
+from dpframework.mechanisms.base import Calibration, PureMechanism
+from dpframework.mechanisms.cell_selection import CellSelection, Shows
 from dpframework.mechanisms.losses import Losses, divide, double_at_most, growth_of_delta, half_square, times
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.selection_noise import SelectionNoise, selection_noise
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries.base import Norm, QueryFacts
-from dpframework.queries.keys import KeyCounts
-from dpframework.results.keys import ReleasedKeys
 
 _BEYOND = 0.025  # half of 5 %, for a cell that is not shown; the other half is for the noise of a shown cell
 
 
 @final
 @attrs.frozen
-class Shows:
-    """Which cells a selection shows.
-
-    Attributes
-    ----------
-    half, always
-        The fewest rows with which a cell is shown with probability 1/2 or more, and always.
-    within
-        A bound on the noise of a count that holds in at least 95 % of releases.
-    hidden
-        A number of rows. A cell of more rows is left out with a probability of at most 2.5 %.
-    expected
-        The mean of the noise's absolute value.
-    sure
-        The probability that "always" stands for, which is 1 or nearly 1.
-    """
-
-    half: int
-    always: int
-    within: float
-    hidden: int
-    expected: float
-    sure: Fraction = Fraction(1)
-
-    def preview(self, cells: str) -> Preview:
-        """Return the mean error of a count that is shown, and a bound on any cell's error that holds with 95 %.
-
-        A cell that is not shown is off by all its rows.
-        """
-        within = max(self.within, float(self.hidden))
-        always = "always" if self.sure == 1 else f"in {float(100 * self.sure):g} %"
-        text = f"{cells} of {self.half} rows are shown half of the time, of {self.always} {always}, without rows never"
-        return Preview(self.expected, within, f"{text}; each count within ±{within:.3g} (95 %)")
-
-
-@final
-@attrs.frozen
-class PartitionSelection(PureMechanism):
+class PartitionSelection(CellSelection, PureMechanism):
     """The noisy counts of cells that have enough rows; 0 for all others, and so for every cell without rows.
 
     For keys that nobody lists (`queries.Keys`) it releases those that have enough rows, sorted, with their noisy
@@ -96,8 +56,6 @@ class PartitionSelection(PureMechanism):
 
     name: ClassVar[str] = "partition-selection"
     norm: ClassVar[Norm] = Norm.L1
-    shows_keys: ClassVar[bool] = True
-    outputs: ClassVar[tuple[type[Any], ...]] = (ReleasedKeys,)
     delta: Fraction = attrs.field(converter=positive_delta)
 
     def misfit(self, facts: QueryFacts) -> str | None:
@@ -136,24 +94,6 @@ class PartitionSelection(PureMechanism):
         pure, delta = (double_at_most(amount) for amount in (divide(change, scale), times(change, of_one)))
         return Losses(pure, half_square(pure), delta)
 
-    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
-        """Return the noisy counts that are shown. Noise is drawn for all cells, so that the time reveals nothing."""
-        noise = _noise_of(calibration)
-        exact = exact_counts(answer, calibration)
-        noisy = exact + noise.draw(exact.size, randomness).reshape(exact.shape)
-        counts = np.where(noisy >= noise.reach, noisy - noise.centre, 0)
-        return released_of(answer, counts, calibration)
-
-    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability of the counts that are shown, and of not showing the others."""
-        exact, points = points_of(answer, output, calibration)
-        if points is None or points.shape != exact.shape:
-            return -math.inf
-        noise = _noise_of(calibration)
-        noisy = points + noise.centre
-        shown = np.where(noisy >= noise.reach, noise.log_density(noisy - exact), -np.inf)
-        return float(np.where(points == 0, noise.log_hidden(exact), shown).sum())
-
     @staticmethod
     def shows(calibration: Calibration) -> Shows:
         """Return which cells are shown, and how far their counts are off."""
@@ -165,34 +105,20 @@ class PartitionSelection(PureMechanism):
         within = errors[order][np.searchsorted(np.cumsum(noise.chances[order]), 1 - _BEYOND)]
         return Shows(half, noise.reach, float(within), hidden, float(noise.chances @ errors))
 
-    def preview(self, calibration: Calibration) -> Preview:
-        """Return the mean error of a count that is shown, and a bound on any cell's error (see `Shows.preview`)."""
-        return self.shows(calibration).preview("keys" if calibration.facts.unlisted else "cells")
+    def _noisy_counts(
+        self, exact: NDArray[np.int64], calibration: Calibration, randomness: Randomness
+    ) -> NDArray[np.int64]:
+        noise = _noise_of(calibration)
+        noisy = exact + noise.draw(exact.size, randomness).reshape(exact.shape)
+        return np.where(noisy >= noise.reach, noisy - noise.centre, 0)
 
-
-def exact_counts(answer: Any, calibration: Calibration) -> NDArray[np.int64]:
-    """Return the counts of an answer's keys, or of its cells in steps of the lattice."""
-    return answer.counts if isinstance(answer, KeyCounts) else calibration.on_lattice(answer)
-
-
-def released_of(answer: Any, counts: NDArray[np.int64], calibration: Calibration) -> Any:
-    """Return the release of some noisy counts, by key or by cell. Counts that are not shown are given as 0."""
-    if isinstance(answer, KeyCounts):
-        return ReleasedKeys.shown(answer.keys, counts.tolist())
-    return from_lattice(counts, calibration)
-
-
-def points_of(answer: Any, output: Any, calibration: Calibration) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Return exact and released counts side by side, 0 where there is none. None for an output of another kind.
-
-    For keys, they are the counts of all keys of the answer and of the output.
-    """
-    if not isinstance(answer, KeyCounts):
-        return calibration.on_lattice(answer), to_lattice(output, calibration)
-    if not isinstance(output, ReleasedKeys) or 0 in output.counts:
-        return answer.counts, None
-    keys = tuple(sorted({*answer.keys, *output}))
-    return answer.at(keys), np.array([output.get(key, 0) for key in keys], dtype=np.int64)
+    def _log_chances(
+        self, exact: NDArray[np.int64], points: NDArray[np.int64], calibration: Calibration
+    ) -> NDArray[np.float64]:
+        noise = _noise_of(calibration)
+        noisy = points + noise.centre
+        shown = np.where(noisy >= noise.reach, noise.log_density(noisy - exact), -np.inf)
+        return np.where(points == 0, noise.log_hidden(exact), shown)
 
 
 def _noise_of(calibration: Calibration) -> SelectionNoise:

@@ -1,0 +1,121 @@
+"""Mechanisms that show the noisy counts of cells with enough rows, and nothing of all others."""
+
+from __future__ import annotations
+
+import abc
+import math
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms.base import Calibration, Mechanism, Preview
+from dpframework.mechanisms.laplace import from_lattice, to_lattice
+from dpframework.mechanisms.randomness import Randomness
+from dpframework.queries.keys import KeyCounts
+from dpframework.results.keys import ReleasedKeys
+
+
+@final
+@attrs.frozen
+class Shows:
+    """Which cells a selection shows.
+
+    Attributes
+    ----------
+    half, always
+        The fewest rows with which a cell is shown with probability 1/2 or more, and always.
+    within
+        A bound on the noise of a count that holds in at least 95 % of releases.
+    hidden
+        A number of rows. A cell of more rows is left out with a probability of at most 2.5 %.
+    expected
+        The mean of the noise's absolute value.
+    sure
+        The probability that "always" stands for, which is 1 or nearly 1.
+    """
+
+    half: int
+    always: int
+    within: float
+    hidden: int
+    expected: float
+    sure: Fraction = Fraction(1)
+
+    def preview(self, cells: str) -> Preview:
+        """Return the mean error of a count that is shown, and a bound on any cell's error that holds with 95 %.
+
+        A cell that is not shown is off by all its rows.
+        """
+        within = max(self.within, float(self.hidden))
+        always = "always" if self.sure == 1 else f"in {float(100 * self.sure):g} %"
+        text = f"{cells} of {self.half} rows are shown half of the time, of {self.always} {always}, without rows never"
+        return Preview(self.expected, within, f"{text}; each count within ±{within:.3g} (95 %)")
+
+
+@attrs.frozen
+class CellSelection(Mechanism):
+    """A mechanism that shows the noisy counts of cells, or of keys, with enough rows. All others are 0, or absent."""
+
+    shows_keys: ClassVar[bool] = True
+    outputs: ClassVar[tuple[type[Any], ...]] = (ReleasedKeys,)
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
+        """Return the noisy counts that are shown. Noise is drawn for all cells, so that the time reveals nothing."""
+        exact = exact_counts(answer, calibration)
+        return released_of(answer, self._noisy_counts(exact, calibration, randomness), calibration)
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the log-probability of the counts that are shown, and of not showing the others."""
+        exact, points = points_of(answer, output, calibration)
+        if points is None or points.shape != exact.shape:
+            return -math.inf
+        return float(self._log_chances(exact, points, calibration).sum())
+
+    def preview(self, calibration: Calibration) -> Preview:
+        """Return the mean error of a count that is shown, and a bound on any cell's error (see `Shows.preview`)."""
+        return self.shows(calibration).preview("keys" if calibration.facts.unlisted else "cells")
+
+    @staticmethod
+    @abc.abstractmethod
+    def shows(calibration: Calibration) -> Shows:
+        """Return which cells are shown, and how far their counts are off."""
+
+    @abc.abstractmethod
+    def _noisy_counts(
+        self, exact: NDArray[np.int64], calibration: Calibration, randomness: Randomness
+    ) -> NDArray[np.int64]:
+        """Draw the noisy counts of all cells. Those that are not shown are 0."""
+
+    @abc.abstractmethod
+    def _log_chances(
+        self, exact: NDArray[np.int64], points: NDArray[np.int64], calibration: Calibration
+    ) -> NDArray[np.float64]:
+        """Return the log-probability of each released count, of which 0 is not shown."""
+
+
+def exact_counts(answer: Any, calibration: Calibration) -> NDArray[np.int64]:
+    """Return the counts of an answer's keys, or of its cells in steps of the lattice."""
+    return answer.counts if isinstance(answer, KeyCounts) else calibration.on_lattice(answer)
+
+
+def released_of(answer: Any, counts: NDArray[np.int64], calibration: Calibration) -> Any:
+    """Return the release of some noisy counts, by key or by cell. Counts that are not shown are given as 0."""
+    if isinstance(answer, KeyCounts):
+        return ReleasedKeys.shown(answer.keys, counts.tolist())
+    return from_lattice(counts, calibration)
+
+
+def points_of(answer: Any, output: Any, calibration: Calibration) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    """Return exact and released counts side by side, 0 where there is none. None for an output of another kind.
+
+    For keys, they are the counts of all keys of the answer and of the output.
+    """
+    if not isinstance(answer, KeyCounts):
+        return calibration.on_lattice(answer), to_lattice(output, calibration)
+    if not isinstance(output, ReleasedKeys) or 0 in output.counts:
+        return answer.counts, None
+    keys = tuple(sorted({*answer.keys, *output}))
+    return answer.at(keys), np.array([output.get(key, 0) for key in keys], dtype=np.int64)
