@@ -14,7 +14,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.notebook import html_line, html_table
 from dpframework.facts.phrases import counted
 from dpframework.facts.printable import printable
-from dpframework.results.result import axes_or_new, without_math
+from dpframework.results.result import Drawable, axes_or_new
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,8 +64,11 @@ class Finding:
 
 
 @final
-class Findings(list[Finding]):
-    """Findings, as a list that a notebook shows as one table."""
+class Findings(list[Finding], Drawable):
+    """Findings, as a list that a notebook shows as one table.
+
+    The picture shows how many findings each check has, the gravest first.
+    """
 
     def _repr_html_(self) -> str:
         if not self:
@@ -80,19 +83,7 @@ class Findings(list[Finding]):
         rows = [(finding.code, finding.severity.value, finding.message) for finding in self]
         return pl.DataFrame(rows, schema=dict.fromkeys(("code", "severity", "finding"), pl.String), orient="row")
 
-    def plot(self, ax: Any | None = None) -> Any:
-        """Draw how many findings each check has, the gravest first, and return the matplotlib axes.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on; without them, new ones.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
+    def _plot(self, ax: Any | None) -> Any:
         order = list(Severity)
         kinds = sorted({(order.index(finding.severity), finding.code) for finding in self})
         numbers = [sum((order.index(f.severity), f.code) == kind for f in self) for kind in kinds]
@@ -101,7 +92,7 @@ class Findings(list[Finding]):
         axes.set_yticks(range(len(kinds)), [f"{code} {order[k].value}" for k, code in kinds])
         axes.invert_yaxis()
         axes.set(xlabel="findings", title=counted(len(self), "finding"))
-        return without_math(axes)
+        return axes
 
 
 def _code(instance: Any, attribute: Any, value: str) -> None:

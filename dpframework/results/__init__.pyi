@@ -14,7 +14,13 @@ from .marginal_tables import MarginalTable as MarginalTable, MarginalTables as M
 from .matrix import Matrix as Matrix, matrices_of as matrices_of
 from .noisy_counts import Noisy as Noisy
 from .patterns import Pattern as Pattern
-from .result import Drawn as Drawn, Kept as Kept, axes_or_new as axes_or_new, without_math as without_math
+from .result import (
+    Drawable as Drawable,
+    Drawn as Drawn,
+    Kept as Kept,
+    axes_or_new as axes_or_new,
+    without_math as without_math,
+)
 from .simplex import nearest_on_simplex as nearest_on_simplex
 from .table_text import TextTable as TextTable
 from .unit_rows import RowsPerUnit as RowsPerUnit

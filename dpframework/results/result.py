@@ -1,4 +1,4 @@
-"""Base classes of results that are kept as JSON and of results that are drawn."""
+"""Base classes of results that are kept as JSON and of what is drawn."""
 
 from __future__ import annotations
 
@@ -128,13 +128,10 @@ class Tabular(Kept):
         return self._text_table().html()
 
 
-class Drawn(Kept):
-    """A result that can be drawn too."""
+class Drawable(abc.ABC):
+    """A base class of what matplotlib can draw."""
 
     __slots__ = ()
-
-    #: Options of a new figure.
-    figure: ClassVar[Mapping[str, Any]] = {}
 
     def plot(self, ax: Any | None = None) -> Any:
         """Draw it, as its class says, and return the matplotlib axes.
@@ -149,9 +146,25 @@ class Drawn(Kept):
         ImportError
             If matplotlib is not installed.
         """
+        return without_math(self._plot(ax))
+
+    @abc.abstractmethod
+    def _plot(self, ax: Any | None) -> Any:
+        """Draw it on the axes, or on new ones, and return them."""
+
+
+class Drawn(Kept, Drawable):
+    """A result that can be drawn too."""
+
+    __slots__ = ()
+
+    #: Options of a new figure.
+    figure: ClassVar[Mapping[str, Any]] = {}
+
+    def _plot(self, ax: Any | None) -> Any:
         axes = axes_or_new(ax, **self.figure)
         self.draw(axes)
-        return without_math(axes)
+        return axes
 
     @abc.abstractmethod
     def draw(self, axes: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpframework.facts.notebook import html_line, html_table
 from dpframework.facts.privacy import Relation, decimal_text
-from dpframework.results.result import axes_or_new, without_math
+from dpframework.results.result import axes_or_new
 
 if TYPE_CHECKING:
     from dpframework.mechanisms.base import Calibration
@@ -55,7 +55,7 @@ def as_float(amount: Any) -> float | None:
 def cost_bars(
     releases: Iterable[tuple[str, Calibration]], relation: Relation, title: str, ax: Any | None = None
 ) -> Any:
-    """Draw a bar for the loss of each release, and return the matplotlib axes.
+    """Draw a bar for the loss of each release, and return the axes.
 
     Parameters
     ----------
@@ -85,4 +85,4 @@ def cost_bars(
     axes.set_yticks(range(len(bars)), [path for path, _ in losses[:_MOST_BARS]])
     axes.invert_yaxis()
     axes.set(xlabel=f"{kind} of each release", title=title)
-    return without_math(axes)
+    return axes

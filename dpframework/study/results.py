@@ -17,6 +17,7 @@ from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
 from dpframework.facts.value_checks import as_texts
 from dpframework.results.json_safe import json_text, to_json_safe
 from dpframework.results.matrix import Matrix, matrices_of
+from dpframework.results.result import Drawable
 from dpframework.run.scope import Charge
 from dpframework.study.notebook_views import as_float, cost_bars
 from dpframework.study.release_places import step_numbers
@@ -52,8 +53,10 @@ class ResultTexts:
 
 @final
 @attrs.frozen(eq=False)
-class Results(Mapping[str, Any]):
+class Results(Mapping[str, Any], Drawable):
     """The results of a study, one for each miner by its name in the study, with the charges.
+
+    The picture shows the loss of each release that was made.
 
     Attributes
     ----------
@@ -173,19 +176,7 @@ class Results(Mapping[str, Any]):
         kinds = {**dict.fromkeys(texts, pl.String), **dict.fromkeys(numbers, pl.Float64), "expected": pl.String}
         return pl.DataFrame(rows, schema=kinds)
 
-    def plot(self, ax: Any | None = None) -> Any:
-        """Draw the loss of each release that was made, and return the matplotlib axes.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on; without them, new ones.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
+    def _plot(self, ax: Any | None) -> Any:
         releases = ((charge.path, charge.calibration) for charge in self.charges)
         spent = NO_EPSILON if self.spent is None else self.spent.text
         title = f"{spent} spent of a budget of {readable(self.plan.budget.epsilon)}"

@@ -19,6 +19,7 @@ from dpframework.mechanisms.base import Mechanism, Preview
 from dpframework.plan.graph import plan_graph
 from dpframework.plan.preview import planned_parts, previews
 from dpframework.results.error_bounds import ErrorBound
+from dpframework.results.result import Drawable
 from dpframework.run.miner import Miner
 from dpframework.study.miner_builder import build_miner
 from dpframework.study.notebook_views import cost_bars
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
 
 @final
 @attrs.frozen(eq=False)
-class StudyPlan(AccountedPlan):
+class StudyPlan(AccountedPlan, Drawable):
     """A plan with totals, findings and previews for an auditor. `dpframework.reports` draws it.
+
+    Its own picture shows the loss of each release, the total and the budget.
 
     Attributes
     ----------
@@ -140,19 +143,7 @@ class StudyPlan(AccountedPlan):
         steps += html_table(("result", "number", "error of 95 % of releases", ""), errors)
         return steps + Findings(self._findings)._repr_html_()
 
-    def plot(self, ax: Any | None = None) -> Any:
-        """Draw the loss of each release, the total and the budget, and return the matplotlib axes.
-
-        Parameters
-        ----------
-        ax
-            Axes to draw on; without them, new ones.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
+    def _plot(self, ax: Any | None) -> Any:
         releases = ((path, calibration) for path, _, calibration in self.calibrated_steps())
         total = self.smallest_epsilon()
         planned = "no valid total" if total is None else f"epsilon {readable(total)} planned"
