@@ -8,7 +8,7 @@ import enum
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -105,6 +105,11 @@ def number_option(says: str) -> Any:
     return typer.Option(parser=whole_number, metavar="N", help=says)
 
 
+def name_option(names: Callable[[Any], Iterable[str]], says: str, *flags: str) -> Any:
+    """Return an option that takes a name, which the shell completes."""
+    return typer.Option(*flags, metavar="NAME", autocompletion=names, help=says)
+
+
 def choice_option(metavar: str, choices: type[Choice], says: str, *names: str) -> Any:
     """Return an option that takes one of a few words."""
     return typer.Option(*names, parser=one_of(choices), metavar=metavar, help=says)
@@ -112,10 +117,9 @@ def choice_option(metavar: str, choices: type[Choice], says: str, *names: str) -
 
 Unit = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        autocompletion=completion.attributes,
-        help="The column that identifies whom a study or a cap protects. By default it protects each row.",
+    name_option(
+        completion.attributes,
+        "The column that identifies whom a study or a cap protects. By default it protects each row.",
     ),
 ]
 RowsPerUnit = Annotated[
@@ -199,11 +203,10 @@ def warn_of_problems(*, of_all: bool = False) -> None:
 
 EngineName = Annotated[
     str | None,
-    typer.Option(
+    name_option(
+        completion.engines,
+        "Where counts are evaluated: memory, threads, mapped, dask, or a plugin's; by default as the study says.",
         "--engine",
-        metavar="NAME",
-        autocompletion=completion.engines,
-        help="Where counts are evaluated: memory, threads, mapped, dask, or a plugin's; by default as the study says.",
     ),
 ]
 

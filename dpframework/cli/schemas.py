@@ -16,6 +16,7 @@ from dpframework.cli.common import (
     RowsPerUnit,
     Unit,
     console,
+    name_option,
     path_option,
     plain_table,
     print_json,
@@ -56,16 +57,11 @@ SHOWS_ROWS = "NOT private: this tells what is in the rows; it is for the eyes of
 
 OpenColumns = Annotated[
     list[str] | None,
-    typer.Option(
-        "--open",
-        metavar="NAME",
-        autocompletion=completion.attributes,
-        help="A column whose values nobody is to list; repeatable.",
-    ),
+    name_option(completion.attributes, "A column whose values nobody is to list; repeatable.", "--open"),
 ]
 ExcludedColumns = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", autocompletion=completion.attributes, help="A column to leave out; repeatable."),
+    name_option(completion.attributes, "A column to leave out; repeatable."),
 ]
 CutModeName = Annotated[
     str,
@@ -75,11 +71,7 @@ CutModeName = Annotated[
 ]
 CategoricalColumns = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        autocompletion=completion.attributes,
-        help="A column of numbers that are categories; repeatable.",
-    ),
+    name_option(completion.attributes, "A column of numbers that are categories; repeatable."),
 ]
 ReadFile = Annotated[Path | None, path_option("FILE", "A TOML file with a [read] that says how the data is written.")]
 Sheet = Annotated[
@@ -90,9 +82,7 @@ Query = Annotated[str | None, typer.Option(metavar="SQL", help="A SELECT whose a
 RightView = Annotated[Path | None, path_option("FILE", "A CSV or Parquet file with the right view.")]
 JoiningColumn = Annotated[
     str | None,
-    typer.Option(
-        "--id", metavar="NAME", autocompletion=completion.attributes, help="The column that joins the two files."
-    ),
+    name_option(completion.attributes, "The column that joins the two files.", "--id"),
 ]
 
 

@@ -15,6 +15,7 @@ from dpframework.cli.common import (
     Json,
     choice_option,
     console,
+    name_option,
     number_option,
     path_option,
     print_json,
@@ -47,12 +48,7 @@ Subject = Annotated[
 ]
 ExampleName = Annotated[
     str | None,
-    typer.Option(
-        "--example",
-        metavar="NAME",
-        autocompletion=completion.steps,
-        help="Verify one of the miner's examples, or one step of the study, only.",
-    ),
+    name_option(completion.steps, "Verify one of the miner's examples, or one step of the study, only.", "--example"),
 ]
 
 

@@ -75,6 +75,24 @@ _OTHER_CALLS = {
 }
 
 
+def syntax_of(text: str) -> ast.expr | None:
+    """Return the syntax of a text, or None if it has none.
+
+    Raises
+    ------
+    InputError
+        If it is too long.
+    """
+    if len(text) > MOST_LETTERS:
+        raise InputError(f"has more than {MOST_LETTERS:,} letters; derive parts of it as columns of their own")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def parse(text: str) -> ast.expr:
     """Return the syntax of an expression, of limited size and depth.
 
@@ -83,19 +101,14 @@ def parse(text: str) -> ast.expr:
     InputError
         If the text is not an expression, or is too long or nested too deep.
     """
-    if len(text) > MOST_LETTERS:
-        raise InputError(f"has more than {MOST_LETTERS:,} letters; derive parts of it as columns of their own")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    found = syntax_of(text)
+    if found is None:
         hint = "write one such as weight / (height / 100) ** 2"
         for sign, written in _OTHER_SIGNS.items():
             if re.search(sign, text, re.IGNORECASE):
                 hint = written
                 break
-        raise InputError(f"'{text}' is not an expression; {hint}") from None
+        raise InputError(f"'{text}' is not an expression; {hint}")
     _require_accepted(found)
     level: list[ast.AST] = [found]
     for _ in range(MOST_DEPTH):

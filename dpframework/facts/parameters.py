@@ -87,6 +87,12 @@ def finite_from_0(what: str) -> Validator:
     return check
 
 
+def require_level(level: float, what: str) -> None:
+    """Refuse a level, such as of confidence, that is not between 0 and 1. Errors call it `what`."""
+    if not 0 < level < 1:
+        raise InputError(f"{what} must be between 0 and 1, not {level}")
+
+
 def between_0_and_1(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
     """Validate a share above 0 and below 1, so that something is left for the rest."""
     if not 0 < value < 1:

@@ -24,14 +24,13 @@ from __future__ import annotations
 import ast
 import functools
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.expression_operands import Domain, Labels, Numbers, Operand, Truths, as_number
-from dpframework.facts.expressions import MOST_LETTERS, expression, names_in
+from dpframework.facts.expressions import expression, names_in, syntax_of
 
 #: The aggregates of an expression over the rows of one unit, and the most arguments of each.
 AGGREGATES = {"any": 1, "all": 1, "count": 1, "sum": 1, "min": 1, "max": 1, "first": 2, "last": 2, "mode": 1}
@@ -77,15 +76,11 @@ def aggregate(text: str) -> Aggregate:
     >>> aggregate("count()").inputs, aggregate("first(diagnosis, day)").inputs
     ((), ('diagnosis', 'day'))
     """
-    if len(text) > MOST_LETTERS:
-        raise InputError(f"has more than {MOST_LETTERS:,} letters; derive parts of it as columns of their own")
+    call = syntax_of(text)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            call = ast.parse(text.strip(), mode="eval").body
-            arguments = tuple(map(ast.unparse, call.args)) if isinstance(call, ast.Call) else ()
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        call, arguments = ast.Constant(None), ()
+        arguments = tuple(map(ast.unparse, call.args)) if isinstance(call, ast.Call) else ()
+    except (ValueError, RecursionError, MemoryError):
+        call, arguments = None, ()
     if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
         raise InputError(
             f"'{text}' is no aggregate of a unit's rows; write one such as any(ill) or sum(cost), and compute with it "

@@ -9,6 +9,7 @@ from .counts import (
     JointHistogram as JointHistogram,
     cell_counts as cell_counts,
     histogram_sensitivities as histogram_sensitivities,
+    share_sensitivities as share_sensitivities,
 )
 from .declared import Declared as Declared
 from .entropies import entropy_change as entropy_change

@@ -25,8 +25,20 @@ from dpframework.tables.tallies import MANY, tally
 
 
 @functools.cache
-def _histogram_sensitivities(moved: int) -> tuple[Sensitivity, ...]:
-    source = "counts of disjoint cells: a row lies in one cell"
+def share_sensitivities(source: str, moved: int = 2) -> tuple[Sensitivity, ...]:
+    """Return the sensitivities of numbers from 0 on, among which a row shares out 1 in all.
+
+    Adding a row raises the numbers by shares that add up to 1: every norm of the change is 1 at most, monotonic, and
+    is 1 where one number gets all of it. Replacing a row changes them by the difference of two such vectors, whose
+    inner product is not negative: l1 change 2, squared l2 change 2, linf change 1.
+
+    Parameters
+    ----------
+    source
+        What a row adds, for readers of the sensitivity.
+    moved
+        The l1 change by a replaced row: 2, or 1 where there is one number only.
+    """
     return (
         Sensitivity(Norm.L1, 1, moved, fall=0, source=source),
         Sensitivity(Norm.SQUARED_L2, 1, moved, fall=0, source=source),
@@ -41,7 +53,7 @@ def histogram_sensitivities(cells: int | None) -> tuple[Sensitivity, ...]:
     it lowers one count and raises another by 1: l1 change 2, squared l2 change 2, linf change 1. A single count
     (of rows that a description holds for) changes by at most 1.
     """
-    return _histogram_sensitivities(1 if cells == 1 else 2)
+    return share_sensitivities("counts of disjoint cells: a row lies in one cell", 1 if cells == 1 else 2)
 
 
 def table_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
@@ -152,9 +164,21 @@ class Count(Query):
         return number
 
 
+@attrs.frozen
+class AttributeCounts(CellCounts):
+    """The numbers of rows in disjoint cells of one attribute."""
+
+    attribute: Attribute
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The one attribute."""
+        return (self.attribute.name,)
+
+
 @final
 @attrs.frozen
-class Histogram(CellCounts):
+class Histogram(AttributeCounts):
     """The number of rows with each value of one attribute, in the order of its labels.
 
     Examples
@@ -165,17 +189,11 @@ class Histogram(CellCounts):
     """
 
     name = "histogram"
-    attribute: Attribute
 
     @property
     def text(self) -> str:
         """Name the attribute."""
         return f"histogram of {self.attribute.name}"
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The one attribute."""
-        return (self.attribute.name,)
 
     @property
     def answer_length(self) -> int:

@@ -20,7 +20,7 @@ from dpframework.facts.descriptions import Cases, Description, Not, fixes
 from dpframework.facts.errors import InputError
 from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Sensitivity
-from dpframework.queries.counts import CellCounts, histogram_claims, histogram_sensitivities
+from dpframework.queries.counts import CellCounts, histogram_claims, histogram_sensitivities, share_sensitivities
 from dpframework.queries.sums import STEPS, BoundedSum, WithinBounds
 from dpframework.tables.blocks import TILE, Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, codes_in_bins, describe_known
@@ -341,12 +341,7 @@ class GroupMoments(GroupNumbers):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """See the class."""
-        source = "a row adds numbers from 0 on to one group, whose sum is 1"
-        return (
-            Sensitivity(Norm.L1, 1, 2, fall=0, source=source),
-            Sensitivity(Norm.SQUARED_L2, 1, 2, fall=0, source=source),
-            Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
-        )
+        return share_sensitivities("a row adds numbers from 0 on to one group, whose sum is 1")
 
     def _entries(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         """Return each row's numbers in steps of 2**-30. All but one are rounded, and that one is the remainder.

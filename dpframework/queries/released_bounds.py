@@ -26,7 +26,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import whole_number
 from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.queries.counts import CellCounts, JointHistogram, table_sensitivities
+from dpframework.queries.counts import AttributeCounts, JointHistogram, table_sensitivities
 from dpframework.queries.grouped import GroupMoments, GroupNumbers, groups_reached
 from dpframework.queries.ranks import MOST_STEPS, QuantileScores
 from dpframework.queries.sums import STEPS, BoundDistances, WithinBounds
@@ -225,7 +225,7 @@ class ScaledSums(GroupNumbers):
 
 @final
 @attrs.frozen
-class ReleasedBins(CellCounts):
+class ReleasedBins(AttributeCounts):
     """The number of rows in each bin of a numeric attribute, where the cuts are given at run time.
 
     Whatever the cuts are, bins are disjoint and a row lies in one of them (see `histogram_sensitivities`). If the
@@ -270,11 +270,6 @@ class ReleasedBins(CellCounts):
     def text(self) -> str:
         """Name the attribute and the number of bins."""
         return f"counts of '{self.attribute.name}' in up to {self.most} released bins"
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The one attribute."""
-        return (self.attribute.name,)
 
     @property
     def answer_length(self) -> int:

@@ -28,7 +28,7 @@ from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
 from dpframework.formulas.formula import public
 from dpframework.formulas.shapes import Adds
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.queries.counts import histogram_claims
+from dpframework.queries.counts import histogram_claims, share_sensitivities
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, describe_known
 
@@ -277,12 +277,7 @@ class BoundDistances(WithinBounds):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """The sensitivities of the class docstring, squared for the squared l2 norm."""
-        source = "a row adds t to one sum and 1 - t to the other, with t in [0, 1]"
-        return (
-            Sensitivity(Norm.L1, 1, 2, fall=0, source=source),
-            Sensitivity(Norm.SQUARED_L2, 1, 2, fall=0, source=source),
-            Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
-        )
+        return share_sensitivities("a row adds t to one sum and 1 - t to the other, with t in [0, 1]")
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:

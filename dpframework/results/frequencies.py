@@ -36,6 +36,19 @@ def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
     return tuple(as_texts(texts) for texts in labels)
 
 
+def attribute_forms(names: Iterable[str], labels: Iterable[Iterable[str]]) -> list[dict[str, Any]]:
+    """Return the attributes of a table in a JSON-safe form."""
+    return [{"name": name, "labels": list(texts)} for name, texts in zip(names, labels, strict=True)]
+
+
+def label_columns(names: Iterable[str], labels: Iterable[Iterable[str]]) -> dict[str, Any]:
+    """Return polars columns with the labels of each cell of a table, by attribute."""
+    import polars as pl
+
+    cells = list(itertools.product(*labels))
+    return {name: pl.Series([cell[k] for cell in cells], dtype=pl.String) for k, name in enumerate(names)}
+
+
 def _as_counts(counts: ArrayLike) -> NDArray[Any]:
     array = np.array(counts)
     array.flags.writeable = False
@@ -160,18 +173,13 @@ class Frequencies(Tabular, Drawn):
         import polars as pl
 
         cells = self.cells()
-        columns: dict[str, Any] = {
-            name: pl.Series([labels[k] for labels, *_ in cells], dtype=pl.String) for k, name in enumerate(self.names)
-        }
-        ends = {"count": 1, "low": 2, "high": 3}
-        return pl.DataFrame(columns | {name: [cell[k] for cell in cells] for name, k in ends.items()})
+        numbers = {name: [cell[k] for cell in cells] for name, k in {"count": 1, "low": 2, "high": 3}.items()}
+        return pl.DataFrame(label_columns(self.names, self.labels) | numbers)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads, with the margin of the 95 % intervals beside it."""
         return {
-            "attributes": [
-                {"name": name, "labels": list(texts)} for name, texts in zip(self.names, self.labels, strict=True)
-            ],
+            "attributes": attribute_forms(self.names, self.labels),
             "counts": self.counts.tolist(),
             "variance": self.variance,
             "exact_total": self.exact_total,

@@ -11,6 +11,7 @@ import attrs
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.value_checks import as_texts
 from dpframework.results.estimates import Estimate, QuantileEstimate
+from dpframework.results.frequencies import as_labels
 from dpframework.results.result import Drawn, Tabular
 from dpframework.results.table_text import TextTable
 
@@ -23,10 +24,6 @@ _COLUMNS = ("value", "low", "high", "rows", "step")
 
 #: The result of one group.
 OfGroup: TypeAlias = "Estimate | QuantileEstimate"
-
-
-def _as_labels(given: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
-    return tuple(as_texts(labels) for labels in given)
 
 
 def _as_results(given: Iterable[OfGroup]) -> tuple[OfGroup, ...]:
@@ -70,7 +67,7 @@ class Groups(Tabular, Drawn):
     called = "a table of groups"
     names: tuple[str, ...] = attrs.field(converter=as_texts)
     what: str
-    groups: tuple[tuple[str, ...], ...] = attrs.field(converter=_as_labels)
+    groups: tuple[tuple[str, ...], ...] = attrs.field(converter=as_labels)
     results: tuple[OfGroup, ...] = attrs.field(converter=_as_results)
     note: str = ""
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import finite_from_0
 from dpframework.facts.value_checks import as_float, as_texts
-from dpframework.results.frequencies import Frequencies, as_labels
+from dpframework.results.frequencies import Frequencies, as_labels, attribute_forms, label_columns
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy_counts import Noisy
 from dpframework.results.result import Drawn, Tabular
@@ -168,20 +168,15 @@ class MarginalTable(Tabular, Drawn):
         """Return a polars dataframe with a row for each cell: its labels, count, standard error, low and high."""
         import polars as pl
 
-        cells = list(itertools.product(*self.labels))
-        columns: dict[str, Any] = {
-            name: pl.Series([cell[k] for cell in cells], dtype=pl.String) for k, name in enumerate(self.names)
-        }
         counts, margin = self.counts.ravel(), Noisy.margin_of(self.variance)
-        numbers = {"count": counts, "standard error": np.full(len(cells), self.standard_error)}
-        return pl.DataFrame(columns | numbers | {"low": counts - margin, "high": counts + margin})
+        numbers = {"count": counts, "standard error": np.full(len(counts), self.standard_error)}
+        ends = {"low": counts - margin, "high": counts + margin}
+        return pl.DataFrame(label_columns(self.names, self.labels) | numbers | ends)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""
         return {
-            "attributes": [
-                {"name": name, "labels": list(texts)} for name, texts in zip(self.names, self.labels, strict=True)
-            ],
+            "attributes": attribute_forms(self.names, self.labels),
             "counts": self.counts.tolist(),
             "variance": self.variance,
             "residuals": [[list(names), own] for names, own in self.residuals],

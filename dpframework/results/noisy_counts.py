@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import finite_from_0
+from dpframework.facts.parameters import finite_from_0, require_level
 from dpframework.facts.value_checks import as_float
 
 CONFIDENCE = 0.95  # the level of intervals, unless another one is asked for
@@ -154,8 +154,7 @@ def error_of(level: float) -> float:
     InputError
         If the level is not between 0 and 1.
     """
-    if not 0 < level < 1:
-        raise InputError(f"a confidence level must be between 0 and 1, not {level}")
+    require_level(level, "a confidence level")
     return 1 - level
 
 

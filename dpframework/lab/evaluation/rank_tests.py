@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
+from dpframework.facts.parameters import require_level
 from dpframework.facts.phrases import counted
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 
@@ -133,8 +134,7 @@ class Friedman:
         """
         from scipy.stats import studentized_range
 
-        if not 0 < alpha < 1:
-            raise InputError(f"a significance level must be between 0 and 1, not {alpha}")
+        require_level(alpha, "a significance level")
         methods = len(self.names)
         return float(studentized_range.ppf(1 - alpha, methods, np.inf)) / math.sqrt(2) * _unit(methods, self.data_sets)
 

@@ -14,6 +14,7 @@ from dpframework.reports.dossier.statements import TOPICS
 from dpframework.reports.loss_text import loss_text, whole_rho
 from dpframework.reports.odds import learned, learned_sentence
 from dpframework.reports.publications import bias_rows, bound_line, result_rows, size_sentence
+from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
 TOP, MIDDLE, DEPLOYMENT, BASE = (
@@ -26,6 +27,11 @@ TOP, MIDDLE, DEPLOYMENT, BASE = (
 
 def _of_plan(text: str) -> Answer:
     return Answer(Basis.PLAN, text)
+
+
+def _findings(plan: StudyPlan, code: str) -> Iterator[Answer]:
+    """Yield what one check finds of a plan."""
+    yield from (_of_plan(f"{finding}.") for finding in plan.check() if finding.code == code)
 
 
 def _state(subject: DossierSubject, *names: str) -> Iterator[Answer]:
@@ -49,9 +55,7 @@ def _epsilon(subject: DossierSubject) -> Iterator[Answer]:
     meaning = learned_sentence(learned(total, plan.relation, plan.unit))
     yield _of_plan(f"At most {loss_text(total)}, for {plan.unit} under {plan.relation}: {meaning}.")
     yield _of_plan("What holds for people in general can be learned whether or not somebody's rows are in the table.")
-    for finding in plan.check():
-        if finding.code == "DP026":
-            yield _of_plan(f"{finding}.")
+    yield from _findings(plan, "DP026")
 
 
 def _delta(subject: DossierSubject) -> Iterator[Answer]:
@@ -75,9 +79,7 @@ def _delta(subject: DossierSubject) -> Iterator[Answer]:
             else "No release has a delta of its own. The delta comes from converting: no event shows all of somebody."
         )
         yield _of_plan("Compare this epsilon only with one at the same delta and for the same unit.")
-    for finding in plan.check():
-        if finding.code == "DP011":
-            yield _of_plan(f"{finding}.")
+    yield from _findings(plan, "DP011")
 
 
 def _unit(subject: DossierSubject) -> Iterator[Answer]:

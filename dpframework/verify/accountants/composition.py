@@ -25,6 +25,7 @@ from dpframework.plan.nodes import Node, sequential
 from dpframework.plan.plan import Plan
 from dpframework.verify.accountants.accountant_plans import MISTAKES, Case, cases
 from dpframework.verify.accountants.enumeration import RAREST, delta_at, largest_ratio, pairs_of, renyi
+from dpframework.verify.problem_report import ProblemReport
 
 #: The deltas of the studies whose totals are tried, as far as an accountant admits them.
 DELTAS = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10))
@@ -36,7 +37,7 @@ Kind: TypeAlias = "type[Accountant[Any]]"
 
 @final
 @attrs.frozen
-class AccountantReport:
+class AccountantReport(ProblemReport):
     """The findings on one accountant.
 
     Attributes
@@ -55,15 +56,6 @@ class AccountantReport:
     tried: int
     wrong: tuple[str, ...]
     unclaimed: tuple[str, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing was found wrong."""
-        return not self.wrong
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        return {**attrs.asdict(self), "passed": self.passed}
 
     def __str__(self) -> str:
         """Write the problems, or how much was tried."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 import attrs
 
@@ -27,6 +27,7 @@ from dpframework.mechanisms.randomness import (
 from dpframework.verify.mechanisms.draws import disagreement, draw_problems
 from dpframework.verify.mechanisms.probes import Probe, one_by_one, probes, scale_sensitivity, unlike
 from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
+from dpframework.verify.problem_report import ProblemReport
 
 TRIED = 500  # draws that show how well an answer shows the noise
 TELLING = 0.01  # of the log-likelihood a draw: 1400 draws reach a probability of 1e-6
@@ -35,7 +36,7 @@ MOST_HALVINGS = 16
 
 @final
 @attrs.frozen
-class SamplerReport:
+class SamplerReport(ProblemReport):
     """The findings of the sampler tests for one mechanism.
 
     Attributes
@@ -54,15 +55,6 @@ class SamplerReport:
     tested: tuple[str, ...]
     wrong: tuple[str, ...]
     draws: int
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing was found wrong."""
-        return not self.wrong
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
-        return {**attrs.asdict(self), "passed": self.passed}
 
     def __str__(self) -> str:
         """Write the verdict and the problems."""

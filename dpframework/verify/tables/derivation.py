@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.tables.derivation import with_derived
-from dpframework.verify.tables.row_kinds import Columns, RowKinds, histogram_change, outside_of_domain, same_cells
+from dpframework.verify.tables.derivation_findings import DerivationFindings
+from dpframework.verify.tables.row_kinds import Columns, RowKinds, same_cells
 from dpframework.verify.tables.row_reading import TablesReport
 from dpframework.verify.tables.unit_derivation import Aggregating, UnitChecking, columns_of_units
 
@@ -112,14 +113,13 @@ def check_derivation(
 
 
 @final
-class _Checking:
+class _Checking(DerivationFindings):
     """The rows of a schema, the derived columns of each row alone, and the findings so far."""
 
     def __init__(self, schema: Schema, deriving: Deriving) -> None:
+        super().__init__()
         self._schema, self._deriving = schema, deriving
         self._kinds = RowKinds(schema)
-        self.violations: dict[tuple[str, str], str] = {}  # the first of each kind and column
-        self.changes = {relation.value: 0 for relation in Relation}
         self._alone: list[Columns | None] = []
         for kind in range(self._kinds.number):
             found = self._derive(np.array([kind]))
@@ -127,18 +127,14 @@ class _Checking:
             if found is None:
                 continue
             for column in schema.derive:
-                attribute = schema[column.name]
-                if outside_of_domain(attribute, found[column.name]):
-                    says = f"'{column.name}' is outside of its public domain, {attribute.domain_text}"
-                    self.violations.setdefault(("domain", column.name), says)
+                self.check_domain(schema[column.name], found)
 
     def _derive(self, kinds: NDArray[np.intp]) -> Columns | None:
         """Return the derived columns of some rows, or None where rows went or came."""
         found = self._deriving(self._schema, self._kinds.columns(kinds))
         if any(len(found[name].codes) != len(kinds) for name in self._schema.names):
             numbers = ", ".join(sorted({str(len(found[name].codes)) for name in self._schema.names}))
-            says = f"of {len(kinds)} rows, {numbers} are made: each row must give one row"
-            self.violations.setdefault(("rows", ""), says)
+            self.add("rows", "", f"of {len(kinds)} rows, {numbers} are made: each row must give one row")
             return None
         return found
 
@@ -155,15 +151,9 @@ class _Checking:
         for relation, changed in neighbours.items():
             made = self._derive(changed)
             self._compare(changed, made)
-            for column in self._schema.derive if found is not None and made is not None else ():
-                both = ((found or {})[column.name], (made or {})[column.name])
-                change = histogram_change(self._schema[column.name], *both)
-                self.changes[relation.value] = max(self.changes[relation.value], change)
-                most = 1 if relation is Relation.ADD_OR_REMOVE_ONE else 2
-                if change > most:
-                    says = f"changes by {change} under {relation}, where {most} is declared"
-                    says = f"the histogram of '{column.name}' {says}"
-                    self.violations.setdefault((relation.value, column.name), says)
+            if found is not None and made is not None:
+                for column in self._schema.derive:
+                    self.check_change(relation, self._schema[column.name], found, made)
 
     def _compare(self, rows: NDArray[np.intp], found: Columns | None) -> None:
         for column in self._schema.derive if found is not None else ():
@@ -171,5 +161,5 @@ class _Checking:
                 alone = self._alone[kind]
                 if alone is not None and not same_cells(alone[column.name], 0, (found or {})[column.name], place):
                     says = f"'{column.name}' of a row is another beside {len(rows) - 1} other rows than alone"
-                    self.violations.setdefault(("row", column.name), f"{says}: it must follow from its own row")
+                    self.add("row", column.name, f"{says}: it must follow from its own row")
                     break

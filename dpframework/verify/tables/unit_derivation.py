@@ -16,14 +16,8 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.tables.derivation import with_derived
 from dpframework.tables.unit_columns import UnitColumns
-from dpframework.verify.tables.row_kinds import (
-    Columns,
-    RowKinds,
-    histogram_change,
-    outside_of_domain,
-    same_cells,
-    some_rows,
-)
+from dpframework.verify.tables.derivation_findings import DerivationFindings
+from dpframework.verify.tables.row_kinds import Columns, RowKinds, same_cells, some_rows
 
 Aggregating: TypeAlias = Callable[[Schema, Columns, NDArray[np.intp], int], Columns]
 """What makes the columns of units of encoded rows, the number of each row's unit (-1 for nobody's), and how many."""
@@ -43,7 +37,7 @@ def columns_of_units(schema: Schema, rows: Columns, whose: NDArray[np.intp], num
 
 
 @final
-class UnitChecking:
+class UnitChecking(DerivationFindings):
     """Tables of a few units with a few rows each, and the findings so far.
 
     Parameters
@@ -55,10 +49,9 @@ class UnitChecking:
     """
 
     def __init__(self, schema: Schema, aggregating: Aggregating) -> None:
+        super().__init__()
         self._schema, self._aggregating = schema, aggregating
         self._kinds = RowKinds(schema.in_files)
-        self.violations: dict[tuple[str, str], str] = {}  # the first of each kind and column
-        self.changes = {relation.value: 0 for relation in Relation}
 
     def table(self, rng: np.random.Generator) -> None:
         """Check one table, and those with a unit more and with another unit in the place of one."""
@@ -77,13 +70,7 @@ class UnitChecking:
             if found is None or changed is None:
                 continue
             for column in self._schema:
-                change = histogram_change(column, found[column.name], changed[column.name])
-                self.changes[relation.value] = max(self.changes[relation.value], change)
-                most = 1 if relation is Relation.ADD_OR_REMOVE_ONE else 2
-                if change > most:
-                    says = f"changes by {change} under {relation}, where {most} is declared"
-                    says = f"the histogram of '{column.name}' {says}"
-                    self.violations.setdefault((relation.value, column.name), says)
+                self.check_change(relation, column, found, changed)
 
     def _unit(self, rng: np.random.Generator) -> NDArray[np.intp]:
         """Return the kinds of a unit's rows, in their order."""
@@ -102,10 +89,8 @@ class UnitChecking:
         mixed = np.argsort(np.append(np.arange(len(nobodys)), np.flatnonzero(nobodys)), kind="stable")
         found = self._aggregating(self._schema, self._kinds.columns(rows[mixed]), whose[mixed], len(units))
         if (lengths := {len(found[name].codes) for name in self._schema.names}) != {len(units)}:
-            says = (
-                f"of {len(units)} units, {', '.join(map(str, sorted(lengths)))} rows are made: each must give one row"
-            )
-            self.violations.setdefault(("rows", ""), says)
+            numbers = ", ".join(map(str, sorted(lengths)))
+            self.add("rows", "", f"of {len(units)} units, {numbers} rows are made: each must give one row")
             return None
         for number, unit in enumerate(units):
             alone = self._aggregating(self._schema, self._kinds.columns(unit), np.zeros(len(unit), dtype=np.intp), 1)
@@ -113,9 +98,7 @@ class UnitChecking:
                 name = attribute.name
                 if len(alone[name].codes) == 1 and not same_cells(alone[name], 0, found[name], number):
                     says = f"'{name}' of a unit is another beside {len(units) - 1} other units than alone"
-                    self.violations.setdefault(("unit", name), f"{says}: it must follow from the unit's own rows")
+                    self.add("unit", name, f"{says}: it must follow from the unit's own rows")
         for attribute in self._schema:
-            if outside_of_domain(attribute, found[attribute.name]):
-                says = f"'{attribute.name}' is outside of its public domain, {attribute.domain_text}"
-                self.violations.setdefault(("domain", attribute.name), says)
+            self.check_domain(attribute, found)
         return found

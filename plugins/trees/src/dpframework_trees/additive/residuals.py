@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError, Numeric
-from dpframework.queries import Norm, Query, Sensitivity
+from dpframework.queries import Query, Sensitivity, share_sensitivities
 from dpframework.tables import Block
 from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.queries import places
@@ -70,11 +70,8 @@ class ResidualCounts(Query):
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """An added row raises at most one count, by 1. A replaced row changes at most two counts, by 1 each."""
-        source = "a row's residual is in at most one bin, which follows from the row and the released model"
-        return (
-            Sensitivity(Norm.L1, 1, 2, fall=0, source=source),
-            Sensitivity(Norm.SQUARED_L2, 1, 2, fall=0, source=source),
-            Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
+        return share_sensitivities(
+            "a row's residual is in at most one bin, which follows from the row and the released model"
         )
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:

@@ -1,0 +1,28 @@
+"""The base class of reports that list problems."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import attrs
+
+
+class ProblemReport(abc.ABC):
+    """A report, a frozen attrs class, which passes if it lists no problem in `wrong`."""
+
+    __slots__ = ()
+    wrong: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong."""
+        return not self.wrong
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {**attrs.asdict(self), "passed": self.passed}  # type: ignore[arg-type]
+
+    @abc.abstractmethod
+    def __str__(self) -> str:
+        """Write the verdict and the problems."""

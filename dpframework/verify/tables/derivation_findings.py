@@ -1,0 +1,34 @@
+"""The findings on derived columns, of rows or of units: cells outside of their domain, and changes of histograms."""
+
+from __future__ import annotations
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.privacy import Relation
+from dpframework.verify.tables.row_kinds import Columns, histogram_change, outside_of_domain
+
+
+class DerivationFindings:
+    """The largest changes of histograms so far, and the first violation of each kind and column."""
+
+    def __init__(self) -> None:
+        self.violations: dict[tuple[str, str], str] = {}
+        self.changes = {relation.value: 0 for relation in Relation}
+
+    def add(self, kind: str, name: str, says: str) -> None:
+        """Note a violation of a column, if it is the first of its kind."""
+        self.violations.setdefault((kind, name), says)
+
+    def check_domain(self, attribute: Attribute, found: Columns) -> None:
+        """Compare a column's cells with its public domain."""
+        if outside_of_domain(attribute, found[attribute.name]):
+            says = f"'{attribute.name}' is outside of its public domain, {attribute.domain_text}"
+            self.add("domain", attribute.name, says)
+
+    def check_change(self, relation: Relation, attribute: Attribute, one: Columns, other: Columns) -> None:
+        """Compare the change of a column's histogram between neighbours with what a histogram declares."""
+        change = histogram_change(attribute, one[attribute.name], other[attribute.name])
+        self.changes[relation.value] = max(self.changes[relation.value], change)
+        most = 1 if relation is Relation.ADD_OR_REMOVE_ONE else 2
+        if change > most:
+            says = f"changes by {change} under {relation}, where {most} is declared"
+            self.add(relation.value, attribute.name, f"the histogram of '{attribute.name}' {says}")
