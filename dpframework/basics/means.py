@@ -59,10 +59,8 @@ class MeanMiner(NumberMiner):
 
     Parameters
     ----------
-    attribute, bounds, by, where
+    attribute, bounds, by, where, epsilon, rho
         As for `SumMiner`.
-    epsilon, rho
-        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -253,10 +251,8 @@ class VarianceMiner(NumberMiner):
 
     Parameters
     ----------
-    attribute, bounds, by, where
+    attribute, bounds, by, where, epsilon, rho
         As for `SumMiner`.
-    epsilon, rho
-        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------

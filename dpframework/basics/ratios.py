@@ -148,10 +148,8 @@ class TopKMiner(AskingMiner):
         The attribute's name. If it is numeric, its bins are counted.
     k
         How many values are shown, by default 10.
-    by, where
+    by, where, epsilon, rho
         As for `CountMiner`.
-    epsilon, rho
-        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------

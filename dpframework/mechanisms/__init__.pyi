@@ -7,6 +7,7 @@ from .base import (
     PureMechanism as PureMechanism,
 )
 from .block_norm import BlockNorm as BlockNorm, block_variances as block_variances
+from .budget import MechanismBudget as MechanismBudget
 from .built_in import BUILT_IN as BUILT_IN
 from .cell_selection import Shows as Shows
 from .cross_polytopes import CrossPolytopes as CrossPolytopes

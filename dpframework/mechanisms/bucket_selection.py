@@ -68,12 +68,8 @@ def permute_and_flip(words: DrawWords, scores: Scores, scale: float) -> int:
 
     Parameters
     ----------
-    words
-        The function that draws words of 64 uniform bits.
-    scores
-        The scores of one or more candidates, shape (candidates,). Any numbers of type int64.
-    scale
-        The scale of the noise, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
+    words, scores, scale
+        As for `exponential_choice`.
     """
     buckets, members = buckets_of(scores, scale)
     top = int(scores.max())

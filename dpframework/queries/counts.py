@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 import math
 import operator
@@ -164,6 +165,25 @@ class Count(Query):
         return number
 
 
+class TableCounts(CellCounts):
+    """The numbers of rows in the cells of a table, of which every row is in one: together they are one histogram."""
+
+    @property
+    @abc.abstractmethod
+    def answer_length(self) -> int:
+        """The number of cells."""
+
+    @property
+    def histograms(self) -> tuple[int, ...]:
+        """All cells as one histogram, if there are two or more."""
+        return (self.answer_length,) if self.answer_length > 1 else ()
+
+    @property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """See `table_sensitivities`."""
+        return table_sensitivities(self.answer_length)
+
+
 @attrs.frozen
 class AttributeCounts(CellCounts):
     """The numbers of rows in disjoint cells of one attribute."""
@@ -237,7 +257,7 @@ def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
 
 @final
 @attrs.frozen
-class JointHistogram(CellCounts):
+class JointHistogram(TableCounts):
     """The number of rows in each cell of several attributes' cross table, shape (size of each attribute, ...).
 
     A numeric attribute may have other bins than the schema's attribute of the same name. A row then lies in the cell of
@@ -267,16 +287,6 @@ class JointHistogram(CellCounts):
     def answer_length(self) -> int:
         """The number of cells."""
         return math.prod(map(operator.attrgetter("size"), self.of))
-
-    @property
-    def histograms(self) -> tuple[int, ...]:
-        """All cells as one histogram, if there are two or more."""
-        return (self.answer_length,) if self.answer_length > 1 else ()
-
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `table_sensitivities`."""
-        return table_sensitivities(self.answer_length)
 
     def candidates(self, **inputs: Any) -> Sequence[tuple[str, ...]]:
         """Return one tuple of labels for each cell, where the last attribute varies fastest."""

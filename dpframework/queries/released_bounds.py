@@ -26,7 +26,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import whole_number
 from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
-from dpframework.queries.counts import AttributeCounts, JointHistogram, table_sensitivities
+from dpframework.queries.counts import AttributeCounts, JointHistogram, TableCounts
 from dpframework.queries.grouped import GroupMoments, GroupNumbers, groups_reached
 from dpframework.queries.ranks import MOST_STEPS, QuantileScores
 from dpframework.queries.sums import STEPS, BoundDistances, WithinBounds
@@ -225,7 +225,7 @@ class ScaledSums(GroupNumbers):
 
 @final
 @attrs.frozen
-class ReleasedBins(AttributeCounts):
+class ReleasedBins(AttributeCounts, TableCounts):
     """The number of rows in each bin of a numeric attribute, where the cuts are given at run time.
 
     Whatever the cuts are, bins are disjoint and a row lies in one of them (see `histogram_sensitivities`). If the
@@ -275,16 +275,6 @@ class ReleasedBins(AttributeCounts):
     def answer_length(self) -> int:
         """One count for each bin, and one for the rows without a value if there may be any."""
         return self.most + self.attribute.missing
-
-    @property
-    def histograms(self) -> tuple[int, ...]:
-        """All cells as one histogram, if there are two or more."""
-        return (self.answer_length,) if self.answer_length > 1 else ()
-
-    @property
-    def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See `JointHistogram`."""
-        return table_sensitivities(self.answer_length)
 
     def tables(self, *, cuts: Sequence[float] = (), **inputs: Any) -> JointCounts:
         """Return the attribute's one-way table in these bins."""

@@ -157,28 +157,22 @@ def _places(
     # The only row of a unit has the place 0, so no key is computed for it.
     many = np.flatnonzero(sizes[codes] > 1)
     if len(many):
-        found[many] = _order_by_hash(keys() if callable(keys) else keys, number[codes[many]], places[many])
+        found[many] = order_by_hash(keys() if callable(keys) else keys, number[codes[many]], places[many])
     return found
 
 
-def order_by_hash(key: bytes, ids: pl.Series, units: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+def order_by_hash(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the place of each row within its unit, in the order of a keyed hash (see `RowChoice`).
 
     Parameters
     ----------
-    key
-        The private key of the hash by which rows are chosen.
-    ids
-        The id of each unit.
+    keys
+        The key of each unit (see `unit_keys`).
     units
         The position of each row's unit, shape (rows,).
     places
         Each row's place among the rows of its unit in the order of the table.
     """
-    return _order_by_hash(unit_keys(key, ids), units, places)
-
-
-def _order_by_hash(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[np.int64]) -> NDArray[np.int64]:
     from dpframework.tables.unit_kernels import places_in_units
 
     # `kept_rows` hashes none of these messages, so which rows are kept says nothing about their order.
@@ -189,16 +183,14 @@ def _order_by_hash(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArra
 
 
 def choose_places(
-    key: bytes, ids: pl.Series, counts: NDArray[np.int64], most: int
+    keys: NDArray[np.uint64], counts: NDArray[np.int64], most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return which of its own rows each unit keeps, chosen as by `kept_rows`.
 
     Parameters
     ----------
-    key
-        The private key of the hash by which rows are chosen.
-    ids
-        The id of each unit.
+    keys
+        The key of each unit (see `unit_keys`).
     counts
         How many rows each unit has, shape (units,).
     most
@@ -210,7 +202,7 @@ def choose_places(
         For each row that is kept, the position of its unit, and its place among that unit's rows from 0.
     """
     units, places = rows_of_each(counts)
-    kept = _choose(unit_keys(key, ids), units, places, most)
+    kept = _choose(keys, units, places, most)
     return units[kept], places[kept]
 
 

@@ -8,11 +8,10 @@ from typing import final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.policies import OutOfDomain, as_policy
 from dpframework.facts.schema import Schema
-from dpframework.facts.sides import attributes_of_views, require_joinable
-from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.facts.value_checks import as_names, printable_name
+from dpframework.facts.sides import require_joinable
+from dpframework.facts.value_checks import printable_name
+from dpframework.tables.unread_table import UnreadTable
 
 _RESERVED = ("dpf_", "duckdb_", "pg_", "sqlite_")
 
@@ -41,7 +40,7 @@ def require_table_name(name: str, what: str) -> str:
 
 @final
 @attrs.frozen
-class DatabaseTable:
+class DatabaseTable(UnreadTable):
     """A table in a database. The engine reads and counts it there.
 
     Attributes
@@ -49,10 +48,8 @@ class DatabaseTable:
     table
         The name of a table or view as the database lists it, with the name of its database schema and a dot in front if
         it has one. Two names, of the left and the right view, if `id` joins them.
-    schema, out_of_domain, unit, key, values
+    schema
         As for `read_table`.
-    id
-        The column of both views that names each row once (see `read_two_views`).
     order
         The column by which the rows are ordered. No two rows may have the same value there. Samples and the choice of a
         unit's rows follow this order. By default the rows of a table are in the order in which the database stores
@@ -60,11 +57,6 @@ class DatabaseTable:
     query
         Whether `table` is an SQL query instead of a name. If so, the schema's `read` must hold the same query, so that
         plans show it and assume `rows-from-query`.
-    ordered
-        Whether samples may be drawn. The database numbers the rows for them.
-    placed
-        Whether the place of each row within its unit may be asked for. The database numbers the rows of each unit for
-        it.
 
     Examples
     --------
@@ -75,15 +67,8 @@ class DatabaseTable:
 
     table: tuple[str, ...] = attrs.field(converter=_tables)
     schema: Schema
-    out_of_domain: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, converter=as_policy, kw_only=True)
-    unit: PrivacyUnit = attrs.field(default=ROW, kw_only=True)
-    key: bytes | None = attrs.field(default=None, kw_only=True, repr=False)
-    values: frozenset[str] | None = attrs.field(default=None, converter=as_names, kw_only=True)
-    id: str | None = attrs.field(default=None, kw_only=True)
     order: str | None = attrs.field(default=None, kw_only=True)
     query: bool = attrs.field(default=False, kw_only=True)
-    ordered: bool = attrs.field(default=True, kw_only=True)
-    placed: bool = attrs.field(default=True, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if len(self.table) != (1 if self.id is None else 2):
@@ -118,11 +103,7 @@ class DatabaseTable:
     @property
     def sources(self) -> dict[str, str]:
         """By the name of an attribute, what errors call the table that holds it."""
-        if self.id is None:
-            return dict.fromkeys(self.schema.names, self.shown)
-        left, right = (one.shown for one in self.sides())
-        (lefts, rights) = attributes_of_views(self.schema)
-        return {one.name: left for one in lefts} | {one.name: right for one in rights}
+        return self.sources_by([self.shown] if self.id is None else [one.shown for one in self.sides()])
 
     def sides(self) -> tuple[DatabaseTable, DatabaseTable]:
         """Return the left and the right view, each as a table of its own."""

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.policies import OutOfDomain, as_policy
 from dpframework.facts.schema import Schema
-from dpframework.facts.sides import attributes_of_views, require_joinable
-from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.facts.value_checks import as_names
+from dpframework.facts.sides import require_joinable
 from dpframework.tables.silence import silenced
 from dpframework.tables.table_paths import files_at, is_url, name_of
+from dpframework.tables.unread_table import UnreadTable
 
 if TYPE_CHECKING:
     from dpframework.tables.sources import Source
@@ -38,22 +36,17 @@ def _options(given: Mapping[str, str] | Iterable[tuple[str, str]] | None) -> tup
 
 @final
 @attrs.frozen
-class TableFiles:
+class TableFiles(UnreadTable):
     """The files of one table and the way to read them, for an engine that reads them itself.
 
     Attributes
     ----------
     path
         As for `read_table`: a path, a pattern, a folder or a URL, or several.
-    schema, out_of_domain, unit, key, values, options
+    schema, options
         As for `read_table`.
-    ordered
-        Whether samples may be drawn. For them the rows must be in order, and a database numbers the rows.
-    placed
-        Whether the place of each row within its unit may be asked for. A database numbers the rows of each unit for it.
-    right, id
-        For two views in separate files: the path of the right view, while `path` names the left view, and the column
-        that joins them (see `read_two_views`).
+    right
+        For two views in separate files: the path of the right view, while `path` names the left view. `id` joins them.
 
     Examples
     --------
@@ -64,15 +57,8 @@ class TableFiles:
 
     path: tuple[str, ...] = attrs.field(converter=_places)
     schema: Schema
-    out_of_domain: OutOfDomain = attrs.field(default=OutOfDomain.CLAMP, converter=as_policy, kw_only=True)
-    unit: PrivacyUnit = attrs.field(default=ROW, kw_only=True)
-    key: bytes | None = attrs.field(default=None, kw_only=True, repr=False)
-    values: frozenset[str] | None = attrs.field(default=None, converter=as_names, kw_only=True)
     options: tuple[tuple[str, str], ...] = attrs.field(default=None, converter=_options, kw_only=True, repr=False)
-    ordered: bool = attrs.field(default=True, kw_only=True)
     right: str | None = attrs.field(default=None, converter=_place, kw_only=True)
-    id: str | None = attrs.field(default=None, kw_only=True)
-    placed: bool = attrs.field(default=True, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         if self.right is not None:
@@ -141,13 +127,6 @@ class TableFiles:
         from dpframework.tables.table_builder import TableBuilder
 
         return TableBuilder(self.schema, self.sources_by(names), self.out_of_domain, self.values)
-
-    def sources_by(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the name of each attribute's table, given the name of the only table or the names of both views."""
-        if len(names) == 1:
-            return dict.fromkeys(self.schema.names, names[0])
-        sides = attributes_of_views(self.schema)
-        return {one.name: name for side, name in zip(sides, names, strict=True) for one in side}
 
     def pieces(self, number: int) -> list[Piece]:
         """Return parts of the table that can be read separately: files, or parts of Parquet files, in row order.

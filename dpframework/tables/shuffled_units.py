@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.tables.contributions import choose_places, number_units, ranges
+from dpframework.tables.contributions import choose_places, number_units, ranges, unit_keys
 from dpframework.tables.ids import exact_ids
 from dpframework.tables.reading import add_rows, with_ids
 from dpframework.tables.shuffle import (
@@ -134,7 +134,7 @@ class BoundedRows(Shuffle[IdRows]):
         large = np.flatnonzero(totals > most)
         kept[ranges(starts[large], totals[large])] = False
         for some in _together(large, totals[large]):
-            units, places = choose_places(self.key, ids.gather(some), totals[some], most)
+            units, places = choose_places(unit_keys(self.key, ids.gather(some)), totals[some], most)
             kept[starts[some[units]] + places] = True
         return kept
 

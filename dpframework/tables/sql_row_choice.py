@@ -20,7 +20,7 @@ from dpframework.facts.periods import Period
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.tables.contributions import KEY_BYTES, choose_places, order_by_hash, rows_of_each
+from dpframework.tables.contributions import KEY_BYTES, choose_places, order_by_hash, rows_of_each, unit_keys
 from dpframework.tables.dates import rows_in
 from dpframework.tables.id_types import ACCEPTED
 from dpframework.tables.ids import missing_ids
@@ -131,7 +131,7 @@ class RowChooser:
         )
         numbers = _whole(over["unit"])
         own = secrets.token_bytes(KEY_BYTES) if key is None else key
-        whose, nth = choose_places(own, ids.gather(numbers), _whole(over["n"]), unit.rows)
+        whose, nth = choose_places(unit_keys(own, ids.gather(numbers)), _whole(over["n"]), unit.rows)
         chosen, kept = connection.new_name("chosen"), self._keep(connection.new_name("kept"))
         with connection.temporary_tables(chosen, rows):
             connection.upload(chosen, {"unit": numbers[whose], "nth": nth})
@@ -165,12 +165,10 @@ class RowChooser:
         )
         numbers, counts = _whole(several["unit"]), _whole(several["n"])
         units, places = rows_of_each(counts)
+        nth = order_by_hash(unit_keys(key, ids.gather(numbers)), units, places)
         order, placed = connection.new_name("nth"), self._keep(connection.new_name("placed"))
         with connection.temporary_tables(order):
-            connection.upload(
-                order,
-                {"unit": numbers[units], "k": places, "nth": order_by_hash(key, ids.gather(numbers), units, places)},
-            )
+            connection.upload(order, {"unit": numbers[units], "k": places, "nth": nth})
             numbered = (
                 f"select {PLACE}, unit, row_number() over (partition by unit order by {PLACE}) - 1 as k from {kept}"
             )

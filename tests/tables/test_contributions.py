@@ -344,13 +344,13 @@ def test_rows_of_the_smallest_keys_are_chosen_by_a_sort_and_without_one(
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_places_are_found_when_they_are_read_and_once(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     asked: list[int] = []
-    hashed = contributions._order_by_hash
+    hashed = contributions.order_by_hash
 
     def counted(*given: Any) -> Any:
         asked.append(1)
         return hashed(*given)
 
-    monkeypatch.setattr(contributions, "_order_by_hash", counted)
+    monkeypatch.setattr(contributions, "order_by_hash", counted)
     schema, unit = dpf.Schema([dpf.Boolean("ill")]), dpf.PrivacyUnit("person", most)
     people = ["a", "b", "a", "c", "a", "b", None, "a"]
     table = dpf.table_from_frame(pl.DataFrame({"person": people, "ill": [True] * 8}), schema, unit=unit, key=b"key")

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 import pytest
 from dpframework_tables.frames import frame_of
+from numpy.typing import NDArray
 
 import dpframework as dpf
+
+
+def numbers_in_bins(
+    lower: float, upper: float, cuts: Sequence[float], *, each: int
+) -> tuple[NDArray[np.intp], pl.Series]:
+    """Return the codes of several rows in each bin, and the numbers that were drawn for them."""
+    codes = np.repeat(np.arange(len(cuts) + 1), each)[:, np.newaxis]
+    return codes, frame_of(dpf.Schema([dpf.Numeric("x", lower, upper, cuts=cuts)]), codes, seed=1)["x"]
 
 
 @pytest.mark.parametrize(
@@ -18,12 +28,9 @@ import dpframework as dpf
 def test_whole_numbers_are_all_those_of_their_bin_and_the_last_one_has_the_upper_bound(
     lower: int, upper: int, cuts: list[int]
 ) -> None:
-    schema = dpf.Schema([dpf.Numeric("x", lower, upper, cuts=cuts)])
-    edges = [lower, *cuts, upper]
-    codes = np.repeat(np.arange(len(cuts) + 1), 600)[:, np.newaxis]
-    found = frame_of(schema, codes, seed=1)["x"]
+    codes, found = numbers_in_bins(lower, upper, cuts, each=600)
     assert found.dtype == pl.Int64
-    for k, (low, high) in enumerate(itertools.pairwise(edges)):
+    for k, (low, high) in enumerate(itertools.pairwise([lower, *cuts, upper])):
         drawn = found.filter(codes[:, 0] == k).to_list()
         assert set(drawn) == set(range(low, high + (k == len(cuts))))
         assert np.bincount(np.array(drawn) - low).min() > 600 / (high - low + 1) / 2
@@ -33,17 +40,15 @@ def test_whole_numbers_are_all_those_of_their_bin_and_the_last_one_has_the_upper
 def test_other_numbers_are_spread_over_their_bin_below_its_upper_end(
     lower: float, upper: float, cuts: list[float]
 ) -> None:
-    schema = dpf.Schema([dpf.Numeric("x", lower, upper, cuts=cuts)])
-    edges = [lower, *cuts, upper]
-    codes = np.repeat(np.arange(len(cuts) + 1), 500)[:, np.newaxis]
-    found = frame_of(schema, codes, seed=2)["x"].to_numpy()
-    for k, (low, high) in enumerate(itertools.pairwise(edges)):
+    codes, drawn = numbers_in_bins(lower, upper, cuts, each=500)
+    found = drawn.to_numpy()
+    for k, (low, high) in enumerate(itertools.pairwise([lower, *cuts, upper])):
         places = (found[codes[:, 0] == k] - low) / (high - low)
         assert 0 <= places.min() < 0.02
         assert 0.98 < places.max() < 1
         assert places.mean() == pytest.approx(0.5, abs=0.06)
-    moved = dpf.Schema([dpf.Numeric("x", lower - 8, upper - 8, cuts=[cut - 8 for cut in cuts])])
-    assert frame_of(moved, codes, seed=2)["x"].to_numpy() == pytest.approx(found - 8)
+    _, moved = numbers_in_bins(lower - 8, upper - 8, [cut - 8 for cut in cuts], each=500)
+    assert moved.to_numpy() == pytest.approx(found - 8)
 
 
 def test_missing_codes_are_null_and_others_are_their_cells() -> None:

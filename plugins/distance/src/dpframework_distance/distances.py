@@ -104,11 +104,10 @@ class ValueDistances(Shown):
         InputError
             If no marginals were released.
         """
-        if self.shares is None:
-            raise self._without_shares
+        shares = self._known_shares
         overlap, squares = 1.0 - np.eye(len(self.matrix)), np.square(self.matrix)
-        mean = float(self.shares @ squares @ self.shares)
-        scaled = squares * (float(self.shares @ overlap @ self.shares) / mean) if mean > 0 else overlap
+        mean = float(shares @ squares @ shares)
+        scaled = squares * (float(shares @ overlap @ shares) / mean) if mean > 0 else overlap
         weight = self.signal / (2 if self.context else 4)
         return np.asarray(np.sqrt((1 - weight) * overlap + weight * scaled))
 
@@ -121,13 +120,14 @@ class ValueDistances(Shown):
         InputError
             If no marginals were released.
         """
-        if self.shares is None:
-            raise self._without_shares
-        return float(self.shares.max() * len(self.shares))
+        return float(self._known_shares.max() * len(self._known_shares))
 
     @property
-    def _without_shares(self) -> InputError:
-        return InputError(
+    def _known_shares(self) -> NDArray[np.float64]:
+        """The shares of the rows. Refuse distances that come without."""
+        if self.shares is not None:
+            return self.shares
+        raise InputError(
             f"the distances of '{self.attribute.name}' come without shares of the rows, which a blend with overlap "
             "needs; learn them with context = 'auto', 'tree' or 'none'"
         )

@@ -90,9 +90,24 @@ class ScaledScore:
         return self
 
 
+class OpenScore:
+    """A score of which some bounds on the support are released first: nothing else of it is known beforehand."""
+
+    __slots__ = ()
+
+    @property
+    def scored(self) -> tuple[ScoreClaims, ...]:
+        """No formula, since a formula needs the bounds."""
+        return ()
+
+    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
+        """Return no better bound than the one for the rows in turn: k rows can move a score k times as far as one."""
+        return ()
+
+
 @final
 @attrs.frozen
-class RelativeScore:
+class RelativeScore(OpenScore):
     """The weighted index in units of a row's change, for bounds on the support that are released first."""
 
     def at(self, supports: Supports | None) -> ScaledScore:
@@ -107,15 +122,6 @@ class RelativeScore:
         return Sensitivity(Norm.LINF, RISE, REPLACED, rise=RISE, fall=FALL, source=source)
 
     @property
-    def scored(self) -> tuple[ScoreClaims, ...]:
-        """No formula, since formulas have no exponentials."""
-        return ()
-
-    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return no better bound than the one for the rows in turn."""
-        return ()
-
-    @property
     def text(self) -> str:
         """Name the score."""
         return "Jaccard index weighted by support (bounds from a released number of rows), by what a row changes"
@@ -123,7 +129,7 @@ class RelativeScore:
 
 @final
 @attrs.frozen
-class OpenSurplus:
+class OpenSurplus(OpenScore):
     """By how many rows a redescription surpasses a Jaccard index, up to a maximum support that is released first."""
 
     def at(self, supports: Supports | None) -> Surplus:
@@ -135,15 +141,6 @@ class OpenSurplus:
     def sensitivity(self) -> Sensitivity:
         """The linf sensitivity of the score, which is the same for every maximum support."""
         return Surplus(1).sensitivity
-
-    @property
-    def scored(self) -> tuple[ScoreClaims, ...]:
-        """No formula, since its maximum support is not known yet."""
-        return ()
-
-    def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return no better bound, since k rows can move the score k times as far as one."""
-        return ()
 
     @property
     def text(self) -> str:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, final
 
 import attrs
 
-from dpframework.facts import root_below
-from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mechanism, PermuteAndFlip
+from dpframework.mechanisms import MechanismBudget
 from dpframework.plan import Node, kind, spend
 from dpframework.queries import Query
 
@@ -21,37 +20,8 @@ CHOOSE, MEASURE = "choose", "measure"  # the names of a round's two steps, and o
 
 @final
 @attrs.frozen
-class TableBudget:
-    """The budget of a run.
-
-    Attributes
-    ----------
-    amount
-        Epsilon, or rho.
-    zcdp
-        Whether it is rho.
-    """
-
-    amount: Fraction
-    zcdp: bool
-
-    def selector(self, share: Fraction) -> Mechanism:
-        """Return the mechanism that selects a marginal with a share of the budget."""
-        return self.selects(self.epsilon_of_selection(share))
-
-    @property
-    def selects(self) -> type[Exponential | PermuteAndFlip]:
-        """The class of mechanisms that select."""
-        return Exponential if self.zcdp else PermuteAndFlip
-
-    @property
-    def counts(self) -> type[Gaussian | DiscreteLaplace]:
-        """The class of mechanisms that release a marginal."""
-        return Gaussian if self.zcdp else DiscreteLaplace
-
-    def epsilon_of_selection(self, share: Fraction) -> Fraction:
-        """Return the epsilon of a selection that costs a share of the budget; in zCDP its rho is epsilon**2 / 8."""
-        return root_below(8 * self.amount * share) if self.zcdp else self.amount * share
+class TableBudget(MechanismBudget):
+    """The budget of a synthetic table, which blocks of selections and measurements may spend."""
 
     def block(self, name: str, chosen: Query, measured: Query, share: Fraction) -> Node:
         """Plan a block of selections and measurements, which together may cost a share of the budget."""
@@ -70,7 +40,3 @@ class TableBudget:
         """Return what is left of a block, as a share of the whole budget."""
         left = block.left.rho if self.zcdp else block.left.epsilon
         return (left or Fraction(0)) / self.amount
-
-    def counter(self, share: Fraction) -> Mechanism:
-        """Return the mechanism that releases a marginal with a share of the budget."""
-        return self.counts(self.amount * share)

@@ -31,14 +31,15 @@ from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
-from dpframework.facts import InputError, Schema, list_of_names, positive
+from dpframework.facts import InputError, Schema
 from dpframework.plan import Node, either, sequential
 from dpframework.results import Kept
-from dpframework.run import Example, Miner, PrivateTable, left_by_row_count, plan_row_count
+from dpframework.run import Example, PrivateTable, left_by_row_count, plan_row_count
 from dpframework_trees.additive.miner import AdditiveFit
 from dpframework_trees.additive.model import AdditiveModel
 from dpframework_trees.additive.witnesses import SCHEMA, witness_of_added, witness_of_replaced
 from dpframework_trees.dptree import DPTree
+from dpframework_trees.parameters import ModelMiner
 from dpframework_trees.tree import DecisionTree
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class ChosenModel(Kept):
 
 @final
 @attrs.frozen
-class DPClassifierMiner(Miner):
+class DPClassifierMiner(ModelMiner):
     """A classifier that is an additive model or a tree, whichever public facts favour.
 
     Parameters
@@ -127,9 +128,6 @@ class DPClassifierMiner(Miner):
 
     name = "dp-classifier"
     result = ChosenModel
-    target: str
-    epsilon: Fraction = attrs.field(converter=positive)
-    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:

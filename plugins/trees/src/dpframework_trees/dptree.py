@@ -29,20 +29,25 @@ from dpframework.facts import (
     between_0_and_1,
     list_of_names,
     one_of,
-    positive,
     share_of_budget,
     whole_number,
 )
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
 from dpframework.plan import FromRelease, Node, PlannedPart, parallel, sequential, step
 from dpframework.results import ErrorBound
-from dpframework.run import Example, Miner, PrivateTable
+from dpframework.run import Example, PrivateTable
 from dpframework_trees import witnesses
 from dpframework_trees.bounds import OF_TREE, PRUNED, class_count_bounds
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
 from dpframework_trees.estimates import ReleasedNode, noise_variance, tree_result
-from dpframework_trees.parameters import class_and_attributes, examples_of_grades, nothing_to_split, validate_criterion
+from dpframework_trees.parameters import (
+    TargetMiner,
+    class_and_attributes,
+    examples_of_grades,
+    nothing_to_split,
+    validate_criterion,
+)
 from dpframework_trees.queries import LeavesByClass, SplitScores, TreeScores
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, Region, cut_of, names_in
@@ -58,7 +63,7 @@ AHEAD = 2  # how many levels "lookahead" has in view
 
 @final
 @attrs.frozen
-class DPTree(Miner):
+class DPTree(TargetMiner):
     """A classification tree of fixed depth sampled as a whole, with noisy leaf counts (Bai, Yao and Jiang 2017).
 
     Parameters
@@ -97,8 +102,6 @@ class DPTree(Miner):
 
     name = "dp-tree"
     result = TreeResult
-    target: str
-    epsilon: Fraction = attrs.field(converter=positive)
     max_depth: int = attrs.field(default=3, validator=whole_number(most=10))
     sampler: str = attrs.field(default=AUTO, validator=one_of((AUTO, *SAMPLERS)))
     criterion: str = attrs.field(default="norm", validator=validate_criterion)

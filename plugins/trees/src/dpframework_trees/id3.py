@@ -30,14 +30,13 @@ from dpframework.facts import (
     Schema,
     list_of_names,
     one_of,
-    positive,
     whole_number,
 )
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Mechanism, PermuteAndFlip
 from dpframework.plan import FromRelease, Node, PlannedPart, either, parallel, repeat, sequential, step
 from dpframework.queries import Count, Histogram
 from dpframework.results import ErrorBound
-from dpframework.run import Example, Miner, PrivateTable
+from dpframework.run import Example, PrivateTable
 from dpframework_trees import witnesses
 from dpframework_trees.bounds import CONSISTENT, OF_SPLITS, PRUNED, STOPPED, class_count_bounds
 from dpframework_trees.budgets import DEPTH, TreeBudget, depth_for, tree_budget
@@ -45,6 +44,7 @@ from dpframework_trees.criteria import Criterion, KnownRows
 from dpframework_trees.estimates import ReleasedNode, noise_variance, tree_result
 from dpframework_trees.node_requests import Requests, release_in_step
 from dpframework_trees.parameters import (
+    TargetMiner,
     class_and_attributes,
     costs_of_errors,
     criterion_with_costs,
@@ -89,7 +89,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 @final
 @attrs.frozen
-class DPID3(Miner):
+class DPID3(TargetMiner):
     """A decision tree grown from the root, each split selected privately (Friedman and Schuster 2010).
 
     Parameters
@@ -133,8 +133,6 @@ class DPID3(Miner):
 
     name = "dp-id3"
     result = TreeResult
-    target: str
-    epsilon: Fraction = attrs.field(converter=positive)
     max_depth: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(most=64)))
     attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
     criterion: str = attrs.field(default="norm", validator=validate_criterion)

@@ -3,15 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import attrs
 
-from dpframework.facts import Attribute, Boolean, Categorical, InputError, Numeric, Schema, is_whole_number, named_once
+from dpframework.facts import (
+    Attribute,
+    Boolean,
+    Categorical,
+    InputError,
+    Numeric,
+    Schema,
+    is_whole_number,
+    list_of_names,
+    named_once,
+    positive,
+)
 from dpframework.run import Example, Miner
 from dpframework_trees.criteria import Criterion, criterion_named
 
 MOST_COST = 1000
+
+
+@attrs.frozen
+class TargetMiner(Miner):
+    """A miner that predicts an attribute.
+
+    Parameters
+    ----------
+    target
+        The attribute.
+    epsilon
+        The budget.
+    """
+
+    target: str
+    epsilon: Fraction = attrs.field(converter=positive)
+
+
+@attrs.frozen
+class ModelMiner(TargetMiner):
+    """A miner that predicts an attribute by all others, or by some.
+
+    Parameters
+    ----------
+    attributes
+        The attributes to use; by default all but the target.
+    """
+
+    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
 
 
 def validate_criterion(instance: Any, attribute: Any, value: str) -> None:

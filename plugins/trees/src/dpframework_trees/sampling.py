@@ -34,6 +34,7 @@ scores, each of which is off by r and half a step per leaf. The range of two cha
 from __future__ import annotations
 
 import abc
+import functools
 import math
 import os
 from collections.abc import Callable
@@ -274,18 +275,11 @@ class MarkovChainTrees(WholeTrees):
         )
         target = TreeTarget(float(calibration.unit), calibration.lattice_scale)
 
-        walk_trees = data.criterion.kernels.walk_trees
-
         def propose(steps: int) -> tuple[Tests, Tests]:
             return randomness.integers(nodes, steps), randomness.integers(len(data.bits), steps)
 
-        walk(
-            lambda steps, first: walk_trees(tree, target, steps, first),
-            propose,
-            self.iterations,
-            calibration,
-            randomness,
-        )
+        take = functools.partial(data.criterion.kernels.walk_trees, tree, target)
+        walk(take, propose, self.iterations, calibration, randomness)
         return tests
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:

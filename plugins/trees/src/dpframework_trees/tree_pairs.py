@@ -6,6 +6,7 @@ the second tree by the leaves of the first.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -257,21 +258,15 @@ class MarkovChainPairs(WholeTrees):
             spare=np.zeros_like(first.members),
         )
         score = data.pair_score
-        unit, walk_pairs = float(calibration.unit) * data.unit, score.criterion.kernels.walk_pairs
-        target = PairTarget(score.product, unit, calibration.lattice_scale)
+        target = PairTarget(score.product, float(calibration.unit) * data.unit, calibration.lattice_scale)
 
         def propose(steps: int) -> tuple[Tests, Tests]:
             chosen = randomness.integers(2 * nodes, steps)
             tests = np.where(chosen < nodes, len(data.first_bits), len(data.second_bits))
             return chosen, randomness.integers(tests, steps)
 
-        walk(
-            lambda steps, begin: walk_pairs(pair, target, steps, begin),
-            propose,
-            self.iterations,
-            calibration,
-            randomness,
-        )
+        take = functools.partial(score.criterion.kernels.walk_pairs, pair, target)
+        walk(take, propose, self.iterations, calibration, randomness)
         return trees
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpframework.facts import Schema
 from dpframework.results import Drawn, TextTable, axes_or_new, without_math
+from dpframework.tables import NewRows
+from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
 from dpframework_trees.additive.terms import Term, term_named
 
@@ -67,6 +69,32 @@ class AdditiveSum(Drawn):
             If the model has no function of that name.
         """
         return term_named(self.shown_terms, name)
+
+    def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
+        """Return each attribute's part of each row's sum, shape (rows, attributes), or (rows, attributes, outputs).
+
+        A model of a number has one output, a classifier one for each score. An unknown cell (see `NewRows`) adds 0,
+        which is the mean over the attribute's values. The second axis of a classifier follows `AdditiveModel.parts`, so
+        one with a tree has one more entry.
+
+        Parameters
+        ----------
+        rows
+            A table of any schema with the model's attributes, or a dataframe with their columns.
+        out_of_domain
+            What to do with values of a dataframe outside the schema (see `NewRows.read`).
+
+        Raises
+        ------
+        InputError
+            If an attribute is missing, or if it has values outside its domain and these are refused.
+        """
+        given = NewRows.read(rows, self.schema, out_of_domain=out_of_domain)
+        return self._contributions(given)
+
+    @abc.abstractmethod
+    def _contributions(self, given: NewRows) -> Reals:
+        """Return the contributions to rows that were read."""
 
     def draw(self, axes: Any) -> None:
         """Draw the most important functions, each with its band of noise."""

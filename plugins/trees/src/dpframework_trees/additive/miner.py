@@ -18,11 +18,11 @@ from typing import Self, final
 import attrs
 import numpy as np
 
-from dpframework.facts import MOST_ROWS, Attribute, InputError, Numeric, Schema, list_of_names, one_of, positive
+from dpframework.facts import MOST_ROWS, Attribute, InputError, Numeric, Schema, one_of
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node, either, sequential, step
 from dpframework.queries import Marginals
-from dpframework.run import Example, Miner, PrivateTable, left_by_row_count, plan_row_count
+from dpframework.run import Example, PrivateTable, left_by_row_count, plan_row_count
 from dpframework_trees.additive.bins import (
     FEWEST_BINS,
     counts_tell,
@@ -48,7 +48,7 @@ from dpframework_trees.additive.witnesses import (
 )
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.estimates import noise_variance
-from dpframework_trees.parameters import class_and_attributes
+from dpframework_trees.parameters import ModelMiner, class_and_attributes
 from dpframework_trees.tree import DecisionTree
 
 STEP, BINS = "fit", "bins"
@@ -60,7 +60,7 @@ MORE = 1 << 10  # how far units of several rows may take a neighbouring table ab
 
 @final
 @attrs.frozen
-class DPAdditive(Miner):
+class DPAdditive(ModelMiner):
     """An additive classifier with one function of each attribute, fitted jointly by objective perturbation.
 
     Parameters
@@ -84,9 +84,6 @@ class DPAdditive(Miner):
 
     name = "dp-additive"
     result = AdditiveModel
-    target: str
-    epsilon: Fraction = attrs.field(converter=positive)
-    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
     interactions: str = attrs.field(default="no", validator=one_of(INTERACTIONS))
 
     @classmethod

@@ -75,27 +75,6 @@ class AdditiveModel(AdditiveSum):
             of_tree = TreePart(tree, weight, expected, most)
         return cls(target, intercept, terms, of_tree)
 
-    def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
-        """Return each attribute's part of each row's score, shape (rows, attributes, outputs).
-
-        An unknown cell (see `NewRows`) adds 0, which is the mean over the attribute's values. The second axis follows
-        `parts`, so a model with a tree has one more entry.
-
-        Parameters
-        ----------
-        rows
-            A table of any schema with the model's attributes, or a dataframe with their columns.
-        out_of_domain
-            What to do with values of a dataframe outside the schema (see `NewRows.read`).
-
-        Raises
-        ------
-        InputError
-            If an attribute is missing, or if it has values outside its domain and these are refused.
-        """
-        given = NewRows.read(rows, self.schema, out_of_domain=out_of_domain)
-        return self._contributions(given)
-
     @property
     def parts(self) -> tuple[str, ...]:
         """The names of the parts in `contributions`: attributes, then "the tree's part" if the model has a tree."""

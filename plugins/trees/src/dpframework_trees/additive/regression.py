@@ -21,11 +21,11 @@ from typing import final
 import attrs
 import numpy as np
 
-from dpframework.facts import Attribute, Numeric, Schema, list_of_names, positive
+from dpframework.facts import Attribute, Numeric, Schema
 from dpframework.mechanisms import DiscreteLaplace, Laplace
 from dpframework.plan import Node, sequential, step
 from dpframework.queries import BoundDistances
-from dpframework.run import Example, Miner, PrivateTable
+from dpframework.run import Example, PrivateTable
 from dpframework_trees.additive.design import FINE, MOST_WHOLE, Design
 from dpframework_trees.additive.miner import AdditiveFit
 from dpframework_trees.additive.queries import NumberRows, numeric
@@ -34,7 +34,7 @@ from dpframework_trees.additive.residuals import NoisyResiduals, ResidualCounts
 from dpframework_trees.additive.terms import Term, centred_terms
 from dpframework_trees.additive.witnesses import SCHEMA, row_of_other_outcome, witness_of_added
 from dpframework_trees.estimates import noise_variance
-from dpframework_trees.parameters import other_attributes
+from dpframework_trees.parameters import ModelMiner, other_attributes
 
 MEAN, RESIDUALS = "mean", "residuals"
 MEAN_SHARE, RESIDUAL_SHARE = Fraction(2, 25), Fraction(1, 20)
@@ -42,7 +42,7 @@ MEAN_SHARE, RESIDUAL_SHARE = Fraction(2, 25), Fraction(1, 20)
 
 @final
 @attrs.frozen
-class DPAdditiveRegression(Miner):
+class DPAdditiveRegression(ModelMiner):
     """An additive model of a numeric target, with one function of each attribute, fitted jointly.
 
     Parameters
@@ -62,9 +62,6 @@ class DPAdditiveRegression(Miner):
 
     name = "dp-additive-regression"
     result = AdditiveRegression
-    target: str
-    epsilon: Fraction = attrs.field(converter=positive)
-    attributes: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:

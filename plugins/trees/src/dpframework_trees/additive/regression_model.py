@@ -53,22 +53,7 @@ class AdditiveRegression(AdditiveSum):
         """The target's upper bound minus its lower bound."""
         return float(self.target.upper - self.target.lower)
 
-    def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
-        """Return each attribute's part of each row's sum, shape (rows, attributes). An unknown cell adds 0.
-
-        Parameters
-        ----------
-        rows
-            A table of any schema with the model's attributes, or a dataframe with their columns.
-        out_of_domain
-            What to do with values of a dataframe outside the schema (see `NewRows.read`).
-
-        Raises
-        ------
-        InputError
-            If an attribute is missing, or if it has values outside its domain and these are refused.
-        """
-        given = NewRows.read(rows, self.schema, out_of_domain=out_of_domain)
+    def _contributions(self, given: NewRows) -> Reals:
         return np.concatenate(parts_by_function(self.terms, given), axis=1)
 
     def predict(self, rows: Any, *, out_of_domain: str = "error") -> Reals:

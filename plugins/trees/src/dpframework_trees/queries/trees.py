@@ -17,6 +17,7 @@ from dpframework.facts import Attribute
 from dpframework.queries import CellCounts, Counting, ReadsAmong, RowSets, in_common
 from dpframework.tables import Block, Crosstab, JointCounts
 from dpframework_trees.complete import CompleteTree
+from dpframework_trees.queries.counted import CountedOrPacked
 from dpframework_trees.queries.criterion import CriterionScores
 from dpframework_trees.queries.sets import sets_of
 from dpframework_trees.splits import BELOW, Candidates
@@ -64,7 +65,7 @@ def _words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
 
 @final
 @attrs.frozen
-class TreeScores(CriterionScores):
+class TreeScores(CountedOrPacked, CriterionScores):
     """The score of every complete tree of a depth, the sum of a criterion over its leaves.
 
     There are too many scores for an answer. The query answers with data from which a tree sampler computes scores.
@@ -84,11 +85,6 @@ class TreeScores(CriterionScores):
     tests: Candidates
     depth: int
     counted: bool = False
-
-    @property
-    def gathers(self) -> bool:
-        """Whether the query gathers rows: one bit for each row and test, unless it answers with counts."""
-        return not self.counted
 
     @property
     def text(self) -> str:
@@ -124,11 +120,6 @@ class TreeScores(CriterionScores):
             classes[c, start : start + len(of_class)] = of_class
             start += len(of_class)
         return np.concatenate([bits, classes])
-
-    @property
-    def tabled(self) -> bool:
-        """Whether cross tables are enough to answer."""
-        return self.counted
 
     def tables(self, **inputs: Any) -> JointCounts | None:
         """Return the cross tables of all sets of tests and the class, or None if they are not enough."""

@@ -16,6 +16,7 @@ from dpframework.formulas import Cells, ScoreClaims, absolute, cells, score_clai
 from dpframework.queries import CandidateScores, Counting, Norm, ReadsAmong, RowSets, Sensitivity, in_common
 from dpframework.tables import Block, JointCounts
 from dpframework_trees.pair_counts import SplitPairCounts, sets_of_tests
+from dpframework_trees.queries.counted import CountedOrPacked
 from dpframework_trees.queries.sets import sets_of
 from dpframework_trees.queries.trees import all_of, pack, pack_classes
 from dpframework_trees.splits import Candidates, Split, names_in
@@ -126,7 +127,7 @@ class Associations(CandidateScores):
 
 @final
 @attrs.frozen
-class TreePairScores(ReadsAmong):
+class TreePairScores(CountedOrPacked, ReadsAmong):
     """The score of every pair of complete trees, where the first predicts a class, and the second the first's leaves.
 
     There are too many scores for an answer. The query answers with data from which a sampler of pairs computes scores.
@@ -156,11 +157,6 @@ class TreePairScores(ReadsAmong):
     depth: int
     rows: int | None
     counted: bool = False
-
-    @property
-    def gathers(self) -> bool:
-        """Whether the query gathers rows: one bit for each row and test, unless it answers with counts."""
-        return not self.counted
 
     @property
     def text(self) -> str:
@@ -201,11 +197,6 @@ class TreePairScores(ReadsAmong):
             tiles = block.tiles(min(TILE, max(64, BITS_AT_ONCE // sets)))
             return np.asarray(sum(self._counts(tile) for tile in tiles))
         return np.concatenate([pack(block, self.first), pack(block, self.second), self._classes(block)])
-
-    @property
-    def tabled(self) -> bool:
-        """Whether cross tables are enough to answer."""
-        return self.counted
 
     def tables(self, **inputs: Any) -> JointCounts | None:
         """Return the cross tables of both views' sets of tests, and of the first view's sets and the class.

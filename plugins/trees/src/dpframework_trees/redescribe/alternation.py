@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Self, final
+from typing import Any, final
 
 import attrs
 import numpy as np
@@ -39,41 +39,46 @@ def leaves_attribute(name: str, depth: int) -> Attribute:
     return Categorical(name, [str(k + 1) for k in range(2**depth)])
 
 
-def exact_tree(
-    name: str,
-    scored: tuple[Criterion, Attribute, int],
-    share: Fraction,
-    tests: Candidates,
-    rows: int | None,
-    read: tuple[str, ...],
-) -> Node:
-    """Plan one tree that is drawn exactly.
+@final
+@attrs.frozen(eq=False)
+class TreeOnView:
+    """A tree on the attributes of one view, before it is released.
 
-    Parameters
+    Attributes
     ----------
-    name
-        The name of the step.
-    scored
-        The criterion, the class attribute and the number of levels.
+    target, tests
+        The classes that it is grown for, and what its nodes may ask.
     share
-        The epsilon of the tree.
-    tests
-        The tests that a node may have.
+        Its share of the budget.
     rows
         A public bound on the number of rows. None if there is none.
     read
-        The names of the attributes that the tree may read.
-
-    Raises
-    ------
-    InputError
-        If the exact sampler would take too long.
+        The attributes that it may read. They are of both views, since a class that was derived depends on what it was
+        derived from.
     """
-    criterion, target, depth = scored
-    require_feasible(len(tests), depth)
-    counted = counts_suffice(len(tests), target.size, depth)
-    scores = TreeScores(criterion, target, KnownRows(rows), tests, depth, counted, among=read)
-    return step(name, scores, ExactTrees(share), threshold=rows)
+
+    target: Attribute
+    tests: Candidates
+    share: Fraction
+    rows: int | None
+    read: tuple[str, ...]
+
+    def scores(self, criterion: Criterion, depth: int, *, counted: bool = False) -> TreeScores:
+        """Return the query for the scores of all trees of a depth."""
+        return TreeScores(criterion, self.target, KnownRows(self.rows), self.tests, depth, counted, among=self.read)
+
+    def exact_plan(self, name: str, criterion: Criterion, depth: int) -> Node:
+        """Plan its release as one step that draws it exactly.
+
+        Raises
+        ------
+        InputError
+            If the exact sampler would take too long.
+        """
+        require_feasible(len(self.tests), depth)
+        counted = counts_suffice(len(self.tests), self.target.size, depth)
+        scores = self.scores(criterion, depth, counted=counted)
+        return step(name, scores, ExactTrees(self.share), threshold=self.rows)
 
 
 @attrs.frozen
@@ -95,23 +100,14 @@ class _Alternating(TreeRedescriptions):
     )
 
     @classmethod
-    def published(cls, epsilon: Any, starts: Iterable[str], **changes: Any) -> Self:
-        """Return the miner with the settings of Mihelčić and Miettinen 2023 (Table 6), except for those in `changes`.
+    def settings_of_paper(cls, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return four rounds, and equal parts of the budget for all trees and tables.
 
-        Parameters
-        ----------
-        epsilon
-            The budget.
-        starts
-            The attributes that trees start from, drawn without looking at the rows. The paper has one start with four
-            alternations or, in its stable setting, four starts with one alternation each (`rounds=1`).
-        **changes
-            Parameters of the miner that differ from the paper's.
+        The paper has one start with four alternations or, in its stable setting, four starts with one alternation each
+        (`rounds=1`).
         """
         rounds = changes.get("rounds", 4)
-        equal = {"tree_share": Fraction(rounds + 1, 2 * rounds + 1)}
-        settings = {"max_depth": 4, "sensitivity": "published", "rounds": rounds, **equal, **changes}
-        return cls(epsilon=epsilon, starts=starts, **settings)
+        return {"rounds": rounds, "tree_share": Fraction(rounds + 1, 2 * rounds + 1)}
 
     @property
     def criterion(self) -> Criterion:
@@ -127,13 +123,13 @@ class _Alternating(TreeRedescriptions):
         """Plan, for each start, its selection, a tree, then `rounds` times a tree and a table."""
         starts, scopes = self.starts_on(schema), []
         tests, (share, counting) = self.tests(schema), self.shares(schema)
-        # Attributes of both views, since a derived class depends on the attributes that it is derived from.
         read = self.read(tests, schema)
         for start in starts:
             view, target = OTHER[start.view], start.target
             parts = self.selection(tests, start, share)
             for i in range(self.rounds + 1):
-                parts.append(self.tree_plan(f"tree {i + 1}", share, tests[view], target, schema.row_bound, read))
+                tree = TreeOnView(target, tests[view], share, schema.row_bound, read)
+                parts.append(self.tree_plan(f"tree {i + 1}", tree))
                 if i:
                     counts = JointLeaves(2**self.max_depth, 2**self.max_depth, among=read)
                     parts.append(step(f"leaves {i}", counts, DiscreteLaplace(counting), uses=self.tree_steps(i)))
@@ -150,16 +146,8 @@ class _Alternating(TreeRedescriptions):
         """Return the derived attribute that says in which leaf of tree `number` a row is."""
         return leaves_attribute(f"leaf of tree {number}", self.max_depth)
 
-    def tree_plan(
-        self,
-        name: str,
-        share: Fraction,
-        tests: Candidates,
-        target: Attribute,
-        rows: int | None,
-        read: tuple[str, ...],
-    ) -> Node:
-        """Plan one tree, which may read the attributes named in `read`."""
+    def tree_plan(self, name: str, tree: TreeOnView) -> Node:
+        """Plan one tree."""
         raise NotImplementedError
 
     def tree_steps(self, i: int) -> list[str]:
@@ -199,24 +187,16 @@ class AltExpM(_Alternating):
 
     name = "alt-expm"
 
-    def tree_plan(
-        self,
-        name: str,
-        share: Fraction,
-        tests: Candidates,
-        target: Attribute,
-        rows: int | None,
-        read: tuple[str, ...],
-    ) -> Node:
+    def tree_plan(self, name: str, tree: TreeOnView) -> Node:
         """Plan the levels of a tree, with siblings in parallel."""
-        scores = SplitScores(self.criterion, target, KnownRows(rows), len(tests), among=read)
-        epsilon = share / self.max_depth
+        scores = SplitScores(self.criterion, tree.target, KnownRows(tree.rows), len(tree.tests), among=tree.read)
+        epsilon = tree.share / self.max_depth
         tight = self.sensitivity == "tight"
         selector: PureMechanism = PermuteAndFlip(epsilon) if tight else Exponential(epsilon)
-        split = step("split", scores, selector, threshold=rows)
+        split = step("split", scores, selector, threshold=tree.rows)
         node: Node = split
         for _ in range(self.max_depth - 1):
-            node = sequential(split, parallel(node, by=FromRelease("split", attributes=read)))
+            node = sequential(split, parallel(node, by=FromRelease("split", attributes=tree.read)))
         return sequential(node, name=name)
 
     def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:
@@ -267,24 +247,16 @@ class AltMCMC(_Alternating):
     iterations: int = attrs.field(default=10_000, validator=whole_number())
 
     @classmethod
-    def published(cls, epsilon: Any, starts: Iterable[str], **changes: Any) -> Self:
-        """Return the miner with the settings of Mihelčić and Miettinen 2023, where trees are drawn by a walk."""
-        return super().published(epsilon, starts, **{"sampler": "mcmc", **changes})
+    def settings_of_paper(cls, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of alternating trees, where each comes from a walk."""
+        return {**super().settings_of_paper(changes), "sampler": "mcmc"}
 
-    def tree_plan(
-        self,
-        name: str,
-        share: Fraction,
-        tests: Candidates,
-        target: Attribute,
-        rows: int | None,
-        read: tuple[str, ...],
-    ) -> Node:
+    def tree_plan(self, name: str, tree: TreeOnView) -> Node:
         """Plan one release of a whole tree."""
         if self.sampler == "exact":
-            return exact_tree(name, (self.criterion, target, self.max_depth), share, tests, rows, read)
-        scores = TreeScores(self.criterion, target, KnownRows(rows), tests, self.max_depth, among=read)
-        return step(name, scores, MarkovChainTrees(share, self.iterations), threshold=rows)
+            return tree.exact_plan(name, self.criterion, self.max_depth)
+        walk = MarkovChainTrees(tree.share, self.iterations)
+        return step(name, tree.scores(self.criterion, self.max_depth), walk, threshold=tree.rows)
 
     def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:
         """Release a whole tree."""

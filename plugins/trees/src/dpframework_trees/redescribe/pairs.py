@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, final
 
 import attrs
 
-from dpframework.facts import (
-    Attribute,
-    Cases,
-    Schema,
-    View,
-    between_0_and_1,
-    one_of,
-    share_of_budget,
-    whole_number,
-)
+from dpframework.facts import Attribute, Cases, Schema, View, between_0_and_1, one_of, share_of_budget, whole_number
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node, sequential, step
 from dpframework.redescriptions import Redescription
@@ -27,7 +18,7 @@ from dpframework_trees.criteria import PUBLISHED_GINI, Criterion
 from dpframework_trees.exact_pairs import ExactPairs
 from dpframework_trees.pair_counts import pairs_misfit, require_feasible_pairs
 from dpframework_trees.queries import JointLeaves, TreePairScores
-from dpframework_trees.redescribe.alternation import exact_tree, leaves_attribute
+from dpframework_trees.redescribe.alternation import TreeOnView, leaves_attribute
 from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA, OTHER, Start, TreeRedescriptions
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_pairs import MarkovChainPairs, pair_score_named
@@ -71,20 +62,9 @@ class MCMCTreePair(TreeRedescriptions):
     iterations: int = attrs.field(default=10_000, validator=whole_number())
 
     @classmethod
-    def published(cls, epsilon: Any, starts: Iterable[str], **changes: Any) -> MCMCTreePair:
-        """Return the miner with the settings of Mihelčić and Miettinen 2023 (Table 6), except for those in `changes`.
-
-        Parameters
-        ----------
-        epsilon
-            The budget.
-        starts
-            The attributes that pairs start from, drawn without looking at the rows. The paper has four.
-        **changes
-            Parameters of the miner that differ from the paper's.
-        """
-        paper = {"max_depth": 4, "sensitivity": "published", "tree_share": "1/10", "sampler": "mcmc"}
-        return cls(epsilon=epsilon, starts=starts, **{**paper, **changes})
+    def settings_of_paper(cls, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a tenth of the budget for the trees, which come from a walk. The paper has four starts."""
+        return {"tree_share": "1/10", "sampler": "mcmc"}
 
     @property
     def derived_names(self) -> tuple[str, ...]:
@@ -113,7 +93,9 @@ class MCMCTreePair(TreeRedescriptions):
             if sampler == "stepwise":
                 classes = start.target, leaves_attribute(FIRST_LEAVES, self.max_depth)
                 parts = [
-                    exact_tree(name, (self.leaf_criterion, target, self.max_depth), share, own, schema.row_bound, read)
+                    TreeOnView(target, own, share, schema.row_bound, read).exact_plan(
+                        name, self.leaf_criterion, self.max_depth
+                    )
                     for name, target, own in zip(trees, classes, sides, strict=True)
                 ]
             else:

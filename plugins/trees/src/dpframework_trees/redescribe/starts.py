@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, Self, final
 
 import attrs
 import numpy as np
@@ -136,6 +137,27 @@ class TreeRedescriptions(Miner):
     )
     left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
     right: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
+
+    @classmethod
+    def published(cls, epsilon: Any, starts: Iterable[str], **changes: Any) -> Self:
+        """Return the miner with the settings of Mihelčić and Miettinen 2023 (Table 6), but for the parameters given.
+
+        Parameters
+        ----------
+        epsilon
+            The budget.
+        starts
+            The attributes that trees start from, drawn without looking at the rows.
+        **changes
+            Parameters of the miner that differ from the paper's.
+        """
+        paper = {"max_depth": 4, "sensitivity": "published", **cls.settings_of_paper(changes)}
+        return cls(epsilon=epsilon, starts=starts, **{**paper, **changes})
+
+    @classmethod
+    @abc.abstractmethod
+    def settings_of_paper(cls, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of the paper that this miner alone has, given the parameters that differ from them."""
 
     @property
     def derived_names(self) -> tuple[str, ...]:
