@@ -51,10 +51,8 @@ def discrete_gaussian(words: DrawWords, size: int, scale: float, *, margin: floa
 
     Parameters
     ----------
-    words
-        The function that draws words of 64 uniform bits.
-    size
-        How many numbers are drawn.
+    words, size
+        As for `digit_laplace.discrete_laplace`.
     scale
         sigma, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
     margin

@@ -10,7 +10,7 @@ have the same total.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, final
 
 import attrs
@@ -19,34 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import finite_from_0
-from dpframework.facts.value_checks import as_float, as_texts
+from dpframework.facts.value_checks import as_float
 from dpframework.results import frequency_views as views
-from dpframework.results.matrix import Matrix
+from dpframework.results.count_table import CountTable
 from dpframework.results.noisy_counts import Noisy
-from dpframework.results.result import Drawn, Tabular
 from dpframework.results.simplex import nearest_on_simplex
 from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
-    """Return the labels of each attribute of a table as tuples."""
-    return tuple(as_texts(texts) for texts in labels)
-
-
-def attribute_forms(names: Iterable[str], labels: Iterable[Iterable[str]]) -> list[dict[str, Any]]:
-    """Return the attributes of a table in a JSON-safe form."""
-    return [{"name": name, "labels": list(texts)} for name, texts in zip(names, labels, strict=True)]
-
-
-def label_columns(names: Iterable[str], labels: Iterable[Iterable[str]]) -> dict[str, Any]:
-    """Return polars columns with the labels of each cell of a table, by attribute."""
-    import polars as pl
-
-    cells = list(itertools.product(*labels))
-    return {name: pl.Series([cell[k] for cell in cells], dtype=pl.String) for k, name in enumerate(names)}
 
 
 def _as_counts(counts: ArrayLike) -> NDArray[Any]:
@@ -57,15 +38,11 @@ def _as_counts(counts: ArrayLike) -> NDArray[Any]:
 
 @final
 @attrs.frozen
-class Frequencies(Tabular, Drawn):
+class Frequencies(CountTable):
     """Noisy counts of rows, one for each cell of a table.
 
     Attributes
     ----------
-    names
-        The attributes.
-    labels
-        The labels of each attribute, in the order of its codes.
     counts
         Released counts, or sums of them, with one axis for each attribute. They may be negative.
     variance
@@ -88,36 +65,13 @@ class Frequencies(Tabular, Drawn):
     """
 
     called = "a table of frequencies"
-    names: tuple[str, ...] = attrs.field(converter=as_texts)
-    labels: tuple[tuple[str, ...], ...] = attrs.field(converter=as_labels)
     counts: NDArray[Any] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
     variance: float = attrs.field(converter=as_float, validator=finite_from_0("the variance of a count's noise"))
     exact_total: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     def __attrs_post_init__(self) -> None:
-        shape = tuple(map(len, self.labels))
-        if len(self.names) != len(shape) or self.counts.shape != shape:
-            raise InputError(f"counts of shape {self.counts.shape} are not one for each cell of {shape}")
-        if self.counts.dtype.kind not in "if" or not np.isfinite(self.counts).all():
-            raise InputError("counts must be finite numbers")
-
-    def __getitem__(self, labels: str | tuple[str, ...]) -> Noisy:
-        """Return the count of one cell, by the label of each attribute.
-
-        Raises
-        ------
-        InputError
-            If there is no such cell. The message names the nearest label.
-        """
-        wanted = (labels,) if isinstance(labels, str) else tuple(labels)
-        if len(wanted) != len(self.names):
-            raise InputError(f"a cell has one label for each of {', '.join(self.names)}, not {len(wanted)}")
-        cell = []
-        for name, known, label in zip(self.names, self.labels, wanted, strict=True):
-            if label not in known:
-                raise InputError(f"'{name}' has no label {label!r}; {nearest(str(label), known)}")
-            cell.append(known.index(label))
-        return Noisy(self.counts[tuple(cell)], self.variance)
+        """Refuse counts that are not one for each cell."""
+        self._require_counts()
 
     @property
     def total(self) -> Noisy:
@@ -174,32 +128,17 @@ class Frequencies(Tabular, Drawn):
 
         cells = self.cells()
         numbers = {name: [cell[k] for cell in cells] for name, k in {"count": 1, "low": 2, "high": 3}.items()}
-        return pl.DataFrame(label_columns(self.names, self.labels) | numbers)
+        return pl.DataFrame(self._label_columns() | numbers)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads, with the margin of the 95 % intervals beside it."""
-        return {
-            "attributes": attribute_forms(self.names, self.labels),
-            "counts": self.counts.tolist(),
-            "variance": self.variance,
-            "exact_total": self.exact_total,
-            "within": Noisy.margin_of(self.variance),
-        }
+        within = Noisy.margin_of(self.variance)
+        return {**super().to_dict(), "exact_total": self.exact_total, "within": within}
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Frequencies:
         """See `Kept`."""
-        attributes = form["attributes"]
-        names, labels = [one["name"] for one in attributes], [one["labels"] for one in attributes]
-        exact = form.get("exact_total", False)
-        return cls(names, labels, form["counts"], form["variance"], exact_total=exact)
-
-    def matrices(self) -> list[Matrix]:
-        """Return the counts of two attributes as a matrix, and nothing for one attribute or three."""
-        if len(self.names) != 2:
-            return []
-        rows, columns = self.labels
-        return [Matrix(f"noisy counts of {' by '.join(self.names)}", rows, columns, self.counts.tolist())]
+        return cls(*cls._fields_of(form), exact_total=form.get("exact_total", False))
 
     def draw(self, axes: Any) -> None:
         """Draw bars with intervals, or a map of cells where there are several attributes."""

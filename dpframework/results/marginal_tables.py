@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameters import finite_from_0
-from dpframework.facts.value_checks import as_float, as_texts
-from dpframework.results.frequencies import Frequencies, as_labels, attribute_forms, label_columns
-from dpframework.results.matrix import Matrix
+from dpframework.facts.value_checks import as_float
+from dpframework.results.count_table import CountTable
+from dpframework.results.frequencies import Frequencies
 from dpframework.results.noisy_counts import Noisy
 from dpframework.results.result import Drawn, Tabular
 from dpframework.results.table_text import TextTable
@@ -43,15 +43,11 @@ def _as_residuals(given: Iterable[tuple[Iterable[str], float]]) -> tuple[tuple[t
 
 @final
 @attrs.frozen
-class MarginalTable(Tabular, Drawn):
+class MarginalTable(CountTable):
     """The marginal of some attributes, with an unbiased estimate of the number of rows in each cell.
 
     Attributes
     ----------
-    names
-        The attributes.
-    labels
-        The labels of each attribute, in the order of its codes.
     counts
         The estimates in rows, with one axis for each attribute. They may be negative.
     variance
@@ -68,35 +64,19 @@ class MarginalTable(Tabular, Drawn):
     """
 
     called = "a marginal"
-    names: tuple[str, ...] = attrs.field(converter=as_texts)
-    labels: tuple[tuple[str, ...], ...] = attrs.field(converter=as_labels)
     counts: NDArray[np.float64] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
     variance: float = attrs.field(converter=as_float, validator=finite_from_0("the variance of a count's noise"))
     residuals: tuple[tuple[tuple[str, ...], float], ...] = attrs.field(default=(), converter=_as_residuals)
 
     def __attrs_post_init__(self) -> None:
-        shape = tuple(map(len, self.labels))
         if any(not set(names) <= set(self.names) or not 0 <= own < math.inf for names, own in self.residuals):
             raise InputError("residuals are of a marginal's own attributes, with a variance each")
-        if len(self.names) != len(shape) or self.counts.shape != shape:
-            raise InputError(f"counts of shape {self.counts.shape} are not one for each cell of {shape}")
-        if not np.isfinite(self.counts).all():
-            raise InputError("counts must be finite numbers")
+        self._require_counts()
 
     @property
     def standard_error(self) -> float:
         """The standard deviation of the noise of each count, in rows."""
         return math.sqrt(self.variance)
-
-    def __getitem__(self, labels: str | tuple[str, ...]) -> Noisy:
-        """Return the count of one cell, by the label of each attribute.
-
-        Raises
-        ------
-        InputError
-            If there is no such cell. The message names the nearest label.
-        """
-        return self._frequencies()[labels]
 
     def total(self, **among: str | Iterable[str]) -> Noisy:
         """Return the count of some values together, such as a range of ages, with its own error.
@@ -171,27 +151,16 @@ class MarginalTable(Tabular, Drawn):
         counts, margin = self.counts.ravel(), Noisy.margin_of(self.variance)
         numbers = {"count": counts, "standard error": np.full(len(counts), self.standard_error)}
         ends = {"low": counts - margin, "high": counts + margin}
-        return pl.DataFrame(label_columns(self.names, self.labels) | numbers | ends)
+        return pl.DataFrame(self._label_columns() | numbers | ends)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""
-        return {
-            "attributes": attribute_forms(self.names, self.labels),
-            "counts": self.counts.tolist(),
-            "variance": self.variance,
-            "residuals": [[list(names), own] for names, own in self.residuals],
-        }
+        return {**super().to_dict(), "residuals": [[list(names), own] for names, own in self.residuals]}
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> MarginalTable:
         """See `Kept`."""
-        own = form["attributes"]
-        names, labels = [one["name"] for one in own], [one["labels"] for one in own]
-        return cls(names, labels, form["counts"], form["variance"], form.get("residuals", ()))
-
-    def matrices(self) -> list[Matrix]:
-        """Return the counts of two attributes as a matrix, and nothing for others."""
-        return self._frequencies().matrices()
+        return cls(*cls._fields_of(form), form.get("residuals", ()))
 
     def draw(self, axes: Any) -> None:
         """Draw bars with intervals, or a map of cells where there are several attributes."""

@@ -91,10 +91,8 @@ def halve_rows(
 
     Parameters
     ----------
-    column
-        The codes of one attribute.
-    index, whole
-        The positions of the rows to take from the column. If `whole`, all rows are taken and the index is not read.
+    column, index, whole
+        As for `add_class_counts`.
     second
         Whether the rows of each code go to the end, shape (codes,).
     positions

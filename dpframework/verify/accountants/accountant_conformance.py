@@ -21,10 +21,8 @@ class AccountantConformance:
 
     Attributes
     ----------
-    accountant
-        Its class.
-    deltas
-        The deltas of the studies that it is tried for; those that it does not admit are left out.
+    accountant, deltas
+        As for `check_accountant`.
     """
 
     accountant: ClassVar[type[Accountant[Any]]]

@@ -1,0 +1,104 @@
+"""The base class of tables with a noisy count for each combination of labels."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.value_checks import as_texts
+from dpframework.results.matrix import Matrix
+from dpframework.results.noisy_counts import Noisy
+from dpframework.results.result import Drawn, Tabular
+
+
+def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
+    """Return the labels of each attribute of a table as tuples."""
+    return tuple(as_texts(texts) for texts in labels)
+
+
+@attrs.frozen
+class CountTable(Tabular, Drawn):
+    """Noisy counts of the cells of some attributes' cross table, whose noise has one variance.
+
+    Attributes
+    ----------
+    names
+        The attributes.
+    labels
+        The labels of each attribute, in the order of its codes.
+    """
+
+    names: tuple[str, ...] = attrs.field(converter=as_texts)
+    labels: tuple[tuple[str, ...], ...] = attrs.field(converter=as_labels)
+
+    if TYPE_CHECKING:
+
+        @property
+        def counts(self) -> NDArray[Any]:
+            """The counts, one axis an attribute: a field of each table."""
+
+        @property
+        def variance(self) -> float:
+            """The variance of the noise of each count: a field of each table."""
+
+    def _require_counts(self) -> None:
+        """Refuse counts of another shape, and what is no finite number."""
+        shape = tuple(map(len, self.labels))
+        if len(self.names) != len(shape) or self.counts.shape != shape:
+            raise InputError(f"counts of shape {self.counts.shape} are not one for each cell of {shape}")
+        if self.counts.dtype.kind not in "if" or not np.isfinite(self.counts).all():
+            raise InputError("counts must be finite numbers")
+
+    def __getitem__(self, labels: str | tuple[str, ...]) -> Noisy:
+        """Return the count of one cell, by the label of each attribute.
+
+        Raises
+        ------
+        InputError
+            If there is no such cell. The message names the nearest label.
+        """
+        wanted = (labels,) if isinstance(labels, str) else tuple(labels)
+        if len(wanted) != len(self.names):
+            raise InputError(f"a cell has one label for each of {', '.join(self.names)}, not {len(wanted)}")
+        cell = []
+        for name, known, label in zip(self.names, self.labels, wanted, strict=True):
+            if label not in known:
+                raise InputError(f"'{name}' has no label {label!r}; {nearest(str(label), known)}")
+            cell.append(known.index(label))
+        return Noisy(self.counts[tuple(cell)], self.variance)
+
+    def matrices(self) -> list[Matrix]:
+        """Return the counts of two attributes as a matrix, and nothing for others."""
+        if len(self.names) != 2:
+            return []
+        rows, columns = self.labels
+        return [Matrix(f"noisy counts of {' by '.join(self.names)}", rows, columns, self.counts.tolist())]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form that `from_dict` reads."""
+        attributes = zip(self.names, self.labels, strict=True)
+        return {
+            "attributes": [{"name": name, "labels": list(texts)} for name, texts in attributes],
+            "counts": self.counts.tolist(),
+            "variance": self.variance,
+        }
+
+    @staticmethod
+    def _fields_of(form: Mapping[str, Any]) -> tuple[list[str], list[list[str]], Any, Any]:
+        """Return the names, labels, counts and variance of the output of `to_dict`."""
+        attributes = form["attributes"]
+        names, labels = [one["name"] for one in attributes], [one["labels"] for one in attributes]
+        return names, labels, form["counts"], form["variance"]
+
+    def _label_columns(self) -> dict[str, Any]:
+        """Return polars columns with the labels of each cell, by attribute."""
+        import polars as pl
+
+        cells = list(itertools.product(*self.labels))
+        return {name: pl.Series([cell[k] for cell in cells], dtype=pl.String) for k, name in enumerate(self.names)}
