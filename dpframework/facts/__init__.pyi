@@ -30,6 +30,7 @@ from .errors import (
     RunStopped as RunStopped,
     nearest as nearest,
 )
+from .extras import needing_scikit_learn as needing_scikit_learn
 from .files import write_whole as write_whole
 from .json_text import parsed_json as parsed_json
 from .notebook import Shown as Shown

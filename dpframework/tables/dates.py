@@ -30,10 +30,8 @@ def days_of(values: Any, where: str) -> pl.Series:
 
     Parameters
     ----------
-    values
-        One column, in any form that `encode_column` takes.
-    where
-        The beginning of an error's sentence, which names the column.
+    values, where
+        As for `written_cells.read_cells`.
 
     Raises
     ------

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.descriptions import And, Below, Description, Equals, Or
 from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.extras import needing_scikit_learn
 from dpframework.facts.schema import Schema
 from dpframework.facts.shortener import otherwise
 from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
@@ -31,10 +32,8 @@ def require_scikit_learn(what: str) -> None:
     ImportError
         If it is not.
     """
-    try:
+    with needing_scikit_learn(what):
         import sklearn  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise ImportError(f"{what} needs scikit-learn: pip install 'dpframework[sklearn]'") from error
 
 
 def _check_encoding(_: Any, attribute: attrs.Attribute[str], value: str) -> None:

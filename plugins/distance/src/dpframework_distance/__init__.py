@@ -6,6 +6,7 @@ from typing import Any
 
 import lazy_loader
 
+from dpframework.facts import needing_scikit_learn
 from dpframework_distance.hooks import dpframework_miners  # noqa: F401 (pluggy finds hooks in the package)
 
 # without the stub's `__dir__`: pluggy would import every name to see whether it is a hook
@@ -13,9 +14,5 @@ _import_name, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> Any:
-    try:
+    with needing_scikit_learn(name):
         return _import_name(name)
-    except ModuleNotFoundError as error:
-        if not str(error.name).startswith("sklearn"):
-            raise
-        raise ImportError(f"{name} needs scikit-learn: pip install 'dpframework[sklearn]'") from error
