@@ -1,4 +1,4 @@
-"""What this plugin brings."""
+"""The hooks of this plugin, which add its miners and mechanisms to dpframework."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _MINERS = {
 
 @hookimpl
 def dpframework_miners() -> list[EntryPoint]:
-    """Bring the miners of trees, the additive models, and the one that chooses."""
+    """Return the miners of trees and of additive models, and the one that chooses between both kinds."""
     return [EntryPoint(name, f"dpframework_trees.{place}", "dpframework") for name, place in _MINERS.items()]
 
 
 @hookimpl
 def dpframework_mechanisms() -> list[type[Any]]:
-    """Bring the samplers of whole trees, and the fit of an additive model."""
+    """Return the samplers of whole trees and pairs of trees, and the private fit of an additive model."""
     from dpframework_trees.additive import ObjectivePerturbation
     from dpframework_trees.exact_pairs import ExactPairs
     from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
