@@ -1,8 +1,8 @@
 """A synthetic clinic with planted relations between diagnoses (left view) and laboratory values (right view).
 
-No row is of a real person. Age and sex make illnesses likelier, illnesses lead to others, and each shifts some
-laboratory values; then some diagnoses go unrecorded, as they do. The numbers are plausible rather than fitted:
-prevalences of an outpatient clinic of internal medicine, and adult reference ranges.
+No row is of a real person. Age and sex make illnesses likelier, illnesses lead to other illnesses, and each shifts some
+laboratory values. Then some diagnoses go unrecorded and a few are recorded wrongly, as in real records. The numbers are
+plausible, but not fitted to data: prevalences of an outpatient clinic of internal medicine, and adult reference ranges.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Flags: TypeAlias = "NDArray[np.bool_]"
 
 MOST_PATIENTS = 1_000_000
-MOST_VISITS = 9  # of a patient
+MOST_VISITS = 9  # the most visits of a patient
 UNRECORDED = 0.04
-"""Share of ill patients whose diagnosis is not in the record."""
+"""The share of patients with an illness whose record lacks the diagnosis."""
 WRONGLY_RECORDED = 0.002
-"""Share of the others who have it in the record all the same."""
+"""The share of patients without an illness whose record has the diagnosis."""
 
 _AGE_BANDS = ("18 to 39", "40 to 54", "55 to 69", "70 and over")
 _AGE_STARTS = (40, 55, 70)
@@ -40,7 +40,19 @@ _AGE_STARTS = (40, 55, 70)
 
 @attrs.frozen
 class _Illness:
-    """The share of healthy fifty-year-old men with an illness, and log-odds for its causes."""
+    """An illness, with its share among fifty-year-old men without any of its causes, and log-odds for its causes.
+
+    Attributes
+    ----------
+    name
+        The name of the diagnosis.
+    share
+        The share of fifty-year-old men without any of its causes who have it.
+    decade, female
+        The log-odds that are added for each decade of age above 50, and for women.
+    causes
+        The log-odds that are added for each illness that the patient has.
+    """
 
     name: str
     share: float
@@ -93,7 +105,7 @@ _ILLNESSES = (
 class _Lab:
     """A laboratory value, with its public range and cuts and its level with and without an illness.
 
-    With `skewed`, centres are medians, spreads are those of the logarithm, and shifts are factors.
+    With `skewed`, the centre is a median, the spread is that of the logarithm, and shifts are factors.
     """
 
     name: str
@@ -170,7 +182,7 @@ class Planted:
     Attributes
     ----------
     left, right
-        A description of each view, which hold for mostly the same patients.
+        One description of each view. Both hold for mostly the same patients.
     """
 
     left: Description
@@ -200,7 +212,7 @@ PLANTED = (
     Planted(_ill("pneumonia"), And([_at_least("CRP", 20), _at_least("white cells", 9)])),
     Planted(_ill("cirrhosis"), And([Below("platelets", 200), Below("albumin", 3.5)])),
 )
-"""What a good miner finds, strongest where the record has few gaps; comorbidity adds weaker relations of its own."""
+"""The relations that a good miner finds. Comorbidity adds weaker relations of its own."""
 
 
 def clinic_schema() -> Schema:
@@ -227,9 +239,9 @@ def clinic_table(patients: int = 20_000, *, seed: int = 2010) -> Table:
     Parameters
     ----------
     patients
-        How many, from 1 to a million.
+        The number of patients, from 1 to a million.
     seed
-        Equal seeds give equal tables.
+        The seed of all draws. Equal seeds give equal tables.
 
     Raises
     ------
@@ -246,10 +258,11 @@ def clinic_table(patients: int = 20_000, *, seed: int = 2010) -> Table:
 
 
 def clinic_visits(patients: int = 2_000, *, seed: int = 2010) -> pl.DataFrame:
-    """Return a frame of the visits of synthetic patients in random order, 1 to 9 each, more for the ill.
+    """Return a frame of the visits of synthetic patients, in random order.
 
-    The column "patient_id" names the patient; the others are those of `clinic_schema`. Diagnoses are a patient's, and
-    laboratory values a visit's. Parameters and errors are those of `clinic_table`.
+    Each patient has 1 to 9 visits, and patients with more illnesses have more visits. The column "patient_id" names the
+    patient, and the other columns are those of `clinic_schema`. Diagnoses belong to a patient, and laboratory values to
+    a visit. Parameters and errors are the same as for `clinic_table`.
 
     Examples
     --------
@@ -285,13 +298,13 @@ def _people(patients: int, seed: int) -> tuple[np.random.Generator, Flags, Float
     generator = np.random.default_rng(seed)
     female = generator.random(patients) < 0.52
     age = np.clip(generator.normal(57, 17, patients), 18, 100)
-    ill: dict[str, Flags] = {}  # in the order of _ILLNESSES, in which each one's causes stand before it
+    ill: dict[str, Flags] = {}  # in the order of _ILLNESSES, where the causes of an illness come before it
     for illness in _ILLNESSES:
         odds = np.log(illness.share / (1 - illness.share)) + illness.decade * (age - 50) / 10 + illness.female * female
         for cause, more in illness.causes.items():
             odds = odds + more * ill[cause]
         ill[illness.name] = generator.random(len(age)) < 1 / (1 + np.exp(-odds))
-    # A thyroid is either one or the other.
+    # A thyroid is not both underactive and overactive.
     ill["hyperthyroidism"] &= ~ill["hypothyroidism"]
     return generator, female, age, ill
 

@@ -31,7 +31,7 @@ FRESH_SEED = 1879
 
 @functools.cache
 def _study_form() -> dict[str, Any]:
-    """Return the demo's study file, which stands beside this module."""
+    """Return the contents of the demo's study file, which is next to this module."""
     return read_toml(Path(__file__).with_suffix(".toml"), "the demo's study")
 
 
@@ -46,9 +46,9 @@ def _targets() -> dict[str, str]:
 
 
 def demo_study(schema: Schema, *, one_too_many: bool = False) -> Study:
-    """Return the demo's study. With `one_too_many` it has a tree more than its budget covers."""
+    """Return the demo's study. With `one_too_many` it has one more tree than its budget covers."""
     described = _study_form()
-    study = Study(schema, epsilon=budget(), allow=["one-row-per-person"])  # each patient is a row of the clinic
+    study = Study(schema, epsilon=budget(), allow=["one-row-per-person"])  # Each patient has one row in the clinic.
     for step in described["step"] + (described["one_too_many"] if one_too_many else []):
         parameters = {"epsilon": step["epsilon"], "attributes": LABS, **step["params"]}
         add_miner(study, step["name"], step["miner"], parameters, registry())
@@ -67,13 +67,15 @@ class Comparison:
     planted
         The relation that the generator planted.
     accuracy, majority
-        The share of patients whose diagnosis the tree predicts, and the share if it said "no" to all.
+        The share of patients whose diagnosis the tree predicts, and the share that the more common answer alone
+        would predict.
     found, missed
         The attributes of the planted relation that the tree tests, and those that it does not test.
     overlap
-        The Jaccard index of the patients that the tree says yes to and the patients of the planted right side.
+        The Jaccard index of the patients for whom the tree predicts the diagnosis and the patients for whom the planted
+        right side holds.
     rules
-        The tree's rules that say yes.
+        The tree's rules that predict the diagnosis.
     """
 
     step: str
@@ -107,7 +109,7 @@ class Demo:
     refused
         The reason why the study with one tree too many was refused.
     opened_when_refused
-        Whether that study's table was opened; it must not be.
+        Whether that study's table was opened, which must not happen.
     plan
         The plan of the study that fits.
     findings
@@ -115,9 +117,9 @@ class Demo:
     results
         The results of its run.
     comparisons
-        Each tree against the truth.
+        The comparison of each tree with the truth.
     seconds
-        The time that the run took.
+        The wall-clock seconds of the run.
     """
 
     refused: str
@@ -139,16 +141,16 @@ def run_demo(
     patients: int = 20_000,
     progress: Callable[[], AbstractContextManager[Observer]] | None = None,
 ) -> Demo:
-    """Plan, be refused, plan again, check, run, and compare.
+    """Show a refused plan, then plan, check and run a study that fits its budget, and compare its results.
 
     Parameters
     ----------
     seed
-        For experiments: the run is then not private. The clinic's patients are the same either way.
+        For experiments only, since a run with a seed is not private. The clinic's patients are the same either way.
     patients
-        How many the clinic has.
+        The number of patients of the clinic.
     progress
-        Makes an observer that is shown while the study runs.
+        Makes an observer that shows the progress of the run.
     """
     schema = attrs.evolve(clinic_schema(), about_rows=patients)
     opened: list[bool] = []

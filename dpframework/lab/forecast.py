@@ -1,7 +1,7 @@
 """Forecasts of the time and memory of a run, from runs on made-up rows in another process. No data is opened.
 
-The cost of a run hardly depends on the cells, since candidates, rounds and thresholds are public. So random rows by the
-schema cost about the same as real ones, and a straight line through two sizes tells the cost of more rows.
+The cost of a run hardly depends on the cells, since candidates, rounds and thresholds are public. So random rows that
+fit the schema cost about the same as real ones, and a straight line through two sizes predicts the cost of more rows.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from dpframework.tables.encoding import stored_dtype
 from dpframework.tables.keys import keys_of_texts
 from dpframework.tables.table import Table, bin_middles
 
-SIZES = (1_000, 10_000, 100_000, 1_000_000)  # rows that are tried, from few to many
-TENTH = 0.1  # CPU seconds
-ENOUGH = 1.0  # CPU seconds by which a trial exceeds the smallest: larger ones would say little more
-LONG = 10.0  # CPU seconds, beside which loading and compiling are little
-KEYS = 1_000  # of an open attribute
+SIZES = (1_000, 10_000, 100_000, 1_000_000)  # the numbers of rows that are tried, in this order
+TENTH = 0.1  # the fewest CPU seconds that a forecast states as a number
+ENOUGH = 1.0  # if a trial takes this many CPU seconds more than the smallest, larger trials would say little more
+LONG = 10.0  # in a run of this many CPU seconds, loading and compiling hardly count
+KEYS = 1_000  # the number of different keys of an open attribute
 PERIODS = {PeriodKind.DAY: "2000-01-01", PeriodKind.WEEK: "2000-W01", PeriodKind.MONTH: "2000-01"}
 MEGABYTE = 1 << 20
 
@@ -49,11 +49,11 @@ class TriedRun:
     Attributes
     ----------
     rows
-        How many there were.
+        The number of rows.
     seconds
-        Its CPU seconds, without those of loading and compiling.
+        The CPU seconds of the run. For a short run, loading and compiling code is left out.
     megabytes
-        The most memory of the process meanwhile, in MiB.
+        The most memory that the process used during the run, in MiB.
     """
 
     rows: int
@@ -64,18 +64,18 @@ class TriedRun:
 @final
 @attrs.frozen
 class Forecast:
-    """The cost of a run on a machine such as this, without reading.
+    """The expected cost of a run on a machine like this one, without reading the data.
 
     Attributes
     ----------
     rows
-        The rows that it is for.
+        The number of rows that the forecast is for.
     seconds
-        CPU seconds.
+        The CPU seconds of the run.
     megabytes
         The most memory of the process, in MiB.
     trials
-        The runs that tell.
+        The runs on made-up rows that the forecast follows from.
     """
 
     rows: int
@@ -84,7 +84,7 @@ class Forecast:
     trials: tuple[TriedRun, ...]
 
     def __str__(self) -> str:
-        """Say it in a sentence.
+        """Write the forecast in a sentence.
 
         Examples
         --------
@@ -115,21 +115,22 @@ def forecast(
     study
         The study. Its plan must pass its checks.
     rows
-        For how many rows; by default those of the schema (`rows`, else `about_rows`, else `max_rows`).
+        The number of rows of the run; by default that of the schema (`rows`, else `about_rows`, else `max_rows`).
     patience
-        The CPU seconds that the runs on made-up rows may take together.
+        The most CPU seconds for all runs on made-up rows.
     within
-        The CPU seconds that the run itself may take.
+        The most CPU seconds that the forecast run may take.
     sizes
-        The numbers of rows to try, ascending. It ends where a trial takes a second longer than the first.
+        The numbers of rows to try, in increasing order. The trials end once one takes a second longer than the first.
 
     Raises
     ------
     PlanRefused
         If a check refuses the plan.
     InputError
-        If nobody says how many rows there are; if the run would take more than `within`, or more memory than this
-        machine has; if not even the smallest trial ends; or if a miner cannot be sent to another process.
+        If neither `rows` nor the schema says how many rows there are; if the run would take more than `within`, or more
+        memory than this machine has; if a trial fails, or not even the smallest one ends; or if a miner cannot be sent
+        to another process.
 
     Examples
     --------
@@ -143,7 +144,7 @@ def forecast(
     schema = study.schema
     target = rows or schema.rows or schema.about_rows or schema.max_rows
     if target is None:
-        raise InputError("the schema says nothing of the number of rows; say for how many the forecast is")
+        raise InputError("the schema does not say how many rows there are; give the number of rows for the forecast")
     study.checked_plan()
     trials = _trials(study, target, sizes, patience)
     seconds, megabytes = (_continue_line([(one.rows, getattr(one, what)) for one in trials], target) for what in _WHAT)
@@ -167,8 +168,7 @@ def _require_end(found: Forecast, within: int) -> None:
 def _continue_line(points: list[tuple[int, float]], target: int) -> float:
     """Continue a straight line through the last two points to `target`, and return its value, at least the last one.
 
-    With one point, which patience allowed no other, the line is through nothing for no rows: too much rather than
-    too little.
+    If there is a single point, the line begins at 0 for 0 rows. That forecasts too much rather than too little.
     """
     (before, low), (last, high) = points[-2:] if len(points) > 1 else ((0, 0.0), points[0])
     rise = max(high - low, 0) / (last - before)
@@ -180,7 +180,7 @@ def _trials(study: Study, target: int, sizes: Sequence[int], patience: int) -> l
     unsent = InputError("a miner of the study cannot be sent to another process; write it into a module of its own")
     try:
         sent = pickle.dumps((study, [*_sizes(sizes, target)], patience))
-    except Exception:  # a plugin's object, which may raise anything
+    except Exception:  # The object of a plugin may raise anything.
         raise unsent from None
     if b"__main__" in sent:
         raise unsent
@@ -194,7 +194,7 @@ def _trials(study: Study, target: int, sizes: Sequence[int], patience: int) -> l
     if not said:
         raise InputError(
             f"the run does not end within {patience:,} CPU s on {min(sizes[0], target):,} made-up rows; {_REMEDY}, "
-            "or give more patience"
+            "or raise patience"
         )
     return list({one["rows"]: TriedRun(**one) for one in said}.values())
 
@@ -235,7 +235,7 @@ def _sizes(sizes: Sequence[int], target: int) -> Iterator[int]:
 def measure(study: Study, table: Table) -> tuple[float, float]:
     """Run a study, with its plan and checks, and return its CPU seconds and the most memory of the process, in MiB.
 
-    A short run is made twice, and the second one counts: the first one also loads and compiles code.
+    A short run is made twice, and the second one counts, since the first one also loads and compiles code.
     """
     _forget_most_memory()
     for _ in range(2):
@@ -248,7 +248,7 @@ def measure(study: Study, table: Table) -> tuple[float, float]:
 
 
 def _forget_most_memory() -> None:
-    """Count the most memory of this process from now on, where the system can (Linux)."""
+    """Reset the most memory of this process, on systems that can do it (Linux)."""
     reset = Path("/proc/self/clear_refs")
     if reset.exists():
         reset.write_text("5")
@@ -257,7 +257,7 @@ def _forget_most_memory() -> None:
 def _most_memory() -> float:
     """Return the most memory of this process, in MiB."""
     status = Path("/proc/self/status")
-    if status.exists():  # getrusage would count the process that started this one, too
+    if status.exists():  # `getrusage` would also count the process that started this one.
         (most,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(most.split()[1]) / 1024
     import resource
@@ -266,7 +266,7 @@ def _most_memory() -> float:
 
 
 def invent_table(study: Study, rows: int) -> Table:
-    """Return a table with random values for a study, and as many rows of each unit as it may have.
+    """Return a table of random values for a study, in which each unit has as many rows as it may have.
 
     Examples
     --------

@@ -143,5 +143,5 @@ def test_correlations_are_those_of_the_changes():
 
 @pytest.mark.parametrize("measured", [{}, {"a": [0, 1]}, {"a": [0, 1, 2], "b": [0, 1, 2, 3]}])
 def test_correlations_need_as_many_levels_of_each(measured):
-    with pytest.raises(dpf.InputError, match="one value a level"):
+    with pytest.raises(dpf.InputError, match="one value without noise"):
         correlations(measured)

@@ -70,7 +70,7 @@ def test_a_correlation_is_at_most_1_where_rounding_gives_more() -> None:
         assert pearson(one + one.T, 3 * (one + one.T)) <= 1
         assert pearson(one + one.T, -3 * (one + one.T)) >= -1
     for lengths in ((2, 3), (3, 2), (2, 2)):
-        with pytest.raises(dpf.InputError, match="one value a level of noise"):
+        with pytest.raises(dpf.InputError, match="one value without noise"):
             correlations({str(k): [0.0] * length for k, length in enumerate(lengths)})
 
 
@@ -126,5 +126,5 @@ def test_changes_of_measures_are_correlated_over_levels_of_noise() -> None:
     assert lines[3] == "constant     -     -        -     -"
     assert repr(found) == "<correlations of 4 measures: not private>"
     for wrong in ({"a": [0, 1]}, {"a": [0, 1, 2], "b": [0, 1]}, {}):
-        with pytest.raises(dpf.InputError, match="one value a level of noise"):
+        with pytest.raises(dpf.InputError, match="one value without noise"):
             correlations(wrong)

@@ -262,7 +262,7 @@ def test_what_is_no_tree_of_the_encoding_is_refused(clinic):
         Encoded(DecisionTreeClassifier(), encoding)
     with pytest.raises(dpf.InputError, match="has 2 columns, the encoding"):
         Encoded(DecisionTreeClassifier().fit([[0, 1], [1, 0]], ["a", "b"]), encoding)
-    with pytest.raises(dpf.InputError, match="GaussianNB is no tree"):
+    with pytest.raises(dpf.InputError, match="GaussianNB is not a tree"):
         Encoded(GaussianNB().fit(encoding.matrix(clinic), encoding.classes(clinic)), encoding).patterns()
     with pytest.raises(dpf.InputError, match="did you mean 'one-hot'"):
         Encoding(clinic.schema, "age", "onehot")

@@ -84,7 +84,7 @@ HERE = Path(__file__).parent
 
 def note(what):
     with (HERE / "calls.txt").open("a") as file:
-        experiment_file.write(f"{what}\\n")
+        file.write(f"{what}\\n")
 
 
 def most(table, *, seed, target, fail=-1):
@@ -300,7 +300,7 @@ def test_tables_and_splits_are_shared_by_the_methods_of_a_repetition(folder: Pat
         ('lines = ["method", "max_depth"]', "", "plot 'shares': would mix several values of 'max_depth' (1 and 2)"),
         ('columns = ["epsilon"]', 'columns = ["epsilon"]\nwhere = { method = "x" }', "its where selects no cell"),
         ('columns = ["epsilon"]', "where = { epsilon = 0 }", "table 'shares': epsilon is 0; write a number above 0"),
-        ('name = "shares"\nvalue', 'name = "a/b"\nvalue', "table 'a/b': its name is that of a file"),
+        ('name = "shares"\nvalue', 'name = "a/b"\nvalue', "table 'a/b': its name is used for a file"),
         ('name = "most"', 'name = "tree"', "method 'tree': this name is used twice"),
         ('name = "tree"', 'name = "trees, deep"', "method 'trees, deep': the name of a miner's method cannot hold ','"),
         (
@@ -315,7 +315,7 @@ def test_tables_and_splits_are_shared_by_the_methods_of_a_repetition(folder: Pat
         ('columns = ["epsilon"]', "columns = [1]", "table 'shares': columns must be a text or a list of texts"),
         ('columns = ["epsilon"]', 'statistic = "modus"', "table 'shares': statistic 'modus' is unknown"),
         ('value = ["share", "rows"]\n', "", "table 'shares': has no 'value'; name the measured value"),
-        ('y = "share"', 'y = ["share", "rows"]', "plot 'shares': y is one measured value; make a plot of each"),
+        ('y = "share"', 'y = ["share", "rows"]', "plot 'shares': y has several measured values; make a plot for each"),
         ('y = "share"', 'y = "share"\ny_scale = "cubic"', "plot 'shares': y_scale must be 'linear' or 'log'"),
         ('lines = ["method", "max_depth"]', "lines = []", "of 'max_depth' (1 and 2); put it in lines or panels"),
         ("max_depth = [1, 2]", "max_depth = []", "method 'tree': grid: max_depth must be a list of values"),

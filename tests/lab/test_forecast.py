@@ -103,7 +103,7 @@ def test_what_takes_more_than_there_is_is_refused(seconds: float, megabytes: flo
 
 
 def test_a_schema_that_says_no_number_of_rows_needs_one() -> None:
-    with pytest.raises(dpf.InputError, match="says nothing of the number of rows"):
+    with pytest.raises(dpf.InputError, match="does not say how many rows there are"):
         forecast(study(dpf.Schema([dpf.Boolean("c")]), attribute="c"))
 
 

@@ -1,4 +1,4 @@
-"""How good is a result, beside the truth? Everything here reads the rows, is not private, and says so when printed."""
+"""Evaluations of results by the truth. Everything here reads the rows, is not private, and says so when printed."""
 
 from dpframework.lab.evaluation.classifiers import Encoded, Encoding, cart
 from dpframework.lab.evaluation.correlation import Correlations, correlations

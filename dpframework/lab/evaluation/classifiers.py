@@ -25,12 +25,12 @@ _EVERYTHING = (-math.inf, math.inf)
 
 
 def require_scikit_learn(what: str) -> None:
-    """Refuse where scikit-learn, an extra, is not installed.
+    """Refuse if scikit-learn, an optional dependency, is not installed. `what` begins the error.
 
     Raises
     ------
     ImportError
-        If it is not.
+        If scikit-learn is not installed.
     """
     with needing_scikit_learn(what):
         import sklearn  # noqa: F401
@@ -44,11 +44,11 @@ def _check_encoding(_: Any, attribute: attrs.Attribute[str], value: str) -> None
 @final
 @attrs.frozen
 class Encoding:
-    """How rows become columns of numbers for scikit-learn, such that its trees can be read as patterns.
+    """An encoding of rows as columns of numbers for scikit-learn, so that its trees can be read as patterns.
 
-    A numeric attribute is one column: its values with the sign changed, since scikit-learn asks `x <= t` and our
-    literals ask `x < t`. A missing value is above all others, as a literal on it does not hold. scikit-learn compares
-    in single precision, and thresholds are read in it: a value that near one may fall on its other side.
+    A numeric attribute is one column. It holds the values with the sign changed, since scikit-learn tests `x <= t` and
+    our literals test `x < t`. A missing value counts as above all others, as a literal on it does not hold.
+    scikit-learn compares in single precision, so a value very near to a threshold may fall on its other side.
 
     Attributes
     ----------
@@ -57,8 +57,8 @@ class Encoding:
     target
         The class attribute; all others become columns.
     kind
-        How attributes that are not numeric are written: "one-hot" (a column for each value, 1 where the row has it) or
-        "ordinal" (one column, the position of the value in the schema, so that a tree asks for ranges of values).
+        How attributes that are not numeric are encoded: "one-hot" (a column for each value, which is 1 if the row has
+        it) or "ordinal" (one column with the position of the value in the schema, so that a tree tests for ranges).
     """
 
     schema: Schema
@@ -72,7 +72,7 @@ class Encoding:
 
     @property
     def columns(self) -> list[tuple[Attribute, int | None]]:
-        """Each column's attribute, and the code that it asks for, if it asks for one."""
+        """The attribute of each column, and the code whose rows have a 1 in it (None if the column holds values)."""
         split = [attribute for attribute in self.schema if attribute.name != self.target]
         columns: list[tuple[Attribute, int | None]] = []
         for attribute in split:
@@ -100,7 +100,7 @@ class Encoding:
         return np.array(table.schema[self.target].labels)[columns_of(table).codes(self.target)]
 
     def conjunction(self, intervals: Mapping[int, tuple[float, float]]) -> And:
-        """Return the description of rows whose columns are in some intervals, each without its lower end."""
+        """Return the description of the rows whose columns lie in given intervals, without their lower ends."""
         columns = self.columns
         return And(part for k, ends in sorted(intervals.items()) for part in _within(*columns[k], *ends))
 
@@ -127,12 +127,12 @@ def _within(attribute: Attribute, code: int | None, low: float, high: float) -> 
 @final
 @attrs.frozen(eq=False)
 class Encoded:
-    """A fitted scikit-learn classifier that takes tables, and gives the patterns of a tree. Not private.
+    """A fitted scikit-learn classifier that takes tables and, if it is a tree, returns its patterns. Not private.
 
     Attributes
     ----------
     classifier
-        Fitted on `encoding.matrix` and `encoding.classes` of a table.
+        The classifier, fitted on `encoding.matrix` and `encoding.classes` of a table.
     encoding
         The encoding of its columns.
     """
@@ -143,13 +143,13 @@ class Encoded:
     def __attrs_post_init__(self) -> None:
         columns, name = getattr(self.classifier, "n_features_in_", None), type(self.classifier).__name__
         if columns is None:
-            raise InputError(f"the {name} is not fitted; fit it on what its encoding makes of a table")
+            raise InputError(f"the {name} is not fitted; fit it on a table's matrix and classes by its encoding")
         if columns != len(self.encoding.columns):
             raise InputError(f"the {name} has {columns} columns, the encoding {len(self.encoding.columns)}")
 
     @property
     def classes_(self) -> list[str]:
-        """The classes that it has seen, in the order of its probabilities."""
+        """The classes that the classifier has seen, in the order of its probabilities."""
         return [str(label) for label in self.classifier.classes_]
 
     def predict(self, table: Table) -> NDArray[np.str_]:
@@ -162,12 +162,12 @@ class Encoded:
 
     @property
     def leaves(self) -> int:
-        """A tree's number of leaves."""
+        """The number of leaves of a tree."""
         return int(self._tree.n_leaves)
 
     @property
     def depth(self) -> int:
-        """A tree's longest path."""
+        """The number of tests on the longest path of a tree."""
         return int(self._tree.max_depth)
 
     def patterns(self) -> tuple[Pattern, ...]:
@@ -176,7 +176,7 @@ class Encoded:
         Raises
         ------
         InputError
-            If the classifier is no tree.
+            If the classifier is not a tree.
         """
         return tuple(self._leaves(0, {}))
 
@@ -184,7 +184,7 @@ class Encoded:
     def _tree(self) -> Any:
         tree = getattr(self.classifier, "tree_", None)
         if tree is None:
-            raise InputError(f"a {type(self.classifier).__name__} is no tree; give a DecisionTreeClassifier")
+            raise InputError(f"a {type(self.classifier).__name__} is not a tree; give a DecisionTreeClassifier")
         return tree
 
     def _leaves(self, node: int, intervals: dict[int, tuple[float, float]]) -> Iterator[Pattern]:
@@ -193,7 +193,7 @@ class Encoded:
             label = self.classes_[int(np.argmax(tree.value[node][0]))]
             yield Pattern(self.encoding.conjunction(intervals), Equals(self.encoding.target, label))
             return
-        # the shortest number that is the same in single precision: 14.45, not 14.449999809265137
+        # The shortest number that is the same in single precision, such as 14.45 and not 14.449999809265137.
         (low, high), threshold = intervals.get(column, _EVERYTHING), float(str(np.float32(tree.threshold[node])))
         yield from self._leaves(tree.children_left[node], {**intervals, column: (low, threshold)})
         yield from self._leaves(tree.children_right[node], {**intervals, column: (threshold, high)})
@@ -216,8 +216,8 @@ def cart(
     kind
         The kind of the encoding (see `Encoding`).
     max_depth, min_share
-        The longest path, and the fewest rows of a leaf as a share of all rows. The defaults are those of the retention
-        paper (Fletcher and Islam 2015, section 6).
+        The most tests on a path, and the fewest rows of a leaf as a share of all rows. The defaults are from the
+        retention paper (Fletcher and Islam 2015, section 6).
     seed
         The seed that decides among equally good splits.
 

@@ -16,14 +16,14 @@ from dpframework.lab.evaluation.trial import NOT_PRIVATE
 @final
 @attrs.frozen(eq=False)
 class Correlations:
-    """Pearson's correlation of each two measures. Not private.
+    """Pearson's correlations of all pairs of measures. Not private.
 
     Attributes
     ----------
     names
-        The measures: each has a row and a column of `matrix`.
+        The names of the measures, in the order of the rows and columns of `matrix`.
     matrix
-        Shape (measures, measures), in [-1, 1]; NaN where one of the two never changes.
+        The correlations in [-1, 1], shape (measures, measures). NaN if one of the two measures never changes.
     """
 
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ class Correlations:
 
 
 def correlations(measured: Mapping[str, Sequence[float]]) -> Correlations:
-    """Correlate measures over the same levels of noise, of which the first is no noise.
+    """Correlate measures over the same levels of noise. The first level is no noise.
 
     As in the paper, each measure's differences from its value without noise are correlated. For a measure that is 0
     without noise, such as PSD, the differences are its values.
@@ -55,12 +55,12 @@ def correlations(measured: Mapping[str, Sequence[float]]) -> Correlations:
     Parameters
     ----------
     measured
-        By name, the values of a measure at each level; two levels above none at least.
+        For each measure, by its name, one value for each level: without noise, and at two or more levels of noise.
 
     Raises
     ------
     InputError
-        If a measure has not as many values as another, or fewer than three.
+        If measures have different numbers of values, or fewer than three.
 
     Examples
     --------
@@ -72,11 +72,11 @@ def correlations(measured: Mapping[str, Sequence[float]]) -> Correlations:
     """
     lengths = {len(values) for values in measured.values()}
     if len(lengths) != 1 or min(lengths) < 3:
-        raise InputError("each measure needs one value a level of noise: none, and at least two more")
-    # a correlation of values is that of their differences from the value without noise
+        raise InputError("each measure needs one value without noise, and one for each of two or more levels of noise")
+    # Differences from the value without noise have the same correlation as the values.
     values = np.array(list(measured.values()), dtype=np.float64)[:, 1:]
     centred = values - values.mean(axis=1, keepdims=True)
     norms = np.sqrt((centred**2).sum(axis=1))
-    norms[norms <= 1e-12 * np.abs(values).max(axis=1)] = np.nan  # constant, but for rounding
+    norms[norms <= 1e-12 * np.abs(values).max(axis=1)] = np.nan  # constant apart from rounding
     matrix = np.clip((centred @ centred.T) / np.outer(norms, norms), -1, 1)
     return Correlations(tuple(measured), matrix)

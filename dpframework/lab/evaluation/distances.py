@@ -1,8 +1,8 @@
-"""Compare distances with others by correlation, difference and the F-score of their contexts.
+"""Comparisons of two matrices of distances: their correlation, their difference and the F-score of their contexts.
 
-Source: Battaglia, Celano and Pensa 2021, sections 4.1, 4.2 and A.3, with one correction: correlation is taken over the
-upper triangle, since the zeros of the diagonal would correlate by themselves. If one of the two matrices or sets was
-computed without privacy, the result is not private.
+Source: Battaglia, Celano and Pensa 2021, sections 4.1, 4.2 and A.3, with one correction. The correlation is taken over
+the upper triangle, since the zeros of the diagonal would correlate by themselves. If one of the two matrices or
+contexts was computed without privacy, the result is not private.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ Matrix = NDArray[np.float64]
 
 
 def pearson(one: ArrayLike, other: ArrayLike) -> float:
-    """Return the correlation of two symmetric matrices' upper triangles, NaN below three values, 0 if one is constant.
+    """Return the correlation of the upper triangles of two symmetric matrices.
+
+    It is NaN for matrices of fewer than three rows, and 0 if one of the triangles is constant.
 
     Examples
     --------
@@ -29,7 +31,7 @@ def pearson(one: ArrayLike, other: ArrayLike) -> float:
     first, second = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
     _require_alike(first, second)
     if len(first) < 3:
-        return math.nan  # one distance
+        return math.nan  # There is at most one distance.
     above = np.triu_indices(len(first), 1)
     a, b = first[above] - first[above].mean(), second[above] - second[above].mean()
     scale = math.sqrt((a @ a) * (b @ b))
@@ -37,7 +39,7 @@ def pearson(one: ArrayLike, other: ArrayLike) -> float:
 
 
 def l1(one: ArrayLike, other: ArrayLike) -> float:
-    """Return the mean difference of two matrices' entries, diagonal included, as the paper has it (section A.3)."""
+    """Return the mean absolute difference of two matrices' entries, including the diagonal (section A.3)."""
     first, second = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
     _require_alike(first, second)
     return float(np.abs(first - second).mean())
@@ -56,7 +58,7 @@ def f_score(found: Collection[str], true: Collection[str]) -> float:
 
 
 def chance_f_score(true: int, others: int, *, any_size: bool = False) -> float:
-    """Return the F-score that is expected of a random context.
+    """Return the expected F-score of a random context.
 
     Parameters
     ----------
@@ -65,12 +67,12 @@ def chance_f_score(true: int, others: int, *, any_size: bool = False) -> float:
     others
         The number of attributes that a context is chosen from.
     any_size
-        Whether all contexts that are not empty are as likely; without it, those of the true one's size.
+        Whether all non-empty contexts are equally likely. Otherwise all contexts of the true context's size are.
 
     Raises
     ------
     InputError
-        If the true context has no attributes, or more than there are.
+        If the true context has no attributes, or more than `others`.
 
     Examples
     --------
@@ -87,7 +89,7 @@ def chance_f_score(true: int, others: int, *, any_size: bool = False) -> float:
 
 
 def adjust_for_chance(score: float, expected: float) -> float:
-    """Return (score - expected) / (1 - expected), 0 for chance and 1 for the best (Hubert and Arabie 1985)."""
+    """Return (score - expected) / (1 - expected), which is 0 for chance and 1 at best (Hubert and Arabie 1985)."""
     return (score - expected) / (1 - expected) if expected < 1 else 1.0
 
 

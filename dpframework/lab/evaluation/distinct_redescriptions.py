@@ -1,8 +1,9 @@
-"""How many redescriptions differ from all others, and which of their literals are vacuous. Not private.
+"""Counts of redescriptions that differ from all others, and of their literals that say nothing. Not private.
 
-A literal *says nothing* if its description holds for nearly the same rows without it: less than `NOTHING` of all rows
-change. Two redescriptions are *one finding* if they hold for nearly the same rows, if one holds for nearly the rows
-that neither side of the other does (its complement), or if they are about the same attributes on both sides.
+A literal *says nothing* if the description holds for nearly the same rows without it, so that less than a share
+`NOTHING` of all rows change. Two redescriptions are *one finding* in three cases: if they hold for nearly the same
+rows, if one holds for nearly the rows for which neither side of the other holds (its complement), or if they read the
+same attributes on both sides.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from dpframework.facts.descriptions import And, Columns, Description, Not, Or
 from dpframework.redescriptions.redescription import Redescription
 
 NOTHING = 0.01
-"""A literal without which a side changes on a smaller share of the rows says nothing."""
+"""A literal says nothing if leaving it out changes its side on a smaller share of the rows than this."""
 DIFFERENT = 0.8
-"""Two redescriptions that hold for the same rows up to this Jaccard index of supports are not different."""
+"""Two redescriptions are one finding if their sets of rows have at least this Jaccard index."""
 Masks = NDArray[np.bool_]
 
 
 def leave_out_each(description: Description) -> Iterator[Description]:
-    """Yield the description without each of its literals in turn, in reading order; nothing if it has but one.
+    """Yield the description without each of its literals in turn, in reading order. Nothing if it has only one literal.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def leave_out_each(description: Description) -> Iterator[Description]:
 
 
 def without_nothing(description: Description, columns: Columns) -> Description:
-    """Return the description without the literals that say nothing, the emptiest left out first."""
+    """Return the description without literals that say nothing. The one that changes fewest rows is left out first."""
     least = NOTHING * columns.rows
     while others := list(leave_out_each(description)):
         holds = description.holds(columns)
@@ -63,7 +64,15 @@ def without_nothing(description: Description, columns: Columns) -> Description:
 @final
 @attrs.frozen(eq=False)
 class _Said:
-    """The meaning of a redescription: the rows of both sides and of neither, and the attributes of either side."""
+    """The meaning of a redescription.
+
+    Attributes
+    ----------
+    both, neither
+        Whether both sides hold for each row, and whether neither side does, shape (rows,).
+    attributes
+        The names of the attributes that each side reads.
+    """
 
     both: Masks
     neither: Masks
@@ -78,21 +87,21 @@ class _Said:
         return cls(left & right, neither, names)
 
     def differs(self, other: _Said) -> bool:
-        """Tell whether they are two findings (see the module)."""
+        """Tell whether two redescriptions are different findings (see the module)."""
         return self.attributes != other.attributes and all(
             (self.both & rows).sum() < DIFFERENT * (self.both | rows).sum() for rows in (other.both, other.neither)
         )
 
 
 def are_different(shown: Sequence[Redescription], which: Masks, columns: Columns) -> Masks:
-    """Tell which of some redescriptions differ from all that were counted before them.
+    """Tell which redescriptions differ from all that were counted before them, shape (redescriptions,).
 
     Parameters
     ----------
     shown
         The redescriptions, in order.
     which
-        Which of them count at all, shape (redescriptions,).
+        Whether each of them counts at all, shape (redescriptions,).
     columns
         The rows.
     """
@@ -106,7 +115,7 @@ def are_different(shown: Sequence[Redescription], which: Masks, columns: Columns
 
 
 def literals_of_nothing(shown: Sequence[Redescription], columns: Columns) -> NDArray[np.int64]:
-    """Return how many literals of each redescription say nothing, each looked at alone; shape (redescriptions,)."""
+    """Return how many literals of each redescription say nothing on their own, shape (redescriptions,)."""
     numbers = np.zeros(len(shown), dtype=np.int64)
     least = NOTHING * columns.rows
     for k, one in enumerate(shown):

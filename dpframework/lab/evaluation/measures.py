@@ -1,4 +1,4 @@
-"""The measures that an experiment can report of its runs. None of them is private."""
+"""The measures that an experiment can take of its runs. None of them is private."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def prediction(
     Parameters
     ----------
     trial
-        Its result is a model, or has one as `tree`, or is a table.
+        The trial. Its result is a model, has a model as `tree`, or is a table.
     target
         The class attribute; by default the method's parameter of that name.
     positive
         See `prediction_of`.
     rows
-        "held-out", or "table": the rows that it was mined from, which flatters it.
+        "held-out", or "table" for the rows that the result was mined from, which makes it look better than it is.
     cart
         Settings of CART, for a table (see `dpframework.lab.evaluation.cart`).
 
@@ -81,7 +81,7 @@ def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any
     Parameters
     ----------
     trial
-        Its result is a table of the same schema, or a tree.
+        The trial. Its result is a table of the same schema, or a tree.
     target
         The class attribute; by default the method's parameter of that name.
     cart
@@ -90,7 +90,7 @@ def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any
     Raises
     ------
     InputError
-        If the result is neither, or a parameter is wrong.
+        If the result is neither a table nor a tree, or a parameter is wrong.
     """
     if isinstance(trial.result, Table):
         patterns = learned_by_cart(trial.table, _target(trial, target), **(cart or {})).patterns()
@@ -103,19 +103,19 @@ def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any
 
 
 def redescriptions(trial: Trial, *, keep: str | float = "all") -> Mapping[str, float]:
-    """Return the true worth of redescriptions (see `RedescriptionQuality.to_dict`).
+    """Return the quality of redescriptions on the rows themselves (see `RedescriptionQuality.to_dict`).
 
     Parameters
     ----------
     trial
-        Its result is a `Redescriptions`.
+        The trial. Its result is a `Redescriptions`.
     keep
-        "all", "trusted", "pruned", or a least noisy support.
+        The redescriptions to measure: "all", "trusted", "pruned", or those with at least this noisy support.
 
     Raises
     ------
     InputError
-        If the result is another, or `keep` is wrong.
+        If the result is not a `Redescriptions`, or `keep` is wrong.
     """
     return redescription_quality(kept(_redescriptions_of(trial), keep), trial.table).to_dict()
 
@@ -128,26 +128,26 @@ def recovery(
     threshold: float = 0.8,
     keep: str | float = "all",
 ) -> Mapping[str, float]:
-    """Return the share of a non-private set of redescriptions that was found, its similarity and its size.
+    """Return the share of a non-private set of redescriptions that was recovered, the mean similarity, and its size.
 
     Parameters
     ----------
     trial
-        Its result is a `Redescriptions`.
+        The trial. Its result is a `Redescriptions`.
     baseline
-        "package.module:function" of a table and settings, which returns the non-private set. It is called once for a
-        table.
+        The function that returns the non-private set, as "package.module:function". It takes a table and the settings,
+        and is called once for each table.
     settings
         The settings of the baseline.
     threshold
-        The least similarity of what counts as recovered (see `Matching`).
+        The least similarity at which a redescription counts as recovered (see `Matching`).
     keep
         As for `redescriptions`.
 
     Raises
     ------
     InputError
-        If the result is another, the baseline is not found, or a setting is wrong.
+        If the result is not a `Redescriptions`, the baseline is not found, or a setting is wrong.
     """
     given = dict(settings or {})
     key = (baseline, json.dumps(given, sort_keys=True, default=str))
@@ -197,7 +197,7 @@ def measure(name: str) -> Measure:
     Raises
     ------
     InputError
-        If there is none of that name; names the nearest one.
+        If there is no measure of that name. The message names the nearest one.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def load_function(path: str, what: str) -> Callable[..., Any]:
     Raises
     ------
     InputError
-        If it cannot be imported, or is no function; `what` begins the sentence.
+        If it cannot be imported, or is not callable. `what` begins the message.
     """
     module, _, name = path.partition(":")
     try:

@@ -1,10 +1,10 @@
-"""The two kinds of noise on rows of the retention paper, to see which measures notice it. Not private.
+"""The two kinds of noise on rows from the retention paper, to see which measures notice it. Not private.
 
-Source: Fletcher and Islam 2015, section 6.1: noise that flattens the distributions of attributes and of several
-attributes together, and noise that preserves those of attributes and most of several. We know only these effects and
-not the paper's formulas, so the formulas here are our own. In both, every cell is hit independently with the same
-probability, the level. With the same seed, a cell that is hit at one level is hit at every higher one. This is no
-differential privacy: it bounds no loss.
+Source: Fletcher and Islam 2015, section 6.1. One kind flattens the distribution of each attribute and all joint
+distributions. The other kind preserves the distribution of each attribute and most of the joint distributions. The
+paper gives these effects but no formulas, so the formulas here are our own. In both kinds, every cell is hit
+independently with the same probability, the level. With the same seed, a cell that is hit at one level is also hit at
+every higher level. This noise gives no differential privacy.
 """
 
 from __future__ import annotations
@@ -27,26 +27,28 @@ _Change: TypeAlias = "Callable[[Attribute, Cells, Positions, np.random.Generator
 
 
 def uniform_noise(table: Table, level: float, *, seed: int, attributes: Iterable[str] | None = None) -> Table:
-    """Return a table in which each cell is, with some probability, drawn anew from all values of its attribute alike.
+    """Return a table in which each cell is, with some probability, replaced by a random value of its attribute.
 
-    At level 1 nothing of the table is left: attributes are uniform and independent of each other.
+    All values of the attribute are equally likely.
+
+    At level 1 nothing of the table is left, and attributes are uniform and independent of each other.
 
     Parameters
     ----------
     table
         The rows.
     level
-        The probability, in [0, 1].
+        The probability that a cell is hit, in [0, 1].
     seed
         The seed of the draws.
     attributes
-        The names of the attributes that get noise; by default all. A numeric one is drawn from its public range. A
+        The names of the attributes that get noise; by default all. A numeric value is drawn from its public range. A
         missing cell may be hit, and no cell becomes missing.
 
     Raises
     ------
     InputError
-        If the level is no probability, or an attribute is unknown.
+        If the level is not in [0, 1], or an attribute is unknown.
     """
 
     def redrawn(attribute: Attribute, column: Cells, hit: Positions, rng: np.random.Generator) -> Cells:
@@ -61,18 +63,18 @@ def uniform_noise(table: Table, level: float, *, seed: int, attributes: Iterable
 def distribution_preserving_noise(
     table: Table, level: float, *, seed: int, attributes: Iterable[str] | None = None, within: str | None = None
 ) -> Table:
-    """Return a table in which the cells that are hit change places at random with others of their attribute.
+    """Return a table in which the hit cells of each attribute are exchanged at random among each other.
 
-    Every attribute keeps its values with their numbers of rows, exactly. With `within`, so does each attribute together
-    with that one; other joint distributions drift towards independence, the more the higher the level.
+    Every attribute keeps the exact number of rows of each value. With `within`, the joint counts of each attribute with
+    that attribute stay the same, too. All other joint distributions approach independence as the level grows.
 
     Parameters
     ----------
     table, level, seed, attributes
         As for `uniform_noise`.
     within
-        An attribute, such as the class, which keeps its cells. Other cells change places among rows that have the same
-        value of it.
+        An attribute, such as the class, that keeps its cells. Cells of other attributes are then exchanged only among
+        rows with the same value of it.
 
     Raises
     ------
@@ -94,7 +96,7 @@ def distribution_preserving_noise(
 
 
 def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None, changed: _Change) -> Table:
-    """Choose some cells and change them, values of numeric attributes and codes of others."""
+    """Choose cells at random and change them: values of numeric attributes, and codes of all others."""
     if not 0 <= level <= 1:
         raise InputError(f"a level of noise must be from 0 to 1, not {level}")
     chosen = set(table.schema.names if attributes is None else [table.schema[name].name for name in attributes])

@@ -23,14 +23,14 @@ class Prediction:
     Attributes
     ----------
     accuracy
-        The share of rows whose class was predicted.
+        The share of rows whose class was predicted correctly.
     f_measure
-        The harmonic mean of precision and recall: of one class, or the mean over classes that occur.
+        The harmonic mean of precision and recall for one class, or its mean over the classes that occur.
     auc
-        The area under the ROC curve, likewise: of one class against the others, or the mean over classes; NaN where the
-        model gives no probabilities, or the rows have a single class.
+        The area under the ROC curve for one class against all others, or its mean over the classes that occur. NaN if
+        the model gives no probabilities, or the rows have a single class.
     rows
-        How many were predicted.
+        The number of predicted rows.
     """
 
     accuracy: float
@@ -55,14 +55,14 @@ def prediction_of(model: Any, table: Table, target: str, *, positive: str | None
     Parameters
     ----------
     model
-        Whatever has `predict` of a table, and `predict_proba` if it can: a tree of this project, or a scikit-learn
-        classifier with its encoding (`Encoded`).
+        An object with a method `predict` that takes a table, and perhaps `predict_proba`: a tree of this project, or a
+        scikit-learn classifier with its encoding (`Encoded`).
     table
-        Rows that it has not been trained on, if the result is to say anything of others.
+        The rows to predict. If the result should hold for other rows, the model must not have been trained on these.
     target
         The class attribute.
     positive
-        The class whose F-measure and area are wanted; without it, their means over the classes that occur.
+        The class whose F-measure and area are measured. Without it, they are means over the classes that occur.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def prediction_of(model: Any, table: Table, target: str, *, positive: str | None
     areas = []
     if hasattr(model, "predict_proba") and len(set(true)) > 1:
         probabilities = np.asarray(model.predict_proba(table))
-        # a classifier's columns are the classes that it has seen; those of a tree of this project all labels
+        # A scikit-learn classifier has a column for each class that it has seen, a tree of ours one for each label.
         known = [str(label) for label in getattr(model, "classes_", labels)]
         for label in wanted:
             is_label = true == label

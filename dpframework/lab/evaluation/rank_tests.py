@@ -1,8 +1,9 @@
-"""Are differences between results more than chance? Rank tests of measured figures, through scipy.
+"""Rank tests of measured figures, which tell whether differences between results are more than chance.
 
-Two samples: Mann-Whitney's U. Several methods on several data sets: Friedman's test with Nemenyi's of each two methods
-(Demšar, "Statistical comparisons of classifiers over multiple data sets", 2006). A trend that was expected beforehand:
-Page's test (Page 1963). Figures measured on rows are not private, and neither are the tests of them.
+Use Mann and Whitney's U test for two samples. Use Friedman's test for several methods on several data sets, with
+Nemenyi's test of each pair of methods (Demšar, "Statistical comparisons of classifiers over multiple data sets", 2006).
+Use Page's test for a trend that was expected beforehand (Page 1963). All tests are computed by scipy. Figures measured
+on rows are not private, and neither are tests of such figures.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def _figures(values: Any, dimensions: int, what: str) -> Floats:
     if figures.ndim != dimensions or not figures.size:
         raise InputError(f"{what} must have {counted(dimensions, 'dimension')} and not be empty")
     if not bool(np.isfinite(figures).all()):
-        raise InputError(f"{what} must be finite; leave out what has no figure")
+        raise InputError(f"{what} must be finite; leave out all that have no figure")
     return figures
 
 
@@ -44,13 +45,14 @@ class MannWhitney:
     Attributes
     ----------
     u
-        Pairs in which the first sample's figure is larger; ties count half.
+        The number of pairs in which the first sample's figure is larger; ties count half.
     p_value
-        Two-sided.
+        The two-sided p-value.
     effect
-        The share of such pairs, in [0, 1] (common-language effect size): 0.5 where neither sample tends to be larger.
+        The share of such pairs, in [0, 1] (common-language effect size). If neither sample tends to be larger, it is
+        0.5.
     sizes
-        The sizes of the samples.
+        The sizes of the two samples.
     """
 
     u: float
@@ -68,12 +70,13 @@ class MannWhitney:
 def mann_whitney(one: ArrayLike, other: ArrayLike) -> MannWhitney:
     """Test whether two samples of figures differ.
 
-    Exact for small samples without ties, else by the normal approximation with ties corrected (scipy's rule).
+    The p-value is exact for small samples without ties, else by the normal approximation with a correction for ties
+    (scipy's rule).
 
     Parameters
     ----------
     one, other
-        Figures of independent runs, shape (runs,).
+        The figures of independent runs, shape (runs,).
 
     Raises
     ------
@@ -102,17 +105,17 @@ class Friedman:
     Attributes
     ----------
     names
-        The methods, in the order of `ranks`.
+        The names of the methods, in the order of `ranks`.
     ranks
-        Their mean ranks over data sets, 1 for the best, shape (methods,); ties share a rank.
+        The mean ranks of the methods over data sets, 1 for the best, shape (methods,). Ties share a rank.
     data_sets
-        Their number.
+        The number of data sets.
     statistic, p_value
-        Friedman's chi-squared, with ties corrected.
+        Friedman's chi-squared with a correction for ties, and its p-value.
     f_statistic, f_p_value
-        Iman and Davenport's statistic of it, which is less conservative.
+        Iman and Davenport's F statistic, which is less conservative, and its p-value.
     pair_p_values
-        Nemenyi's p-value of each two methods, shape (methods, methods), 1 on the diagonal.
+        Nemenyi's p-value of each pair of methods, shape (methods, methods), 1 on the diagonal.
     """
 
     names: tuple[str, ...]
@@ -125,7 +128,7 @@ class Friedman:
     pair_p_values: Floats
 
     def critical_difference(self, alpha: float = 0.05) -> float:
-        """Return the least difference of two mean ranks at which methods differ at this level (Nemenyi).
+        """Return the least difference of mean ranks at which two methods differ significantly, by Nemenyi's test.
 
         Raises
         ------
@@ -139,7 +142,7 @@ class Friedman:
         return float(studentized_range.ppf(1 - alpha, methods, np.inf)) / math.sqrt(2) * _unit(methods, self.data_sets)
 
     def differ(self, one: str, other: str, alpha: float = 0.05) -> bool:
-        """Tell whether two methods differ at a level, by Nemenyi's test."""
+        """Tell whether two methods differ at a significance level, by Nemenyi's test."""
         return bool(self.pair_p_values[self.names.index(one), self.names.index(other)] <= alpha)
 
     def __str__(self) -> str:
@@ -163,12 +166,13 @@ def _unit(methods: int, data_sets: int) -> float:
 
 
 def friedman(values: ArrayLike, names: Sequence[str] | None = None, *, larger_is_better: bool = True) -> Friedman:
-    """Test whether several methods differ over several data sets, and which.
+    """Test whether several methods differ over several data sets, and which of them do.
 
     Parameters
     ----------
     values
-        One figure a data set and method, shape (data sets, methods); at least two of either, three methods.
+        One figure for each data set and method, shape (data sets, methods), with at least two data sets and three
+        methods.
     names
         The names of the methods; by default numbers from 1.
     larger_is_better
@@ -177,7 +181,8 @@ def friedman(values: ArrayLike, names: Sequence[str] | None = None, *, larger_is
     Raises
     ------
     InputError
-        If the shape is another, names do not fit, a figure is not finite, or all methods tie on every data set.
+        If there are too few data sets or methods, if the number of names is wrong, if a figure is not finite, or if all
+        methods tie on every data set.
 
     Examples
     --------
@@ -202,7 +207,7 @@ def friedman(values: ArrayLike, names: Sequence[str] | None = None, *, larger_is
     ranked = rankdata(-figures if larger_is_better else figures, axis=1)
     ranks = ranked.mean(axis=0)
     middle = (methods + 1) / 2
-    # the variance of a rank, methods (methods + 1) / 12 without ties
+    # Without ties, the variance of a rank is methods (methods + 1) / 12.
     spread = float(((ranked - middle) ** 2).sum()) / (data_sets * (methods - 1))
     if spread == 0:
         raise InputError("all methods tie on every data set; there is nothing to test")
@@ -225,16 +230,16 @@ def friedman(values: ArrayLike, names: Sequence[str] | None = None, *, larger_is
 @final
 @attrs.frozen
 class PageTrend:
-    """Page's test that figures grow along an order that was expected beforehand. Not private.
+    """Page's test that figures grow along an order of conditions that was fixed beforehand. Not private.
 
     Attributes
     ----------
     statistic
         Page's L.
     p_value
-        One-sided: of a growth like this, or more, by chance.
+        The one-sided p-value: the probability of at least this much growth by chance.
     shape
-        Subjects and ordered conditions.
+        The numbers of subjects and of ordered conditions.
     """
 
     statistic: float
@@ -252,18 +257,18 @@ class PageTrend:
 def page_trend(values: ArrayLike) -> PageTrend:
     """Test whether figures grow with a condition, such as epsilon.
 
-    Exact for few subjects and conditions, else by the normal approximation (scipy's rule).
+    The p-value is exact for few subjects and conditions, else by the normal approximation (scipy's rule).
 
     Parameters
     ----------
     values
-        One figure a subject (a data set, an attribute) and condition, conditions in the order of the growth that is
-        expected, shape (subjects, conditions); two subjects and three conditions at least.
+        One figure for each subject (such as a data set or an attribute) and condition, shape (subjects, conditions),
+        with at least two subjects and three conditions. Conditions are in the order in which growth is expected.
 
     Raises
     ------
     InputError
-        If the shape is another, or a figure is not finite.
+        If there are too few subjects or conditions, or if a figure is not finite.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """The quality of redescriptions by true supports, Jaccard indices and p-values. Not private.
 
-Sources of what is reported: Mihelčić and Miettinen 2023, tables 3 to 5 (share of p-values up to 0.01, median true
-Jaccard index, median error of the noisy one, their Spearman correlation), and Serenade's figures (quartiles).
+The reported numbers follow Mihelčić and Miettinen 2023, tables 3 to 5 (the share of p-values up to 0.01, the median
+true Jaccard index, the median error of the noisy index, and Spearman's correlation of both), and Serenade's figures
+(quartiles).
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from dpframework.results.noisy_counts import Noisy
 from dpframework.tables.table import Table
 
 SIGNIFICANT = 0.01
-"""Up to this p-value, a redescription is called significant."""
+"""A significant redescription has at most this p-value."""
 USEFUL_JACCARD = 0.6
 """A useful redescription has at least this exact Jaccard index."""
 USEFUL_SHARE = 0.7
-"""Either side of a useful redescription holds for no more than this share of the rows."""
-_BLOCK = 1 << 13  # rows: what is unpacked at a time when sets of rows are compared
+"""Each side of a useful redescription holds for at most this share of the rows."""
+_BLOCK = 1 << 13  # how many rows are unpacked at a time when sets of rows are compared
 
 Floats = NDArray[np.float64]
 
@@ -62,29 +63,29 @@ def exact_counts(found: Iterable[Redescription], table: Table) -> list[Redescrip
 @final
 @attrs.frozen(eq=False)
 class RedescriptionQuality:
-    """The true worth of redescriptions, one number each. Not private.
+    """The quality of redescriptions on the rows themselves. All arrays have the shape (redescriptions,). Not private.
 
     Attributes
     ----------
     noisy
-        The Jaccard index that each one shows, shape (redescriptions,).
+        The noisy Jaccard index that each redescription shows.
     true
-        The exact one.
+        The exact Jaccard index of each.
     supports
-        Rows for which both descriptions hold.
+        The number of rows for which both descriptions of each hold.
     p_values
-        The p values of the exact counts (see `Redescription.p_value`).
+        The p-values by exact counts (see `Redescription.p_value`).
     rows
         The number of rows of the table.
     useful
-        Which are useful: significant on the exact counts, with sides that hold for `USEFUL_SHARE` of the rows at most
-        and an exact index of `USEFUL_JACCARD` at least, and for other rows (`DIFFERENT`) than the useful ones that
-        stand before it.
+        Whether each is useful. A useful redescription is significant by exact counts, its sides hold for at most
+        `USEFUL_SHARE` of the rows, and its exact index is at least `USEFUL_JACCARD`. Its rows must also differ
+        (`DIFFERENT`) from those of each useful redescription before it.
     different
-        Which of the useful ones are findings of their own: none before is of the same attributes, of nearly the same
-        rows or of the complement's (`dpframework.lab.evaluation.distinct_redescriptions`).
+        Whether each is useful and a finding of its own: no such redescription before it reads the same attributes, or
+        holds for nearly the same rows or their complement (`dpframework.lab.evaluation.distinct_redescriptions`).
     nothing
-        How many literals of each say nothing, shape (redescriptions,).
+        How many literals of each say nothing.
     """
 
     noisy: Floats
@@ -98,17 +99,17 @@ class RedescriptionQuality:
 
     @property
     def empty(self) -> float:
-        """The share with a literal that says nothing, NaN without redescriptions."""
+        """The share of redescriptions with a literal that says nothing. NaN without redescriptions."""
         return float(np.mean(self.nothing > 0)) if len(self.nothing) else math.nan
 
     @property
     def significant(self) -> float:
-        """The share with a p-value up to `SIGNIFICANT`, NaN without redescriptions."""
+        """The share of redescriptions with a p-value up to `SIGNIFICANT`. NaN without redescriptions."""
         return float(np.mean(self.p_values <= SIGNIFICANT)) if len(self.true) else math.nan
 
     @property
     def quartiles(self) -> tuple[float, float, float]:
-        """The quartiles of the true Jaccard indices, NaN without redescriptions."""
+        """The quartiles of the true Jaccard indices. NaN without redescriptions."""
         if not len(self.true):
             return math.nan, math.nan, math.nan
         low, middle, high = np.quantile(self.true, [0.25, 0.5, 0.75])
@@ -116,12 +117,12 @@ class RedescriptionQuality:
 
     @property
     def error(self) -> float:
-        """The median difference of noisy and true Jaccard indices, NaN without redescriptions."""
+        """The median absolute difference of noisy and true Jaccard indices. NaN without redescriptions."""
         return float(np.median(np.abs(self.noisy - self.true))) if len(self.true) else math.nan
 
     @property
     def spearman(self) -> float:
-        """Spearman's correlation of noisy and true Jaccard indices, NaN for fewer than three or for equal ones."""
+        """Spearman's correlation of noisy and true Jaccard indices. NaN for fewer than three, or if all are equal."""
         if len(self.true) < 3 or min(np.ptp(self.true), np.ptp(self.noisy)) == 0:
             return math.nan
         from scipy.stats import spearmanr
@@ -198,16 +199,17 @@ def redescription_quality(found: Iterable[Redescription], table: Table) -> Redes
 @final
 @attrs.frozen(eq=False)
 class Matching:
-    """The nearest found redescription for each one of a reference set. Not private.
+    """The nearest found redescription for each redescription of a reference set. Not private.
 
-    Two redescriptions are as near as the Jaccard index of the rows that they hold for, whatever they say.
+    The similarity of two redescriptions is the Jaccard index of the sets of rows that they hold for, whatever their
+    descriptions are.
 
     Attributes
     ----------
     best
-        The position of the nearest, shape (reference,); -1 where nothing was found.
+        The position of the nearest found redescription, shape (reference,); -1 if nothing was found.
     similarity
-        How near it is, in [0, 1].
+        The similarity of the nearest, in [0, 1], shape (reference,).
     """
 
     best: NDArray[np.int64]
@@ -215,11 +217,11 @@ class Matching:
 
     @property
     def mean(self) -> float:
-        """The mean similarity, NaN without a reference."""
+        """The mean similarity. NaN without a reference."""
         return float(self.similarity.mean()) if len(self.similarity) else math.nan
 
     def recovered(self, threshold: float = 0.8) -> float:
-        """Return the share of the reference set that was found up to a similarity, NaN without a reference."""
+        """Return the share of the reference set that was found with at least this similarity. NaN if it is empty."""
         return float(np.mean(self.similarity >= threshold)) if len(self.similarity) else math.nan
 
     def __str__(self) -> str:
@@ -256,7 +258,7 @@ def matched(found: Sequence[Redescription], reference: Sequence[Redescription], 
 
 
 def _supports(redescriptions: Sequence[Redescription], table: Table) -> NDArray[np.uint8]:
-    """Return the rows that each one holds for, as bits, shape (redescriptions, rows / 8)."""
+    """Return the rows that each redescription holds for, as bits, shape (redescriptions, rows / 8)."""
     columns = columns_of(table)
     return np.stack([np.packbits(one.left.holds(columns) & one.right.holds(columns)) for one in redescriptions])
 
@@ -267,14 +269,14 @@ def kept(found: Sequence[Redescription], which: str | float) -> list[Redescripti
     Parameters
     ----------
     found
-        A miner's result (`Redescriptions`).
+        The result of a miner (`Redescriptions`).
     which
-        "all", "trusted", "pruned" (at the support that the noise suggests), or a least noisy support.
+        "all", "trusted", "pruned" (at the support that the noise suggests), or the least noisy support.
 
     Raises
     ------
     InputError
-        If it is none of these.
+        If `which` is none of these.
     """
     if which == "all":
         return list(found)

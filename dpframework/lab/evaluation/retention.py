@@ -1,14 +1,14 @@
 """Pattern retention, which says how much of a table's patterns is left in another table made from it.
 
 Source: Fletcher and Islam, "Measuring pattern retention in anonymized data: where one measure is not enough", 2015,
-section 3. A pattern X -> y was found in a table D; M is what became of D. Three measures, none of which stands for
-another: pattern accuracy (does y still follow from X?), pattern support distance (is X still as common?) and pattern
-label distance (do the rows of X still have the same classes?). All are 0, or lose nothing, where M is D. Nothing here
-is private.
+section 3. A pattern X -> y was found in a table D, and the table M was made from D. There are three measures, and none
+can replace another: pattern accuracy (does y still follow from X?), pattern support distance (is X still as common?)
+and pattern label distance (do the rows of X still have the same classes?). If M is D, the distances are 0 and no
+accuracy is lost. Nothing here is private.
 
-The paper leaves two points open. Where patterns overlap or leave rows out, accuracy here is over all predictions that
-they make, so a row counts once for each pattern that covers it. A pattern that covers no row of one of the tables has
-no label distance, and is left out of the mean.
+The paper leaves two points open. If patterns overlap or leave rows out, accuracy here is over all predictions of the
+patterns, so a row counts once for each pattern that covers it. A pattern that covers no row of one of the tables has no
+label distance, and is left out of the mean.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def chi_squared_distance(p: ArrayLike, q: ArrayLike) -> Floats:
     Parameters
     ----------
     p, q
-        Counts or shares, shape (..., classes); each is divided by its sum. NaN where one of them is empty.
+        Counts or shares, shape (..., classes). Each distribution is divided by its sum. If one of the two sums is 0,
+        the distance is NaN.
 
     Examples
     --------
@@ -55,16 +56,16 @@ def chi_squared_distance(p: ArrayLike, q: ArrayLike) -> Floats:
 @final
 @attrs.frozen(eq=False)
 class Retention:
-    """The retention of patterns, one by one and on the whole. Not private.
+    """The retention of patterns, for each pattern and overall. Not private.
 
     Attributes
     ----------
     patterns
-        The patterns; they predict one class attribute.
+        The patterns, which all predict the same class attribute.
     labels
-        Its values.
+        The values of the class attribute.
     original, modified
-        Rows of each pattern by class, shape (patterns, labels): in D, and in M.
+        The rows of each pattern by class in D and in M, each of shape (patterns, labels).
     rows
         The number of rows of D.
     """
@@ -82,18 +83,18 @@ class Retention:
 
     @property
     def supports(self) -> Floats:
-        """Rows that each pattern covers in D and in M, shape (patterns, 2)."""
+        """The number of rows that each pattern covers in D and in M, shape (patterns, 2)."""
         return np.stack([self.original.sum(axis=1), self.modified.sum(axis=1)], axis=1)
 
     @property
     def support_distances(self) -> Floats:
-        """How far the supports of each pattern are apart, as shares of the rows of D, shape (patterns,)."""
+        """The difference of each pattern's supports, as a share of the rows of D, shape (patterns,)."""
         before, after = self.supports.T
         return np.asarray(np.abs(after - before) / self.rows)
 
     @property
     def label_distances(self) -> Floats:
-        """The chi-squared distance of each pattern's class distributions, shape (patterns,), NaN without rows."""
+        """The chi-squared distance of each pattern's class distributions, shape (patterns,). NaN without rows."""
         return chi_squared_distance(self.original, self.modified)
 
     @property
@@ -114,7 +115,7 @@ class Retention:
 
     @property
     def accuracy_loss(self) -> float:
-        """The patterns' accuracy in D, less that in M."""
+        """The accuracy of the patterns in D minus their accuracy in M."""
         return self._accuracy(self.original) - self.accuracy
 
     def _accuracy(self, counts: Floats) -> float:
@@ -157,7 +158,7 @@ def class_counts(patterns: Iterable[Pattern], table: Table) -> Floats:
     Raises
     ------
     InputError
-        If there is no pattern, they predict several attributes, or a pattern does not fit the table's schema.
+        If there is no pattern, if the patterns predict several attributes, or if one does not fit the table's schema.
     """
     return _count_classes(_collect_patterns(patterns), table)
 
@@ -168,14 +169,14 @@ def retention_of(patterns: Iterable[Pattern], original: Table, modified: Table) 
     Parameters
     ----------
     patterns
-        Found in the original table, or written by hand.
+        The patterns, found in the original table or written by hand.
     original, modified
-        The paper's D and M. Support distances are about numbers of rows: M is meant to have as many as D.
+        The paper's D and M. M should have as many rows as D, since support distances compare numbers of rows.
 
     Raises
     ------
     InputError
-        As `class_counts`; if the class attribute of the tables differs, or the original has no rows.
+        As `class_counts`. Also if the class attribute of the two tables differs, or if the original table has no rows.
 
     Examples
     --------
@@ -208,14 +209,16 @@ def _collect_patterns(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
     if not targets:
         raise InputError("there are no patterns; retention needs at least one")
     if len(targets) > 1:
-        raise InputError(f"the patterns predict '{targets[0]}' and '{targets[1]}'; measure one class attribute a time")
+        raise InputError(
+            f"the patterns predict '{targets[0]}' and '{targets[1]}'; measure one class attribute at a time"
+        )
     return found
 
 
 def _count_classes(patterns: tuple[Pattern, ...], table: Table) -> Floats:
     columns, target = columns_of(table), table.schema[patterns[0].label.attribute]
     for pattern in patterns:
-        pattern.label.holds(columns.at(columns.index[:0]))  # refuses a value that the attribute has not
+        pattern.label.holds(columns.at(columns.index[:0]))  # This refuses a value that the attribute does not have.
     classes = columns.codes(target.name)
     counts = [np.bincount(classes[p.description.holds(columns)], minlength=target.size) for p in patterns]
     return np.array(counts, dtype=np.float64)

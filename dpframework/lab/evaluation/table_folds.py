@@ -26,7 +26,7 @@ def number_of_rows(table: Table) -> int:
 
 
 def select_rows(table: Table, rows: ArrayLike) -> Table:
-    """Return some rows as a table of their own, with their number as the public row count if there was one.
+    """Return some rows as a table of their own. If the schema has a public row count, theirs is the new one.
 
     Parameters
     ----------
@@ -46,7 +46,9 @@ def select_rows(table: Table, rows: ArrayLike) -> Table:
 
 
 def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Table]]:
-    """Yield, for each fold of a cross-validation, the other rows and the fold's, in random order of rows.
+    """Yield, for each fold of a cross-validation, the table of all other rows and the table of the fold's rows.
+
+    The rows are in random order.
 
     Raises
     ------
@@ -69,5 +71,5 @@ def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Tabl
 
 
 def fold_positions(rows: int, number: int, seed: int) -> list[NDArray[np.int64]]:
-    """Return the positions of each fold's rows, in random order. The first folds are one row larger than the last."""
+    """Return the positions of each fold's rows, in random order. The first folds may be one row larger."""
     return np.array_split(np.random.default_rng(seed).permutation(rows), number)

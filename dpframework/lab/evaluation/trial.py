@@ -1,4 +1,4 @@
-"""A trial, which is one run of a method on one data set with the truth beside it. Measures of it are not private."""
+"""A trial: one run of a method on one data set, together with the truth. Measures of it are not private."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _freeze(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 @final
 @attrs.frozen(eq=False, repr=False)
 class Trial:
-    """One run of a method on one data set with the truth beside it. Not private, whatever the method is.
+    """One run of a method on one data set, together with the truth. It is not private, whatever the method is.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Trial:
     table
         The rows that it was mined from.
     held_out
-        Other rows to predict, such as a fold of a cross-validation; None without any.
+        Other rows to predict, such as a fold of a cross-validation. None if there are none.
     parameters
         The method's parameters.
     seconds
@@ -46,7 +46,7 @@ class Trial:
     seconds: float = math.nan
 
     def __reduce__(self) -> tuple[type[Trial], tuple[Any, ...]]:
-        """Pickle as the parts, since a read-only view of a dictionary cannot be pickled."""
+        """Pickle the attributes, since a read-only view of a dictionary cannot be pickled."""
         return Trial, (self.result, self.table, self.held_out, dict(self.parameters), self.seconds)
 
     def __repr__(self) -> str:

@@ -1,6 +1,7 @@
-"""Experiments compare methods, parameters, budgets and data sets on a grid, beside the truth. Not private.
+"""Experiments, which compare methods, parameters, budgets and data sets on a grid by the truth. Not private.
 
-An experiment file says what is compared; its cells are computed in parallel, kept one by one, and summarised.
+An experiment file says what is compared. The cells of the grid are computed in parallel, stored one by one, and
+summarised.
 """
 
 from dpframework.lab.experiment.experiment_file import load_experiment

@@ -1,4 +1,4 @@
-"""Functions that an experiment file names, in a Python file beside it or in an installed module."""
+"""Functions that an experiment file names, in a Python file next to it or in an installed module."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from dpframework.facts.toml import resolve_path
 @final
 @attrs.frozen
 class Code:
-    """A function by its place.
+    """A function, named by the file or module that defines it.
 
     Attributes
     ----------
     place
-        `file.py:function`, the file relative to `folder`, or `package.module:function`.
+        `file.py:function`, with the file relative to `folder`, or `package.module:function`.
     folder
         The folder of the experiment file.
     """
@@ -55,10 +55,12 @@ class Code:
 
     @property
     def path(self) -> Path | None:
-        """The Python file, where the function is given by one."""
+        """The Python file that defines the function. None if it is in an installed module."""
         where, _, name = self.place.rpartition(":")
         if not where or not name.isidentifier():
-            raise InputError(f"'{self.place}' names no function; write file.py:function or package.module:function")
+            raise InputError(
+                f"'{self.place}' is not the name of a function; write file.py:function or package.module:function"
+            )
         return resolve_path(where, self.folder) if where.endswith(".py") else None
 
     @property
@@ -86,7 +88,7 @@ def _module_of_file(path: Path, digest: str) -> Any:
     if spec is None or spec.loader is None:
         raise InputError(f"{path}: is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # attrs and dataclasses look their module up
+    sys.modules[name] = module  # attrs and dataclasses look up the module of a class here.
     try:
         spec.loader.exec_module(module)
     except Exception as error:
@@ -105,7 +107,7 @@ def _module(name: str) -> Any:
 
 
 def require_accepts(function: Callable[..., Any], given: int, settings: Mapping[str, Any], what: str) -> None:
-    """Refuse settings that a function does not take, before hours of work and not in each cell.
+    """Refuse settings that a function does not take, before hours of work instead of in each cell.
 
     Parameters
     ----------
@@ -121,11 +123,11 @@ def require_accepts(function: Callable[..., Any], given: int, settings: Mapping[
     Raises
     ------
     InputError
-        If it cannot be called so.
+        If the function cannot be called with these arguments.
     """
     try:
         signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some built-in functions have no signature
+    except (TypeError, ValueError):  # Some built-in functions have no signature.
         return
     named = [p.name for p in list(signature.parameters.values())[given:] if p.kind is not p.VAR_KEYWORD]
     open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
@@ -135,4 +137,4 @@ def require_accepts(function: Callable[..., Any], given: int, settings: Mapping[
     try:
         signature.bind(*[None] * given, **settings)
     except TypeError as error:
-        raise InputError(f"{what}: cannot be called so: {error}") from None
+        raise InputError(f"{what}: cannot be called with these settings: {error}") from None

@@ -1,4 +1,4 @@
-"""Read experiment files strictly, without data and without running anything."""
+"""The strict reading of experiment files, which opens no data and runs nothing."""
 
 from __future__ import annotations
 
@@ -49,13 +49,14 @@ def load_experiment(path: str | os.PathLike[str], *, repetitions: int | None = N
     path
         A TOML file with `[[data]]`, `[[method]]` and `[[measure]]` (see the page on experiment files).
     repetitions
-        The number to use instead of the file's. A run with fewer repetitions shares its cells with the whole one.
+        The number of repetitions to use instead of the file's numbers. The cells of a run with fewer repetitions are
+        also cells of a run with more.
 
     Raises
     ------
     InputError
-        If the file cannot be read or does not describe an experiment: one sentence that names the file and the part
-        or key, with the nearest known name where one is unknown.
+        If the file cannot be read or does not describe an experiment. The message names the file and the part or key,
+        and the nearest known name if one is unknown.
     """
     path = Path(path)
     with prefix_errors(f"{path}: "):
@@ -106,7 +107,7 @@ _DEFAULT_RELATION = Relation.ADD_OR_REMOVE_ONE
 
 
 def _require_whole(experiment: Experiment) -> None:
-    """Refuse parts that do not fit together."""
+    """Refuse an experiment whose parts do not fit together, or that has no cells or too many."""
     for method in experiment.methods:
         if method.miner is not None and method.epsilon is None and not experiment.epsilon:
             raise InputError(f"method '{method.name}': has no epsilon; give the experiment epsilon = [...]")
@@ -133,7 +134,7 @@ def _require_whole(experiment: Experiment) -> None:
 
 
 def _require_told_apart(summary: Summary, chosen: Iterable[Mapping[str, Any]], where: str) -> None:
-    """Refuse a summary that would mix cells that differ in more than repetition and fold."""
+    """Refuse a summary with a group of cells that differ in more than repetition and fold."""
     groups: dict[str, Mapping[str, Any]] = {}
     for coordinates in chosen:
         others = {key: value for key, value in coordinates.items() if key not in ("repetition", "fold")}
@@ -152,7 +153,7 @@ def _value_text(value: Any) -> str:
 
 
 def _read_named_parts(form: Mapping[str, Any], kind: str) -> list[tuple[Mapping[str, Any], str]]:
-    """Return the parts under `[[kind]]`, which have unique names, each with the beginning of a sentence about it."""
+    """Return the parts under `[[kind]]`, which must have unique names, each with the beginning of errors about it."""
     found: dict[str, tuple[Mapping[str, Any], str]] = {}
     for number, part in enumerate(_read_parts(form, kind), start=1):
         name = require_text(part, "name", f"{kind} number {number}: ")
@@ -184,7 +185,7 @@ def _data(form: Mapping[str, Any], where: str, folder: Path, unit: PrivacyUnit) 
     place = {key: value for key, value in form.items() if key in EXPERIMENT_KEYS}
     with prefix_errors(where):
         data = Data.from_form(place, folder, where, unrestricted=True)
-        # Rows are no secret here, so stopping is better than a wrong table.
+        # Rows are not secret here, so an error is better than a wrong table.
         if data.out_of_domain is None:
             data = attrs.evolve(data, out_of_domain=OutOfDomain.ERROR)
         schema = read_schema(resolve_path(require_text(form, "schema", where), folder))
@@ -203,7 +204,7 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
     if miner is not None:
         if miner not in registry().miners:
             raise InputError(f"{where}no miner is named '{miner}'; {nearest(miner, registry().miners)}")
-        # A miner's method becomes a step of the same name, and a plan's names hold some characters only.
+        # The method of a miner becomes a step of the same name, and only some characters may be in names of a plan.
         name = form["name"]
         wrong = next((character for character in name if not re.fullmatch(NAME_CHARACTER, character)), None)
         if wrong is not None:
@@ -225,7 +226,7 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
 
 
 def _parameters(form: Mapping[str, Any], where: str) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Any]]]:
-    """Return the fixed parameters, and those that vary."""
+    """Return the fixed parameters, and the lists of values of those that vary."""
     params, grid = _table(form, "params", where), _table(form, "grid", where)
     for key in (*params, *grid):
         if key == "epsilon":
@@ -266,7 +267,7 @@ def _summary(kind: str, form: Mapping[str, Any], where: str) -> Summary:
     is_table = kind == "table"
     refuse_unknown(form, _TABLE_KEYS if is_table else _PLOT_KEYS, f"{where}unknown key")
     if not _FILE_NAME.fullmatch(form["name"]):
-        raise InputError(f"{where}its name is that of a file; use letters, digits, dots, dashes and underscores")
+        raise InputError(f"{where}its name is used for a file; use letters, digits, dots, dashes and underscores")
     statistic = require_text(form, "statistic", where) if "statistic" in form else "mean"
     known = ("mean", "median", "quartiles")
     if statistic not in known:
@@ -276,7 +277,7 @@ def _summary(kind: str, form: Mapping[str, Any], where: str) -> Summary:
     if not values:
         raise InputError(f"{where}has no '{key}'; name the measured value to show")
     if not is_table and len(values) > 1:
-        raise InputError(f"{where}y is one measured value; make a plot of each")
+        raise InputError(f"{where}y has several measured values; make a plot for each")
     scales = {axis: form.get(axis, "linear") for axis in ("x_scale", "y_scale")}
     for axis, scale in scales.items():
         if scale not in _SCALES:
@@ -332,7 +333,7 @@ def _table(form: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
 
 
 def _texts(form: Mapping[str, Any], key: str, where: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return a text or list of texts."""
+    """Return a list of texts, which may be given as a single text."""
     if key not in form:
         return default
     given = form[key] if isinstance(form[key], list) else [form[key]]
@@ -342,7 +343,7 @@ def _texts(form: Mapping[str, Any], key: str, where: str, default: tuple[str, ..
 
 
 def _among(form: Mapping[str, Any], key: str, where: str, known: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the names of some parts of the experiment, or None, for all, if there is no such key."""
+    """Return the names of parts of the experiment, or None, which stands for all, if there is no such key."""
     names = _texts(form, key, where)
     for name in names:
         if name not in known:

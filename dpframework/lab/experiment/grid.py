@@ -1,6 +1,6 @@
-"""The grid of an experiment, with its data sets, methods and measures and one cell for each combination.
+"""The grid of an experiment, with its data sets, methods and measures, and one cell for each combination.
 
-A cell is known by its coordinates alone, and its seed is a hash of them. So its results do not depend on the other
+A cell is identified by its coordinates alone, and its seed is a hash of them. So its results do not depend on other
 cells, on their order, or on the process that computes it.
 """
 
@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(r"\{([\w-]+)\}")
 
 
 def canonical(form: Any) -> str:
-    """Return JSON-safe content as one text, the same on every machine."""
+    """Return JSON-safe content as a text that is the same on every machine."""
     return json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
 
 
@@ -45,7 +45,7 @@ def seed_of(*parts: Any) -> int:
 
 
 def combinations(params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the fixed parameters with every combination from a grid, the last key varying fastest.
+    """Yield the fixed parameters with every combination from a grid, where the last key varies fastest.
 
     Examples
     --------
@@ -58,12 +58,12 @@ def combinations(params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -
 def fill_in(form: Any, values: Mapping[str, Any], where: str) -> Any:
     """Replace each `{name}` in the texts of a parameter by its value on a data set.
 
-    A text that is nothing but one placeholder becomes the value itself, of whatever type.
+    A text that is just one placeholder becomes the value itself, with its type.
 
     Raises
     ------
     InputError
-        If a name stands for nothing.
+        If the data set has no value of that name.
 
     Examples
     --------
@@ -95,15 +95,15 @@ class NamedTables:
     Attributes
     ----------
     name
-        Unique in the experiment.
+        A name that is unique in the experiment.
     data, schema
-        Where the file is, and its public facts; None for a generator.
+        The location of the file, and its schema. None for a generator.
     generator
-        A function `(*, seed, **params) -> Table`; None for a file.
+        A function `(*, seed, **params)` that returns a table, or a table and held-out rows. None for a file.
     params, grid
-        The generator's parameters, and those that vary.
+        The generator's fixed parameters, and the values of those that vary.
     values
-        The replacements of `{name}` in the parameters of methods and measures on this data set.
+        The values that replace `{name}` in the parameters of methods and measures on this data set.
     """
 
     name: str
@@ -123,17 +123,18 @@ class Method:
     Attributes
     ----------
     name
-        Unique in the experiment.
+        A name that is unique in the experiment.
     miner
-        A registered miner's name; None for a baseline.
+        The name of a registered miner. None for a baseline.
     baseline
-        A function `(table, *, seed, **params) -> result`, with `epsilon` too if the method has epsilons.
+        A function `(table, *, seed, **params) -> result`, which also takes `epsilon` if the method has epsilons. None
+        for a miner.
     params, grid
-        Parameters, and those that vary.
+        The fixed parameters, and the values of those that vary.
     epsilon
-        The method's own epsilons; None for the experiment's (a miner) or for none (a baseline).
+        The method's own epsilons. If None, a miner has the experiment's epsilons, and a baseline has none.
     repetitions
-        The method's own number, if it needs fewer, such as 1 for a method that is not random.
+        The method's own number of repetitions if it needs fewer, such as 1 for a method that is not random.
     data
         The names of the data sets that it is run on; None for all.
     """
@@ -156,11 +157,11 @@ class MeasureUse:
     Attributes
     ----------
     measure
-        A measure's name, or the code of one.
+        The name of a measure, or the code of one.
     name
-        Put before the names of its values, as in `name.accuracy`; None to leave them as they are.
+        A prefix of the names of its values, as in `name.accuracy`. None for no prefix.
     params
-        Its parameters.
+        The parameters of the measure.
     methods, data
         The names of the methods and data sets that it measures; None for all.
     """
@@ -172,7 +173,7 @@ class MeasureUse:
     data: tuple[str, ...] | None = None
 
     def is_for(self, cell: Cell) -> bool:
-        """Tell whether a cell is measured by it."""
+        """Tell whether the measure is taken of a cell."""
         return (self.methods is None or cell.method in self.methods) and (self.data is None or cell.data in self.data)
 
 
@@ -190,15 +191,15 @@ class Summary:
     title
         The heading above it.
     values
-        The measured values that it shows; a plot shows one.
+        The names of the measured values that it shows. A plot shows one.
     rows, columns
-        Coordinates: of a table; for a plot the lines (`rows`) and the panels (`columns`).
+        The coordinates of a table's rows and columns. For a plot, those of its lines (`rows`) and panels (`columns`).
     x
         The coordinate along a plot's horizontal axis; None for a table.
     statistic
         "mean", "median" or "quartiles".
     where
-        Coordinates and the values to keep; a cell without the coordinate is kept.
+        For some coordinates, the values of the cells to keep. A cell that lacks the coordinate is kept.
     x_scale, y_scale
         "linear" or "log".
     """
@@ -217,11 +218,11 @@ class Summary:
 
     @property
     def by(self) -> tuple[str, ...]:
-        """Every coordinate that distinguishes its groups."""
+        """All coordinates that distinguish the groups of the summary."""
         return (*self.rows, *self.columns, *(() if self.x is None else (self.x,)))
 
     def selects(self, coordinates: Mapping[str, Any]) -> bool:
-        """Tell whether a cell with these coordinates is summarised."""
+        """Tell whether a cell with these coordinates is in the summary."""
         return all(
             coordinates.get(key) is None or any(coordinates[key] == value for value in wanted)
             for key, wanted in self.where.items()
@@ -240,9 +241,9 @@ class Cell:
     method, params
         The method, and its parameters on this data set.
     epsilon
-        Its budget, exact; None for none.
+        The exact epsilon of the method. None for a method without one.
     repetition, fold
-        From 1; the fold is None without cross-validation.
+        The numbers of the repetition and the fold, from 1. The fold is None without cross-validation.
     """
 
     data: str
@@ -254,7 +255,7 @@ class Cell:
     fold: int | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form, epsilon exactly."""
+        """Return a JSON-safe form, with the exact epsilon as a text."""
         form = attrs.asdict(self, recurse=False)
         return form | {"epsilon": None if self.epsilon is None else str(self.epsilon)}
 
@@ -276,17 +277,17 @@ class Experiment:
     Attributes
     ----------
     source
-        The file.
+        The experiment file.
     title
         The title of the summary page.
     seed
-        The seed that all other seeds are derived from.
+        The seed from which all other seeds are derived.
     repetitions, folds
-        How often each method is run, and the number of folds of a cross-validation, or None.
+        The number of repetitions of each method, and the number of folds of a cross-validation, or None.
     repetitions_at
-        How often methods are run at an epsilon, where that is another number.
+        The numbers of repetitions at those epsilons that have their own number.
     epsilon, relation, delta, allow, unit
-        The budgets of the grid, and the settings that all of them share, as in a study.
+        The epsilons of the grid, and the settings that all runs share, as in a study.
     data, methods, measures, summaries
         The parts of the file, in its order.
     """
@@ -326,7 +327,7 @@ class Experiment:
         return next(method for method in self.methods if method.name == name)
 
     def cells(self) -> Iterator[Cell]:
-        """Yield every cell in the order of the file, repetitions and folds varying fastest."""
+        """Yield every cell in the order of the file, where repetitions and folds vary fastest."""
         for data in self.data:
             for data_params in combinations(data.params, data.grid):
                 values = {**data.values, **data_params}
@@ -339,7 +340,7 @@ class Experiment:
                     folds: Sequence[int | None] = (None,) if self.folds is None else range(1, self.folds + 1)
                     for params in combinations(method.params, method.grid):
                         made = fill_in(params, values, f"method '{method.name}' on data '{data.name}': ")
-                        # itertools.product would list each range first, and a file may ask for any number
+                        # `itertools.product` would first list each range, and a file may ask for any number.
                         for epsilon in epsilons:
                             for repetition in range(1, self._repetitions_of(method, epsilon) + 1):
                                 for fold in folds:
@@ -350,12 +351,12 @@ class Experiment:
         return most if method.repetitions is None else min(most, method.repetitions)
 
     def grid_names(self) -> tuple[str, ...]:
-        """Return the names of the coordinates, the parameters that vary, data first."""
+        """Return the names of the parameters that vary, which are coordinates, first those of data sets."""
         grids = [*(data.grid for data in self.data), *(method.grid for method in self.methods)]
         return tuple(dict.fromkeys(key for grid in grids for key in grid))
 
     def coordinates(self, cell: Cell) -> dict[str, Any]:
-        """Return a cell's coordinates by the names of the results' columns, None for one that it lacks."""
+        """Return a cell's coordinates by the names of the results' columns, with None for those that it lacks."""
         data, method = self.data_set(cell.data), self.method(cell.method)
         varied = {key: cell.params[key] for key in method.grid} | {key: cell.data_params[key] for key in data.grid}
         return {
@@ -372,5 +373,5 @@ class Experiment:
         return seed_of(self.seed, cell.to_dict())
 
     def shared_seed(self, cell: Cell, what: str) -> int:
-        """Return a seed that all methods share in one repetition on one data set, so that they are paired."""
+        """Return a seed that all methods share in a repetition on a data set, so that their results are paired."""
         return seed_of(self.seed, what, cell.data, dict(cell.data_params), cell.repetition)

@@ -1,4 +1,4 @@
-"""Groups of cells that a table or plot shows as one, with the spread of their values."""
+"""Groups of cells, each of which is one entry of a table or plot, with the spread of their values."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ SECONDS = "seconds"
 @final
 @attrs.frozen
 class GroupSpread:
-    """The spread of a value over the cells that a summary shows as one.
+    """The spread of a measured value over a group of cells.
 
     Attributes
     ----------
     coordinates
-        The summary's coordinates, which these cells share; None for one that they lack, as a baseline has no epsilon.
+        The summary's coordinates, which all cells of the group share. None for a coordinate that they lack, such as the
+        epsilon of a baseline.
     value
         The name of the measured value.
     spread
-        Over repetitions, each averaged over its folds; with a single repetition, over its folds.
+        The spread over repetitions, where each is the average of its folds. If there is a single repetition, the spread
+        over its folds.
     """
 
     coordinates: Mapping[str, Any]
@@ -52,7 +54,7 @@ def _plain(value: Any) -> Any:
 
 
 def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[FinishedCell]) -> list[GroupSpread]:
-    """Return a summary's groups in the order of the file, value by value."""
+    """Return the groups of a summary, with one for each of its values, in the order of the file."""
     samples: dict[tuple[str, str], tuple[dict[str, Any], dict[int, list[float]]]] = {}
     for one in finished:
         coordinates = experiment.coordinates(one.cell)
@@ -70,8 +72,8 @@ def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finis
 def _spread_of(sample: Mapping[int, Sequence[float]]) -> Spread | None:
     """Describe the values of repetitions, with folds averaged and NaN (nothing to measure) left out."""
     defined = [[value for value in values if not math.isnan(value)] for values in sample.values()]
-    # Folds share training rows: taken for a sample of repetitions they would make its interval too narrow (Bengio and
-    # Grandvalet, "No unbiased estimator of the variance of k-fold cross-validation", JMLR 5, 2004).
+    # Folds share training rows. If they counted as a sample of repetitions, its interval would be too narrow (Bengio
+    # and Grandvalet, "No unbiased estimator of the variance of k-fold cross-validation", JMLR 5, 2004).
     averages = [math.fsum(values) / len(values) for values in defined if values]
     found = averages if len(defined) > 1 else defined[0]
     return Spread.of(found) if found else None

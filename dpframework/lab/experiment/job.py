@@ -1,4 +1,4 @@
-"""A job holds all that one process needs to compute one cell, and yields its outcome."""
+"""Jobs. A job holds all that a process needs to compute one cell, and its outcome is a finished or failed cell."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ from dpframework.tables.table import Table
 @final
 @attrs.frozen
 class RunTerms:
-    """The relation, unit and assumptions of a private run."""
+    """The settings of a private run that all cells share.
+
+    Attributes
+    ----------
+    relation, delta, allow, unit
+        The neighbouring relation, the delta, the allowed assumptions and the privacy unit, as in a study.
+    """
 
     relation: Relation
     delta: Fraction
@@ -37,14 +43,24 @@ class RunTerms:
 @final
 @attrs.frozen
 class MinerRun:
-    """A miner, run as the only step of a study."""
+    """The run of a miner as the only step of a study.
+
+    Attributes
+    ----------
+    name
+        The name of the method, and of the step.
+    miner
+        The name of the miner.
+    terms
+        The settings of the study.
+    """
 
     name: str
     miner: str
     terms: RunTerms
 
     def study(self, schema: Schema, cell: Cell) -> Study:
-        """Return the study, or raise InputError if the miner cannot be planned."""
+        """Return the study of a cell. Raises InputError if the miner's parameters are wrong."""
         assert cell.epsilon is not None
         terms = self.terms
         study = Study(
@@ -67,7 +83,15 @@ class MinerRun:
 @final
 @attrs.frozen
 class BaselineRun:
-    """A function that mines the rows themselves, without a plan."""
+    """The run of a function that mines the rows directly, without a plan.
+
+    Attributes
+    ----------
+    name
+        The name of the method.
+    code
+        The function.
+    """
 
     name: str
     code: Code
@@ -81,19 +105,29 @@ class BaselineRun:
 @final
 @attrs.frozen
 class MeasureRun:
-    """A measure to take of a cell, with the parameters of its data set filled in."""
+    """A measure to take of a cell, with the values of the cell's data set filled in.
+
+    Attributes
+    ----------
+    measure
+        The name of a measure, or the code of one.
+    name
+        A prefix of the names of its values. None for no prefix.
+    params
+        The parameters of the measure.
+    """
 
     measure: str | Code
     name: str | None
     params: Mapping[str, Any]
 
     def function(self) -> Callable[..., Mapping[str, float]]:
-        """Return the measure.
+        """Return the function of the measure.
 
         Raises
         ------
         InputError
-            If there is none of that name.
+            If there is no such measure.
         """
         return measure_of(self.measure)
 
@@ -103,7 +137,7 @@ class MeasureRun:
         Raises
         ------
         InputError
-            If the measure refuses the trial, or gives something else than numbers by name.
+            If the measure refuses the trial, or returns anything other than numbers by name.
         """
         try:
             measured = self.function()(trial, **self.params)
@@ -128,7 +162,7 @@ def measure_of(measure: str | Code) -> Callable[..., Mapping[str, float]]:
     Raises
     ------
     InputError
-        If there is none.
+        If there is no such measure.
     """
     if isinstance(measure, Code):
         return measure.load()
@@ -140,12 +174,12 @@ def measure_of(measure: str | Code) -> Callable[..., Mapping[str, float]]:
 @final
 @attrs.frozen
 class Job:
-    """One cell to compute.
+    """A cell that is to be computed.
 
     Attributes
     ----------
     cell, key
-        Its coordinates, and the hash that names its finished result.
+        The coordinates of the cell, and the hash that names its finished result.
     seed
         The method's seed.
     source, split
@@ -172,10 +206,12 @@ class FinishedCell:
 
     Attributes
     ----------
+    cell, key
+        The coordinates of the cell, and the hash that names its finished result.
     values
-        The measured values.
+        The measured values by name.
     seconds
-        CPU seconds of the method, of all threads of its process.
+        The CPU seconds of the method, over all threads of its process.
     """
 
     cell: Cell
@@ -187,7 +223,15 @@ class FinishedCell:
 @final
 @attrs.frozen
 class FailedCell:
-    """A cell that could not be computed, with a one-sentence reason that may quote, since nothing here is private."""
+    """A cell that could not be computed.
+
+    Attributes
+    ----------
+    cell
+        The coordinates of the cell.
+    reason
+        The reason in one sentence. It may quote values, since nothing here is private.
+    """
 
     cell: Cell
     reason: str
@@ -199,7 +243,7 @@ def compute(job: Job) -> FinishedCell | FailedCell:
     Raises
     ------
     KeyboardInterrupt
-        If the user interrupts: that is not the cell's failure, and ends the run.
+        If the user interrupts. This ends the run, and is not a failure of the cell.
     """
     try:
         table, held_out = rows_of(job.source)
@@ -227,7 +271,7 @@ def compute(job: Job) -> FinishedCell | FailedCell:
 
 
 def _reason(error: Exception) -> str:
-    """Describe the failure in one sentence, by its cause if it is the error of a run that stopped."""
+    """Describe the failure in one sentence. For the error of a run that stopped, describe its cause."""
     if isinstance(error, DPFrameworkError) and error.__cause__ is None:
         return first_line(error)
     cause = error.__cause__ if isinstance(error, DPFrameworkError) and error.__cause__ is not None else error

@@ -1,4 +1,4 @@
-"""Make the jobs of an experiment, with every plan checked, every file found and a key for each cell."""
+"""The jobs of an experiment. Making them checks every plan, finds every file, and gives each cell a key."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def jobs_of(experiment: Experiment) -> list[Job]:
     InputError
         If a miner cannot be planned, or a function or data file is missing.
     PlanRefused
-        If a check refuses a plan; no data file has been opened then.
+        If a check refuses a plan. In that case no data file has been opened.
     """
     cells = list(experiment.cells())
-    # Refuse functions that are not there, and parameters that they do not take.
+    # Refuse functions that cannot be found, and parameters that they do not take.
     for data in experiment.data:
         if data.generator is not None:
             settings = {"seed": 0, **data.params, **{key: values[0] for key, values in data.grid.items()}}
@@ -42,7 +42,7 @@ def jobs_of(experiment: Experiment) -> list[Job]:
             require_accepts(method.baseline.load(), 1, settings, f"method '{method.name}': {method.baseline}")
     for use in experiment.measures:
         require_accepts(measure_of(use.measure), 1, use.params, f"measure '{use.measure}'")
-    # No file is opened before every plan has passed; tables that are generated have to be, for their schemas.
+    # No file is opened before every plan has passed. Generated tables must be made for that, to get their schemas.
     plans = _Plans(experiment)
     generators = {data.name for data in experiment.data if data.generator is not None}
     for cell in sorted(cells, key=lambda cell: cell.data in generators):
@@ -89,7 +89,7 @@ def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: st
 
 
 def method_run(experiment: Experiment, cell: Cell) -> MinerRun | BaselineRun:
-    """Return how a cell's method is run."""
+    """Return the run of a cell's method."""
     method = experiment.method(cell.method)
     if method.baseline is not None:
         return BaselineRun(method.name, method.baseline)
@@ -113,7 +113,7 @@ def source_of(experiment: Experiment, cell: Cell, source_digest: str) -> FileTab
 
 
 def split_of(experiment: Experiment, cell: Cell) -> Fold | None:
-    """Return which rows a cell holds out."""
+    """Return the fold that a cell holds out, or None without cross-validation."""
     if experiment.folds is None or cell.fold is None:
         return None
     return Fold(experiment.folds, cell.fold, experiment.shared_seed(cell, "folds"))
@@ -134,7 +134,7 @@ def _digest_of(data: NamedTables) -> str:
 @final
 @attrs.frozen
 class _Plans:
-    """The hash of each cell's plan, computed once for cells that differ in repetition or fold only."""
+    """The hashes of the cells' plans. Cells that differ only in repetition or fold share one, for equal schemas."""
 
     _experiment: Experiment
     _hashes: dict[str, str] = attrs.field(factory=dict, init=False)
@@ -171,7 +171,7 @@ class _Plans:
             return data.schema
         known_by = digest(cell.data, dict(cell.data_params))
         if known_by not in self._generated:
-            # The schema is public: it does not follow from the seed, and the first repetition's shows it.
+            # The schema is public and does not depend on the seed, so the first repetition's table gives it.
             first = source_of(self._experiment, attrs.evolve(cell, repetition=1), _digest_of(data))
             try:
                 table, held_out = rows_of(first)
@@ -193,7 +193,7 @@ class _Plans:
 
 @final
 class _CodeVersions:
-    """The identity of the code of methods and measures, a file's digest or an installed version."""
+    """The versions of the code of methods and measures: a file's digest, or a package's version."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment

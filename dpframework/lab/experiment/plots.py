@@ -17,16 +17,16 @@ from dpframework.lab.experiment.results import text_of
 from dpframework.results.result import without_math
 
 ACROSS = 3
-"""Most panels beside each other."""
+"""The most panels next to each other."""
 PANEL = (4.2, 3.3)
-"""Inches of one panel."""
+"""The width and height of a panel in inches."""
 TITLE_LINE, LEGEND_LINE = 0.22, 0.17
-"""Inches of a line of the title, and of the legend."""
+"""The height of a line of the title and of the legend in inches."""
 LINE = 42
-"""Most characters beside each other above one panel."""
+"""The most characters of a line above a panel."""
 DPI = 90
 TICKS = 7
-"""Most places of the grid that are all marked on the horizontal axis."""
+"""The most values of the grid for which each has a tick on the horizontal axis."""
 MARKERS = "osD^vP*X"
 BAND = {
     "mean": "bands: 95 % confidence of the mean",
@@ -36,7 +36,7 @@ BAND = {
 
 
 def png(summary: Summary, groups: Sequence[GroupSpread]) -> bytes:
-    """Draw a plot and return it as a PNG file, the same bytes whenever the groups are."""
+    """Draw a plot, and return it as a PNG file. Equal groups give the same bytes."""
     from matplotlib.figure import Figure
 
     panels = _panels(groups, summary.columns)
@@ -66,13 +66,14 @@ def png(summary: Summary, groups: Sequence[GroupSpread]) -> bytes:
         frameon=False,
     )
     # A file of 256 colours is four times smaller, and looks the same.
-    from PIL import Image  # matplotlib requires it
+    from PIL import Image  # matplotlib requires Pillow
 
     drawn = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)  # a name's odd character is a box
+        # A character of a name that the font lacks is drawn as a box.
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         without_math(figure).savefig(drawn, format="png", dpi=DPI)
-    # Of Pillow's methods, the one that keeps the colours of thin lines; without dithering, which would make it large.
+    # This method keeps the colours of thin lines. Dithering would make the file large.
     few = Image.open(drawn).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=2, dither=Image.Dither.NONE)
     small = io.BytesIO()
     few.save(small, format="png", optimize=True)
@@ -88,7 +89,7 @@ def _by(groups: Sequence[GroupSpread], keys: Sequence[str]) -> dict[str, list[Gr
 
 
 def _panels(groups: Sequence[GroupSpread], keys: Sequence[str]) -> list[list[GroupSpread]]:
-    """Return each panel's groups, its own first. Groups without a coordinate of the panels stand in all of them."""
+    """Return the groups of each panel, its own first. A group that lacks a coordinate of the panels is in several."""
     found = _by(groups, keys)
     own = {at: members for at, members in found.items() if all(members[0].coordinates[k] is not None for k in keys)}
     if not own:
@@ -110,7 +111,7 @@ def _label(group: GroupSpread, keys: Sequence[str]) -> str:
 def _draw(
     axis: Any, summary: Summary, groups: Sequence[GroupSpread], styles: Mapping[str, int], handles: dict[str, Any]
 ) -> None:
-    """Draw the lines of one panel. A value without a place on the horizontal axis becomes a level across it."""
+    """Draw the lines of one panel. A value that has no position on the horizontal axis becomes a horizontal line."""
     assert summary.x is not None
     places = [group.coordinates[summary.x] for group in groups if group.coordinates[summary.x] is not None]
     names = list(dict.fromkeys(map(text_of, places)))

@@ -1,4 +1,4 @@
-"""The results of an experiment as one table, a row a finished cell in the order of the file."""
+"""The results of an experiment as one table, with one row for each finished cell in the order of the file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpframework.lab.experiment.job import FinishedCell
 
 
 def results_frame(experiment: Experiment, finished: Iterable[FinishedCell]) -> pl.DataFrame:
-    """Return coordinates, measured values, CPU seconds, and the key of each cell.
+    """Return the coordinates, measured values, CPU seconds and key of each finished cell.
 
     Columns: data, method, a column for each parameter that varies, epsilon (null for none), repetition, fold (with
     cross-validation only), the measured values in alphabetical order, seconds, private (always false), cell.
@@ -35,7 +35,9 @@ def results_frame(experiment: Experiment, finished: Iterable[FinishedCell]) -> p
         columns[name] = pl.Series([row[name] for row in coordinates], dtype=pl.Int64)
     for name in sorted({name for one in cells for name in one.values}):
         if name in columns:
-            raise InputError(f"a measure gives a value named '{name}', as a parameter that varies is; name the measure")
+            raise InputError(
+                f"a measure gives a value named '{name}', like a parameter that varies; give the measure a name"
+            )
         columns[name] = pl.Series([one.values.get(name) for one in cells], dtype=pl.Float64)
     columns["seconds"] = pl.Series([one.seconds for one in cells], dtype=pl.Float64)
     columns["private"] = pl.Series([False] * len(cells), dtype=pl.Boolean)
@@ -44,7 +46,7 @@ def results_frame(experiment: Experiment, finished: Iterable[FinishedCell]) -> p
 
 
 def _parameter(values: list[Any]) -> pl.Series:
-    """Return a parameter's values as numbers if all are, else as texts or JSON."""
+    """Return a parameter's values as numbers or Booleans if all are such, else as texts or JSON."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
         return pl.Series(values, dtype=pl.Boolean)
@@ -67,7 +69,7 @@ def _float(value: Any) -> float | None:
 
 
 def write_results(folder: Path, frame: pl.DataFrame) -> None:
-    """Write results.parquet, which is the same bytes whenever the cells are, and times.parquet, which is measured."""
+    """Write results.parquet, whose bytes are the same for the same cells, and times.parquet, with measured times."""
     for name, part in (("results", frame.drop("seconds")), ("times", frame.select("cell", "seconds"))):
         buffer = io.BytesIO()
         part.write_parquet(buffer)

@@ -59,28 +59,29 @@ def run_experiment(
     processes: int | None = None,
     told: Callable[[int, int], None] = lambda finished, cells: None,
 ) -> Outcome:
-    """Compute the cells that are not finished, and write the results of all.
+    """Compute the cells that are not finished, and write the results of all cells.
 
     Parameters
     ----------
     experiment
-        As `load_experiment` returns it.
+        The experiment (see `load_experiment`).
     folder
         A new or empty folder, or the folder of an earlier run, whose finished cells are not computed again.
     processes
-        The number of processes, -1 for one a processor. By default the `joblib.parallel_config` around the call
+        The number of processes, or -1 for one per processor. By default the `joblib.parallel_config` around the call
         decides, so that Dask or Ray can compute on a cluster whose workers see the same files.
     told
-        Is called with the number of finished and failed cells, and of all cells, at the start and after each.
+        A function that is called at the start and after each cell, with the number of finished and failed cells, and
+        the number of all cells.
 
     Raises
     ------
     PlanRefused
-        If a check refuses a plan of the grid: nothing has been read or written.
+        If a check refuses a plan of the grid. Then no data file has been read, and nothing has been written.
     InputError
         If the experiment cannot be run as it is, or another process works in the folder.
     RunStopped
-        If the user interrupts, or a process dies; finished cells are kept.
+        If the user interrupts the run, or a process dies. Finished cells are kept.
     """
     try:
         import joblib
@@ -117,13 +118,13 @@ def run_experiment(
 def _outcomes(
     joblib: Any, jobs: Sequence[Job], processes: int | None
 ) -> Iterator[tuple[Job, FinishedCell | FailedCell]]:
-    """Yield each job with its outcome as it comes. Jobs on one table are handed out one after another."""
+    """Yield each job with its outcome once it is done. Jobs on one table are started one after another."""
     by_key = {job.key: job for job in jobs}
     by_source: dict[TableSource, list[Job]] = {}
     for job in jobs:
         by_source.setdefault(job.source, []).append(job)
-    # No backend is named, so that the caller's joblib.parallel_config decides. One job a message: a finished cell
-    # does not wait for others to be kept.
+    # No backend is named, so that the caller's joblib.parallel_config decides. Each batch has one job, so that a
+    # finished cell is stored without waiting for others.
     parallel = joblib.Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
     ordered = itertools.chain.from_iterable(by_source.values())
     for key, outcome in parallel(joblib.delayed(_compute_in_worker)(job, os.getpid()) for job in ordered):
@@ -131,14 +132,14 @@ def _outcomes(
 
 
 def _compute_in_worker(job: Job, starter: int) -> tuple[str, FinishedCell | FailedCell]:
-    if os.getppid() == starter:  # a process of this machine's, not a worker of a cluster
+    if os.getppid() == starter:  # Otherwise this is a worker of a cluster.
         _end_with(starter)
     return job.key, compute(job)
 
 
 @functools.cache
 def _end_with(parent: int) -> None:
-    """End this process once its parent is gone, since nobody would take its outcome."""
+    """End this process once its parent is gone, since nothing would receive its outcome."""
 
     def watch() -> None:
         while os.getppid() == parent:

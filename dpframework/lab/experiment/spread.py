@@ -1,4 +1,4 @@
-"""The spread of measured values, as means and medians with confidence intervals, and quartiles."""
+"""The spread of measured values: the mean and the median with confidence intervals, and quartiles."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Spread:
     mean, sd
         The mean, and the standard deviation with n - 1 in the denominator (NaN for one value).
     mean_low, mean_high
-        Student's interval of the mean, 95 %; NaN for one value. Exact for normal values, and near enough for means
-        of ten or more that are not too skewed.
+        Student's 95 % confidence interval of the mean; NaN for one value. It is exact for normal values, and near
+        enough for ten or more values that are not too skewed.
     median, q1, q3
         The median and the quartiles, interpolated linearly.
     median_low, median_high
-        The interval of the median between order statistics, 95 % or a little more whatever the distribution; NaN for
-        fewer than six values, which cannot give one.
+        The confidence interval of the median between order statistics. It has at least 95 % for any distribution. NaN
+        for fewer than six values, which are too few for such an interval.
     """
 
     n: int
@@ -69,7 +69,7 @@ class Spread:
         return cls(len(sample), mean, sd, mean - half, mean + half, median, q1, q3, low, high)
 
     def estimate(self, statistic: str) -> tuple[float, float, float]:
-        """Return the statistic with the lower and upper end that are drawn beside it.
+        """Return the statistic, and the lower and upper end that tables and plots show with it.
 
         For "mean" and "median" these are the ends of a confidence interval. For "quartiles" the estimate is the middle
         quartile, and the ends are the other two.
@@ -87,15 +87,15 @@ class Spread:
 
 
 def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[float, float]:
-    """Return the narrowest symmetric interval of order statistics that covers the median, or NaN if none does.
+    """Return the narrowest symmetric 95 % interval of order statistics for the median, or NaN if there is none.
 
-    The k-th smallest value exceeds the median with probability P(B < k) at most, B binomial with n trials of 1/2
-    (David and Nagaraja, "Order Statistics", 3rd edition, section 7.1).
+    The k-th smallest value exceeds the median with probability P(B < k) at most, where B is binomial with n trials of
+    1/2 (David and Nagaraja, "Order Statistics", 3rd edition, section 7.1).
 
     Parameters
     ----------
     ordered
-        Values in increasing order.
+        The values in increasing order.
 
     Examples
     --------

@@ -30,7 +30,7 @@ def open_store(folder: Path) -> Iterator[Store]:
     Raises
     ------
     InputError
-        If another process works in it, it holds something else, or it cannot be written.
+        If another process works in the folder, if it holds other files, or if it cannot be written.
     """
     require_ours(folder)
     try:
@@ -55,12 +55,12 @@ def open_store(folder: Path) -> Iterator[Store]:
 
 
 def require_ours(folder: Path) -> None:
-    """Refuse a folder that holds something else than the results of an experiment.
+    """Refuse a folder that holds anything other than the results of an experiment.
 
     Raises
     ------
     InputError
-        If it is a file, or holds other files.
+        If it is a file or a symbolic link, or holds other files.
     """
     if folder.is_symlink():
         raise InputError(f"{folder}: is a symbolic link; give the name of the folder that you mean")
@@ -69,14 +69,14 @@ def require_ours(folder: Path) -> None:
     if not folder.is_dir():
         raise InputError(f"{folder}: is a file; the results of an experiment need a folder")
     held = sorted(entry.name for entry in folder.iterdir())
-    begun = held == [CELLS]  # a run was killed before it took the lock
+    begun = held == [CELLS]  # A run was killed before it took the lock.
     if held and not begun and not {CELLS, LOCK} <= set(held):
         raise InputError(f"{folder}: holds other files, such as '{held[0]}'; give a new folder with --out")
 
 
 @attrs.frozen
 class Store:
-    """The finished cells in a folder, by their keys."""
+    """The finished cells in a folder, each in a file named by its key."""
 
     folder: Path
 
@@ -92,18 +92,18 @@ class Store:
             If it cannot be written.
         """
         form = {
-            "private": False,  # it was seeded and measured against the truth
+            "private": False,  # The run was seeded, and its result was measured by the truth.
             "dpframework": __version__,
             "cell": finished.cell.to_dict(),
             "seed": str(seed),
-            # JSON has no NaN and no infinities, so they are written as texts
+            # JSON has no NaN and no infinities, so they are written as texts.
             "values": {name: value if math.isfinite(value) else str(value) for name, value in finished.values.items()},
             "seconds": finished.seconds,
         }
         write_whole(self._path(finished.key), json.dumps(form, indent=1) + "\n", IN_OWN_FOLDER)
 
     def load_finished(self, cells: Iterable[tuple[str, Cell]]) -> dict[str, FinishedCell]:
-        """Return the finished ones of these cells by key. A file that is not whole does not count."""
+        """Return those of the given cells that are finished, by key. A file that is incomplete does not count."""
         found = {}
         for key, cell in cells:
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):

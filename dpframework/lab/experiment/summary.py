@@ -57,11 +57,12 @@ def write_summaries(
     Raises
     ------
     InputError
-        If a file cannot be written, or a summary shows a value that no measure gave; the results are written before.
+        If a file cannot be written, or if a summary shows a value that no measure gave. In the second case, the results
+        have been written.
     """
     write_results(folder, results_frame(experiment, finished))
     known = {SECONDS}.union(*(one.values for one in finished))
-    complete = finished and not failed  # a cell that failed might have given a value that is missing
+    complete = finished and not failed  # A failed cell might have given the missing value.
     for summary in experiment.summaries if complete else ():
         missing = [value for value in summary.values if value not in known]
         if missing:
@@ -102,7 +103,7 @@ def write_summaries(
 
 
 def csv_text(summary: Summary, groups: Sequence[GroupSpread]) -> str:
-    """Return a table's groups as CSV, a line each with every statistic."""
+    """Return a table's groups as CSV, with one line for each group and all statistics."""
     names = [*summary.by, "value", *(field.name for field in attrs.fields(Spread))]
     forms = (group.to_dict() for group in groups)
     text: str = output_text.csv_text(names, ([form.get(name, "") for name in names] for form in forms))
@@ -132,12 +133,12 @@ def markdown_table(summary: Summary, groups: Sequence[GroupSpread]) -> str:
     escaped = [[printable(cell).replace("|", "\\|") for cell in line] for line in lines]
     widths = [max(len(line[k]) for line in escaped) for k in range(len(escaped[0]))]
     padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in escaped]
-    padded.insert(1, ["-" * width for width in widths])  # the rule below the heads
+    padded.insert(1, ["-" * width for width in widths])  # the line below the headings
     return "\n".join(f"| {' | '.join(line)} |" for line in padded)
 
 
 def write_statistic(spread: Spread, statistic: str) -> str:
-    """Write a statistic to four digits, and half of a mean's interval to two.
+    """Write a statistic with four digits, and half the width of a mean's interval with two.
 
     Examples
     --------
@@ -158,7 +159,7 @@ BESIDE = {
 
 
 def sample_note(experiment: Experiment) -> str:
-    """Describe the values of a group."""
+    """Describe the sample that a group's values are: repetitions, folds and their numbers."""
     if experiment.repetitions == 1 and not experiment.repetitions_at:
         return "1 repetition" if experiment.folds is None else f"over the {experiment.folds} folds of 1 repetition"
     folds = "" if experiment.folds is None else f", each the average of {experiment.folds} folds"
@@ -168,7 +169,7 @@ def sample_note(experiment: Experiment) -> str:
 
 
 def failures(failed: Iterable[FailedCell]) -> list[str]:
-    """Return a line for each reason why cells failed, with how many did and which was the first."""
+    """Return one line for each reason of failures, with the first cell that failed so and the number of others."""
     by_reason: dict[str, list[FailedCell]] = {}
     for one in failed:
         by_reason.setdefault(one.reason, []).append(one)

@@ -1,4 +1,4 @@
-"""The tables of an experiment, read from files or generated once in each process, and cut into folds."""
+"""The tables of an experiment, which are read from files or generated, and divided into folds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpframework.study.data import Data
 from dpframework.study.table_opener import group_rows
 from dpframework.tables.table import Table
 
-KEPT = 4  # tables that a process keeps: cells of one table are computed one after another
+KEPT = 4  # how many tables a process keeps, since cells of one table are computed one after another
 
 
 @attrs.frozen
@@ -28,7 +28,7 @@ class TableSource(abc.ABC):
 
     @abc.abstractmethod
     def read(self) -> tuple[Table, Table | None]:
-        """Return the rows, and those held out, if it holds some out itself."""
+        """Return the rows, and the rows that the source holds out itself, or None."""
 
 
 @final
@@ -39,11 +39,12 @@ class FileTable(TableSource):
     Attributes
     ----------
     data, schema
-        Where it is, and its public facts.
+        The location of the file, and its schema.
     digest
         The digest of the file's bytes, so that a changed file is read again.
     unit, key
-        The privacy unit that it is read for, and the key that chooses the rows of each unit; None without ids.
+        The privacy unit that the file is read for, and the key that chooses the rows of each unit. The key is None
+        without ids.
     """
 
     data: Data
@@ -53,14 +54,26 @@ class FileTable(TableSource):
     key: bytes | None = attrs.field(default=None, repr=False)
 
     def read(self) -> tuple[Table, None]:
-        """Read the rows. Raise as `Data.read` does."""
+        """Read the rows. The errors are those of `Data.read`."""
         return self.data.read(self.schema, self.unit, self.key), None
 
 
 @final
 @attrs.frozen
 class GeneratedTable(TableSource):
-    """A table that a function makes, with JSON `params` so that equal ones can be found."""
+    """A table that a function makes.
+
+    Attributes
+    ----------
+    generator
+        The function.
+    digest
+        The digest of the function's source.
+    params
+        The function's parameters as JSON, so that equal sources compare as equal.
+    seed
+        The seed that the function is given.
+    """
 
     generator: Code
     digest: str
@@ -73,7 +86,7 @@ class GeneratedTable(TableSource):
         Raises
         ------
         InputError
-            If it fails, or returns something else.
+            If the generator fails, or returns anything else.
         """
         try:
             made = self.generator.load()(seed=self.seed, **parsed_json(self.params))
@@ -99,7 +112,7 @@ def rows_of(source: TableSource) -> tuple[Table, Table | None]:
 @final
 @attrs.frozen
 class Fold:
-    """One fold of a cross-validation, of rows or of whole units where ids name each row's unit.
+    """One fold of a cross-validation. It consists of rows, or of whole units if ids name each row's unit.
 
     Attributes
     ----------
@@ -116,7 +129,7 @@ class Fold:
     seed: int
 
     def training_rows(self, rows: int) -> int:
-        """Return the number of training rows. The first folds are one row larger than the last.
+        """Return the number of training rows. The first folds may be one row larger than the last.
 
         Examples
         --------
