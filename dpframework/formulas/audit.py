@@ -98,7 +98,7 @@ _SHAPES = {Rule.ONE_PART: Parts, Rule.ONE_CELL: Cells, Rule.RANGE: Cells, Rule.O
 def _of_goals(one: Argument) -> Iterator[str]:
     norm = one.claim.change in (Change.L1, Change.SQUARED_L2, Change.LINF)
     if not isinstance(one.shape, _SHAPES[one.rule]) or norm is not (one.rule is Rule.NORM):
-        yield f"the rule '{one.rule}' is not for such scores or claims"
+        yield f"the rule '{one.rule}' is for other scores or claims"
         return
     if (one.claim.group > 1 and one.rule not in (Rule.ONE_CELL, Rule.RANGE)) or (
         one.claim.change is Change.REPLACED and one.rule is Rule.ONE_PART
