@@ -2,8 +2,8 @@
 
 **Units of several rows.** The same rules hold for the amounts of units of up to k rows. Let a release lose R for k
 replaced rows, and A for k rows added or removed. It is calibrated so that one row loses R / k and A / k in pure
-epsilon, or R / k^2 and A / k^2 in rho (see `facts.unit`). So for r replaced rows and a added or removed rows, with r +
-a <= k, it loses
+epsilon, or R / k^2 and A / k^2 in rho (see `facts.unit`). So for r replaced rows and a added or removed rows, with
+r + a <= k, it loses
 
     at most (r R + a A) / k, in pure epsilon by adding up, and in zCDP since ((r sqrt(R) + a sqrt(A)) / k)^2 is no more,
     the square being convex and the remaining weight, k - r - a, on 0.

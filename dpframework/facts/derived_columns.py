@@ -258,9 +258,8 @@ def derive(
     """Describe a column that is computed from others, per row or per unit, for `Schema(..., derive=[...])`.
 
     The expression reads cells after they were put into the schema's domain. So the domain of its results follows from
-    the domains of these cells, and never from the rows. A result is missing where a cell that it needs is missing, and
-    where it is undefined, such as a quotient by 0. With `per="row"` neighbouring tables stay neighbours: one row gives
-    one row, and no other row changes.
+    their domains, and never from the rows. A result is missing where a cell that it needs is, or where it is undefined,
+    as x / 0 is. With `per="row"` neighbouring tables stay neighbours, as one row gives one row, and no other changes.
 
     Parameters
     ----------
@@ -271,8 +270,7 @@ def derive(
     lower, upper
         The bounds of a number. They may be left out where bounds follow from the columns that it reads.
     bins, cuts
-        The grid of a number, as for `Numeric`. By default each whole number has its own bin if there are at most 32 of
-        them; else there are 16 bins of equal width.
+        The grid of a number, as for `Numeric`; by default one bin for each of at most 32 whole numbers, else 16 bins.
     values
         The list of labels, or of numbers that become labels; by default all labels that the expression may give.
     outside
@@ -281,12 +279,10 @@ def derive(
     view
         The side in a two-view table.
     lookup
-        A public table, or a mapping of keys to values. The cell is the value found under the result, or missing if
-        there is none.
+        A public table, or a mapping of keys to values. The cell is the result's value, or missing if there is none.
     per
-        "row", or "unit" if the expression aggregates all rows of a unit by `any`, `all`, `count`, `sum`, `min`, `max`,
-        `first`, `last` or `mode`. The table then has one row per unit (`dpframework.facts.unit_expressions` says what
-        one person changes).
+        "row", or "unit" if the expression is `any`, `all`, `count`, `sum`, `min`, `max`, `first`, `last` or `mode` of
+        all rows of a unit. The table then has one row per unit (see `dpframework.facts.unit_expressions`).
 
     Raises
     ------

@@ -6,8 +6,8 @@ probability is a product of functions of one digit each, so the digits of G are 
 
     Pr[d_b <= d] = (1 - q**(d+1)) / (1 - q**256),    and 1 - q**(d+1) for the last digit.
 
-With a random sign, where -0 is drawn anew, G becomes a whole number k with probability proportional to exp(-abs(k) /
-s).
+With a random sign, where -0 is drawn anew, G becomes a whole number k with probability proportional to
+exp(-abs(k) / s).
 
 **Each digit is drawn by inversion**: it is the least d with U < F(d), for a uniform number U. The first 31 bits w of U
 are compared with t = floor(2**31 F(d)). If w < t, then U < (w + 1) / 2**31 <= F(d). If w > t, then U >= (t + 1) / 2**31

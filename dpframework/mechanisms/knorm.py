@@ -5,13 +5,12 @@ declared sensitivity holds. Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
 
 **The norm.** Let each of the histograms a = 1, ..., m count every row once. Adding a row raises one count of each
 histogram by 1, so that the parts z_a of the change z have a common sum. The hull of all such changes and their
-negatives is K = {z: all z_a have the same sum, and the l1 norm of each z_a is at most 1}. To see this, write z as A u -
-B v, where u and v hold one probability vector for each histogram. For each a, A must be at least the sum P_a of the
-positive part of z_a, and B at least the sum N_a of its negative part; anything beyond that cancels. Since P_a - N_a is
-the same for all a, both are largest for the same a. So the least A + B is the largest P_a + N_a. Replacing a row moves
-z_a by e
-- e', independently for each a, and the hull of a product is the product of the hulls. So then K = {z: each z_a adds up
-to 0, and its l1 norm is at most 2}. In both cases::
+negatives is K = {z: all z_a have the same sum, and the l1 norm of each z_a is at most 1}. To see this, write z as
+A u - B v, where u and v hold one probability vector for each histogram. For each a, A must be at least the sum P_a of
+the positive part of z_a, and B at least the sum N_a of its negative part; anything beyond that cancels. Since
+P_a - N_a is the same for all a, both are largest for the same a. So the least A + B is the largest P_a + N_a. Replacing
+a row moves z_a by e - e', independently for each a, and the hull of a product is the product of the hulls. So then
+K = {z: each z_a adds up to 0, and its l1 norm is at most 2}. In both cases::
 
     |z|_K = max over a of |z_a|_1 / change
 
@@ -34,8 +33,8 @@ numbers, and exact. (Where parts add up to 0, norms are even. There R is half of
 **One histogram.** The norm of a single histogram is its l1 norm divided by the change. So its entries are independent
 discrete Laplace numbers of scale s, and they are drawn as such. Where neighbours have the same number of rows, they are
 drawn on the condition that they add up to 0. The noise of each of n cells then has a variance of about
-4 (n-1) (2n-1) / (n (n+1)) divided by epsilon**2, instead of 8 / epsilon**2: a quarter for two cells, half for four, 98
-% for a hundred.
+4 (n-1) (2n-1) / (n (n+1)) divided by epsilon**2, instead of 8 / epsilon**2: a quarter for two cells, half for four,
+98 % for a hundred.
 
 **Time.** The time of a draw grows with the number of cells and with the digits of the radius, neither of which depends
 on the rows. Somebody who times a draw very closely learns something about the noise, as with other exact samplers.

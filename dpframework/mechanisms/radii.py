@@ -1,8 +1,8 @@
 """The random radius of noise that is uniform on balls, drawn exactly (see `knorm` and `block_norm`).
 
 Where the number of points of the ball of radius r is the sum over k of h_k C(r-k+D, D), and the probability of a radius
-is proportional to that number times q**r, the radius R is the sum of k, with P(k) proportional to h_k q**k, and of D +
-1 independent geometric numbers.
+is proportional to that number times q**r, the radius R is the sum of k, with P(k) proportional to h_k q**k, and of
+D + 1 independent geometric numbers.
 """
 
 from __future__ import annotations

@@ -25,8 +25,7 @@ def plan_graph(plan: Plan) -> Any:
       infinite for a step without that amount.
 
     So `networkx.dag_longest_path(graph, weight="epsilon")` is the most expensive chain of releases that use each other,
-    and
-    `networkx.multipartite_layout(graph, subset_key="level")` places the nodes for a drawing.
+    and `networkx.multipartite_layout(graph, subset_key="level")` places the nodes for a drawing.
     """
     import networkx as nx
 
