@@ -219,13 +219,11 @@ def _pmf(first: int, deltas: NDArray[np.float64]) -> Any:
 def _convex(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the largest convex function through (0, 1) that is at most y at x."""
     kept: list[tuple[float, float]] = [(0.0, 1.0)]
-    for point in zip(x.tolist(), y.tolist(), strict=True):
-        while len(kept) > 1 and _above(kept[-2], kept[-1], point):
-            kept.pop()
-        kept.append(point)
+    for right in zip(x.tolist(), y.tolist(), strict=True):
+        while len(kept) > 1:
+            left, middle = kept[-2:]
+            if (middle[1] - left[1]) * (right[0] - left[0]) < (right[1] - left[1]) * (middle[0] - left[0]):
+                break
+            kept.pop()  # it is on or above the line between its neighbours
+        kept.append(right)
     return np.asarray(np.interp(x, *np.array(kept).T))
-
-
-def _above(left: tuple[float, float], middle: tuple[float, float], right: tuple[float, float]) -> bool:
-    """Tell whether the middle point is on or above the line between the others."""
-    return (middle[1] - left[1]) * (right[0] - left[0]) >= (right[1] - left[1]) * (middle[0] - left[0])

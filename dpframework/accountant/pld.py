@@ -138,7 +138,16 @@ class PLDAccountant(Accountant[Events]):
         pure = amount.pure.under(self.relation)
         if event is None:
             return None
-        epsilon = _smallest(event, self.delta)
+        # The smaller of two epsilons: all events composed, or pure epsilons added to the total of the others. A pure
+        # release adds at most its epsilon to every loss. So the second is never less than the first, apart from the
+        # rounding of losses. But only the second is finite for pure epsilons that are too large for a distribution.
+        counts = _count_events([event])
+        added = {one: Fraction(e) * times for one, times in counts.items() if (e := _pure_of(one)) is not None}
+        rest = {one: times for one, times in counts.items() if one not in added}
+        epsilon = _epsilon(tuple(counts.items()), self.delta)
+        if added and rest:
+            beside = float_above(sum(added.values(), Fraction(0)))
+            epsilon = min(epsilon, beside + _epsilon(tuple(rest.items()), self.delta))
         if not math.isfinite(epsilon):
             # The delta is below the tail that dp-accounting cuts off.
             return None
@@ -147,20 +156,6 @@ class PLDAccountant(Accountant[Events]):
 
 
 LARGEST_LOSS = 700  # the largest loss whose exponential fits a double; a larger one protects nobody
-
-
-def _smallest(event: Any, delta: Fraction) -> float:
-    """Return the smaller of two epsilons: all events composed, or pure epsilons added to the total of the others.
-
-    A pure release adds at most its epsilon to every loss. So the second is never less than the first, apart from the
-    rounding of losses. But only the second is finite for pure epsilons that are too large for a distribution.
-    """
-    counts = _count_events([event])
-    pure = {one: Fraction(epsilon) * times for one, times in counts.items() if (epsilon := _pure_of(one)) is not None}
-    rest = {one: times for one, times in counts.items() if one not in pure}
-    added = sum(pure.values(), Fraction(0))
-    smallest = _epsilon(tuple(counts.items()), delta)
-    return min(smallest, float_above(added) + _epsilon(tuple(rest.items()), delta)) if pure and rest else smallest
 
 
 def _fit(events: Iterable[tuple[Any, int]]) -> bool:

@@ -47,7 +47,12 @@ class OneRelease:
 
     def at(self, order: Fraction) -> ByRelation:
         """Return the smaller of epsilon and order times rho."""
-        return ByRelation(*(_smaller(self.pure.under(r), self.zcdp.under(r), order) for r in Relation))
+        found = []
+        for relation in Relation:
+            epsilon, rho = self.pure.under(relation), self.zcdp.under(relation)
+            known = [one for one in (epsilon, None if rho is None else order * rho) if one is not None]
+            found.append(min(known, default=None))
+        return ByRelation(*found)
 
 
 @attrs.frozen
@@ -128,12 +133,6 @@ def _compose(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
         case Composed():
             return curve.rule([_compose(part, notion) for part in curve.parts])
     return composition.repeat(_compose(curve.part, notion), curve.times)
-
-
-def _smaller(epsilon: Fraction | None, rho: Fraction | None, order: Fraction) -> Fraction | None:
-    if rho is None:
-        return epsilon
-    return order * rho if epsilon is None else min(epsilon, order * rho)
 
 
 @final
@@ -255,11 +254,8 @@ def best_order(cost: Callable[[Fraction], float]) -> Fraction:
 
     octave = min(range(-10, 21), key=cost_at)
     near = min((octave - 1 + k / 8 for k in range(1, 16)), key=cost_at)
-    return _order(_lowest(cost_at, near - 1 / 8, near + 1 / 8))
-
-
-def _lowest(cost_at: Callable[[float], float], low: float, high: float) -> float:
-    """Return where the cost of one valley is low, by golden-section search."""
+    # A golden-section search finds where the cost of this valley is low.
+    low, high = near - 1 / 8, near + 1 / 8
     part = (math.sqrt(5) - 1) / 2
     tried = {x: cost_at(x) for x in (high - part * (high - low), low + part * (high - low))}
     for _ in range(12):
@@ -269,7 +265,7 @@ def _lowest(cost_at: Callable[[float], float], low: float, high: float) -> float
         else:
             low, new = left, left + high - right
         tried = {x: tried[x] for x in (left, right) if low < x < high} | {new: cost_at(new)}
-    return min(tried, key=tried.__getitem__)
+    return _order(min(tried, key=tried.__getitem__))
 
 
 def _order(exponent: float) -> Fraction:
