@@ -71,11 +71,9 @@ class NoisyHistogram:
 
     counts: NDArray[np.float64]
     variance: float
-    sum_variance: float = attrs.field()
-
-    @sum_variance.default
-    def _of_independent(self) -> float:
-        return len(self.counts) * self.variance
+    sum_variance: float = attrs.field(
+        default=attrs.Factory(lambda one: len(one.counts) * one.variance, takes_self=True)
+    )
 
     @property
     def residual_variance(self) -> float:

@@ -48,15 +48,13 @@ def share_error(rows: float, law: NoiseLaw) -> float:
     smallest = min(float(noise[-1]) / (50 * rows), 0.25)
     shares = np.concatenate(([0.0], np.geomspace(smallest, 0.5, _MEANS)))
 
-    def is_exceeded(error: float) -> bool:
-        above = _chance_above(shares, error, rows, law, noise)
-        below = _chance_above(1 - shares, error, rows, law, noise)  # exchanged: p is 1 - p
-        return bool((above + below).max() > 1 - CONFIDENCE)
-
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if is_exceeded(middle) else (low, middle)
+        above = _chance_above(shares, middle, rows, law, noise)
+        below = _chance_above(1 - shares, middle, rows, law, noise)  # exchanged: p is 1 - p
+        is_exceeded = (above + below).max() > 1 - CONFIDENCE
+        low, high = (middle, high) if is_exceeded else (low, middle)
     return high
 
 

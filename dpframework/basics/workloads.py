@@ -29,7 +29,7 @@ import functools
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import final
 
@@ -170,10 +170,7 @@ class Workload:
             among = {one: needed[one] for length in lengths[start:end] for one in by_length[length]}
             cuts.append((among, in_blocks))
             end = start
-        return self._groups(cuts)
-
-    def _groups(self, cuts: Iterable[tuple[Mapping[Set, float], bool]]) -> list[ResidualGroup]:
-        """Return the groups with their shares. All Laplace noise is in one group."""
+        # All Laplace noise is in one group.
         parts = [(dict(among), True) for among, in_blocks in cuts if in_blocks]
         rest = {one: g for among, in_blocks in cuts if not in_blocks for one, g in among.items()}
         if rest:
