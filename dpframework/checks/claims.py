@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dpframework.checks.base import Severity
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ROWS_ASSERTED
-from dpframework.plan.nodes import Step
 from dpframework.plan.plan import DATA_FITS_SCHEMA, ROWS_FROM_QUERY, Plan
 
 INFERRED = "schema-inferred-from-data"
@@ -91,19 +90,13 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
         if problem is None and not of_rows and plan.calibration(step) is None:
             problem = f"has no claim for {plan.unit}; define Mechanism.for_rows"
         if problem is None:
-            problem = _outside_caps(plan, step)
+            block, found = plan.index.place(step).block, plan.calibration(step)
+            if block is not None and found is not None:
+                amount = block.uncapped(found.losses, plan.relation)
+                caps = f"which block '{block.name}' caps; leave that cap out, or use another mechanism"
+                problem = None if amount is None else f"has no claim in {amount}, {caps}"
         if problem is not None:
             yield Severity.ERROR, f"step '{path}': {step.mechanism.name} on {facts.text} {problem}"
-
-
-def _outside_caps(plan: Plan, step: Step) -> str | None:
-    """Return why no release of a kind could be charged to its block. None if one could, or the step is in no block."""
-    block, found = plan.index.place(step).block, plan.calibration(step)
-    if block is None or found is None:
-        return None
-    amount = block.uncapped(found.losses, plan.relation)
-    caps = f"which block '{block.name}' caps; leave that cap out, or use another mechanism"
-    return None if amount is None else f"has no claim in {amount}, {caps}"
 
 
 def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:

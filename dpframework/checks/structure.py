@@ -41,30 +41,25 @@ def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
                     f"{what} in {_place(scope)} is made from step '{node.by.step}', which is not there; "
                     f"{nearest(node.by.step, released)}",
                 )
-            elif isinstance(node.by, tuple):
-                yield from _overlaps(node, what, _place(scope), plan)
+            elif isinstance(node.by, tuple) and plan.schema is not None:
+                # A plan without a schema was read from a file. It was checked when it was made.
+                try:
+                    overlap = first_overlap(node.by, plan.schema)
+                except InputError as error:
+                    yield Severity.ERROR, f"{what} in {_place(scope)}: {error}"
+                    continue
+                if overlap is not None:
+                    first, second = (str(node.by[k]) for k in overlap)
+                    yield (
+                        Severity.ERROR,
+                        f"{what} in {_place(scope)}: the parts '{first}' and '{second}' overlap; use Cases, which are "
+                        "always disjoint",
+                    )
 
 
 def _names(placed: PlacedNode, plan: Plan) -> set[str]:
     """Return the names of the releases that a node is given, from its scope and from those around it."""
     return {plan.index.nodes[source].name for source in placed.uses}
-
-
-def _overlaps(node: Parallel, what: str, place: str, plan: Plan) -> Iterator[tuple[Severity, str]]:
-    assert isinstance(node.by, tuple)
-    if plan.schema is None:
-        return  # a plan from a file was checked when it was made, with its schema
-    try:
-        overlap = first_overlap(node.by, plan.schema)
-    except InputError as error:
-        yield Severity.ERROR, f"{what} in {place}: {error}"
-        return
-    if overlap is not None:
-        first, second = (str(node.by[k]) for k in overlap)
-        yield (
-            Severity.ERROR,
-            f"{what} in {place}: the parts '{first}' and '{second}' overlap; use Cases, which are always disjoint",
-        )
 
 
 def duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
