@@ -109,7 +109,14 @@ def parse(text: str) -> ast.expr:
                 hint = written
                 break
         raise InputError(f"'{text}' is not an expression; {hint}")
-    _require_accepted(found)
+    for node in ast.walk(found):
+        plain = isinstance(node, _ACCEPTED) and not (isinstance(node, ast.Call) and node.keywords)
+        if not plain or (isinstance(node, ast.Call) and not isinstance(node.func, ast.Name)):
+            raise _not_accepted(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in FUNCTIONS:
+            name = node.func.id
+            known = _OTHER_CALLS.get(name) or nearest(name, FUNCTIONS)
+            raise InputError(f"calls '{name}', which is no function of expressions; {known}")
     level: list[ast.AST] = [found]
     for _ in range(MOST_DEPTH):
         level = [inner for outer in level for inner in ast.iter_child_nodes(outer)]
@@ -122,17 +129,6 @@ _ACCEPTED = (
     ast.Name, ast.Load, ast.Constant, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.BoolOp, ast.boolop,
     ast.Compare, ast.cmpop, ast.IfExp, ast.Call, ast.List, ast.Tuple, ast.Set,
 )  # fmt: skip
-
-
-def _require_accepted(tree: ast.expr) -> None:
-    for node in ast.walk(tree):
-        plain = isinstance(node, _ACCEPTED) and not (isinstance(node, ast.Call) and node.keywords)
-        if not plain or (isinstance(node, ast.Call) and not isinstance(node.func, ast.Name)):
-            raise _not_accepted(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in FUNCTIONS:
-            name = node.func.id
-            hint = _OTHER_CALLS.get(name) or nearest(name, FUNCTIONS)
-            raise InputError(f"calls '{name}', which is no function of expressions; {hint}")
 
 
 def _not_accepted(node: ast.AST) -> InputError:

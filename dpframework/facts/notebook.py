@@ -54,7 +54,11 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str
     scope="row" style="text-align: left !important">&lt;b&gt;</th></tr></tbody></table>'
     """
     cells = [list(row) for row in rows]
-    sides = ["right" if k and _is_numeric([row[k] for row in cells]) else "left" for k in range(len(heads))]
+    sides = []
+    for k in range(len(heads)):
+        # A column of which all cells that hold something hold numbers or intervals.
+        held = [row[k] for row in cells if row[k]]
+        sides.append("right" if k and held and all(map(_NUMERIC.fullmatch, held)) else "left")
     styles = [f'style="text-align: {side} !important"' for side in sides]
     above = html_line(caption, "caption") if caption else ""
     head = "".join(html_line(text, "th", f'scope="col" {style}') for text, style in zip(heads, styles, strict=True))
@@ -65,12 +69,6 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str
         rest = "".join(html_line(text, "td", own) for text, own in others)
         body += f"<tr>{first}{rest}</tr>"
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _is_numeric(cells: Iterable[str]) -> bool:
-    """Tell whether a column has cells that are not empty, and all of these hold numbers or intervals."""
-    held = [cell for cell in cells if cell]
-    return bool(held) and all(_NUMERIC.fullmatch(cell) for cell in held)
 
 
 def html_budget(part: Fraction | None, whole: Fraction, sentence: str) -> str:

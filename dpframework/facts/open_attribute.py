@@ -6,6 +6,7 @@ result says it, except by a planned release.
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
@@ -26,17 +27,13 @@ OTHER: Final = "other"
 _SPACES: Final = re.compile(r"\s+")
 
 
-def _compose(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
-
-
-def _one_space(text: str) -> str:
-    return _SPACES.sub(" ", text)
-
-
 #: The functions that normalise texts, by their names in a schema.
 RULES: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
-    {"nfc": _compose, "spaces": _one_space, "casefold": str.casefold}
+    {
+        "nfc": functools.partial(unicodedata.normalize, "NFC"),
+        "spaces": functools.partial(_SPACES.sub, " "),
+        "casefold": str.casefold,
+    }
 )
 
 

@@ -35,25 +35,22 @@ def place_of(package: str) -> Path | None:
     return Path(file).parent if Path(file).stem == "__init__" else Path(file)
 
 
-def _code_files(root: Path) -> list[str]:
-    """Return the paths of the code files of a package or module, relative to the folder that holds it."""
-    if root.is_file():
-        return [root.name]
-    found = []
-    for folder, inner, files in os.walk(root):  # pathlib would take ten times as long
-        if "__pycache__" in inner:
-            inner.remove("__pycache__")
-        found += [os.path.join(folder, file) for file in files if file.endswith(_CODE_FILES)]
-    return sorted([os.path.relpath(file, root.parent).replace(os.sep, "/") for file in found])
-
-
 @functools.cache
 def package_form(package: str) -> Mapping[str, str]:
     """Return a package with its distribution, its version and the digest of all its code files."""
     digest = hashlib.sha256()
     root = place_of(package)
     assert root is not None, package
-    for name in _code_files(root):
+    if root.is_file():
+        names = [root.name]
+    else:
+        found = []
+        for folder, inner, files in os.walk(root):  # pathlib would take ten times as long
+            if "__pycache__" in inner:
+                inner.remove("__pycache__")
+            found += [os.path.join(folder, file) for file in files if file.endswith(_CODE_FILES)]
+        names = sorted(os.path.relpath(file, root.parent).replace(os.sep, "/") for file in found)
+    for name in names:
         content = (root.parent / name).read_bytes()
         digest.update(f"{name} {len(content)}\n".encode())
         digest.update(content)

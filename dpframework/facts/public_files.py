@@ -27,21 +27,17 @@ def rows_of_public_file(path: Path) -> list[list[str]]:
     """
     reader = {".parquet": _parquet, ".xlsx": _excel}.get(path.suffix.lower())
     if reader is None:
-        return _csv(path)
+        rows = csv.reader(io.StringIO(read_text(path, "a public table in CSV")), strict=True)
+        try:
+            return [row for row in rows if row]
+        except csv.Error as error:
+            raise InputError(f"is not CSV: {error}") from None
     try:
         if path.stat().st_size > MOST_BYTES:
             raise InputError(_TOO_LARGE)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}") from None
     return reader(path)
-
-
-def _csv(path: Path) -> list[list[str]]:
-    rows = csv.reader(io.StringIO(read_text(path, "a public table in CSV")), strict=True)
-    try:
-        return [row for row in rows if row]
-    except csv.Error as error:
-        raise InputError(f"is not CSV: {error}") from None
 
 
 def _parquet(path: Path) -> list[list[str]]:

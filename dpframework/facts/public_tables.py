@@ -15,7 +15,7 @@ import glob
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
@@ -194,7 +194,27 @@ def with_tables(form: Mapping[str, Any], folder: Path, private: Iterable[Path] =
     derived = form.get("derive")
     if not isinstance(derived, list):
         return form
-    return {**form, "derive": list(_with_tables(derived, folder, [os.path.realpath(place) for place in private]))}
+    places, read = [os.path.realpath(place) for place in private], []
+    for entry in derived:
+        if not isinstance(entry, Mapping) or "table" not in entry:
+            read.append(entry)
+            continue
+        with prefix_errors(f"derived column '{entry.get('name')}': "):
+            if "lookup" in entry:
+                raise InputError("has both table and lookup; give one of the two")
+            given = {name: entry.get(name) for name in ("table", "key", "column")}
+            for name, value in given.items():
+                if value is not None and not isinstance(value, str):
+                    raise InputError(f"{name} must be a text")
+            path = inner_path(str(given["table"]), folder, "table")
+            require_inside(path, folder)
+            if any(_is_of(path, place) for place in places):
+                raise InputError(
+                    f"table '{given['table']}' is the private table itself; a lookup needs one that anyone may know"
+                )
+            table = _read(path, str(given["column"] or entry.get("name")), given["key"])
+        read.append({**{name: value for name, value in entry.items() if name not in given}, "lookup": table})
+    return {**form, "derive": read}
 
 
 def _is_of(path: Path, place: str) -> bool:
@@ -212,25 +232,3 @@ def _is_of(path: Path, place: str) -> bool:
                 if os.path.samefile(path, file):
                     return True
     return False
-
-
-def _with_tables(derived: Sequence[Any], folder: Path, private: Sequence[str]) -> Iterator[Any]:
-    for entry in derived:
-        if not isinstance(entry, Mapping) or "table" not in entry:
-            yield entry
-            continue
-        with prefix_errors(f"derived column '{entry.get('name')}': "):
-            if "lookup" in entry:
-                raise InputError("has both table and lookup; give one of the two")
-            given = {name: entry.get(name) for name in ("table", "key", "column")}
-            for name, value in given.items():
-                if value is not None and not isinstance(value, str):
-                    raise InputError(f"{name} must be a text")
-            path = inner_path(str(given["table"]), folder, "table")
-            require_inside(path, folder)
-            if any(_is_of(path, place) for place in private):
-                raise InputError(
-                    f"table '{given['table']}' is the private table itself; a lookup needs one that anyone may know"
-                )
-            table = _read(path, str(given["column"] or entry.get("name")), given["key"])
-        yield {**{name: value for name, value in entry.items() if name not in given}, "lookup": table}

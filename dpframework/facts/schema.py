@@ -110,7 +110,13 @@ class Schema:
             if not isinstance(attribute, Attribute):
                 raise InputError(f"a schema holds attributes, not {type(attribute).__name__}")
         if self.per_unit is None and any(column.per_unit for column in self.derive):
-            self._split_by_unit()
+            # It becomes the schema of a table with one row for each unit.
+            of_rows, of_units, after = split_by_unit(self.derive)
+            rows = UnitRows(Schema(self.attributes, read=self.read, derive=of_rows), tuple(of_units))
+            for name, found in (
+                ("per_unit", rows), ("attributes", rows.attributes()), ("read", ReadOptions()), ("derive", tuple(after))
+            ):  # fmt: skip
+                object.__setattr__(self, name, found)
         if self.derive:
             object.__setattr__(self, "attributes", with_derived(self.attributes, self.derive, self.read))
         if len(self._positions) < len(self.attributes):
@@ -124,15 +130,6 @@ class Schema:
         if self.read.columns:
             for attribute in self.attributes:
                 self.read.require_fit(attribute)
-
-    def _split_by_unit(self) -> None:
-        """Become the schema of a table with one row for each unit, as the derived columns say."""
-        of_rows, of_units, after = split_by_unit(self.derive)
-        rows = UnitRows(Schema(self.attributes, read=self.read, derive=of_rows), tuple(of_units))
-        for name, found in (
-            ("per_unit", rows), ("attributes", rows.attributes()), ("read", ReadOptions()), ("derive", tuple(after))
-        ):  # fmt: skip
-            object.__setattr__(self, name, found)
 
     @functools.cached_property
     def in_files(self) -> Schema:

@@ -152,18 +152,13 @@ def require_shallow(form: Any, most: int) -> None:
     InputError
         If they are. The message names no file.
     """
-    level: list[Any] = [form]
+    level: list[Any] = [form] if isinstance(form, Mapping | list) else []
     for _ in range(most + 1):
-        level = [inner for outer in level for inner in _within(outer)]
+        held = [outer.values() if isinstance(outer, Mapping) else outer for outer in level]
+        level = [inner for values in held for inner in values if isinstance(inner, list | dict)]
         if not level:
             return
     raise too_deep(most)
-
-
-def _within(value: Any) -> Iterable[Any]:
-    """Return the lists and tables directly in a value."""
-    values = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return [inner for inner in values if isinstance(inner, list | dict)]
 
 
 def too_deep(most: int) -> InputError:
