@@ -53,12 +53,8 @@ def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
         for problem in _of_one(one):
             found = True
             yield f"{one.claim.text} of {one.shape.text}: {problem}"
-    if not found:
-        yield from _of_solvers(argument, effort)
-
-
-def _of_solvers(argument: Argument, effort: int) -> Iterator[str]:
-    """Yield the objections of solvers to an argument whose goals are about the score."""
+    if found:
+        return
     goals = dict.fromkeys(argument.all_goals)
     try:
         for goal in goals:
@@ -118,7 +114,12 @@ def _of_goals(one: Argument) -> Iterator[str]:
     if wrong:
         yield wrong
     if isinstance(one.shape, Parts | Cells):
-        yield from _of_signs(one)
+        unnamed = [goal for goal in map(GroundGoal, one.goals) if not goal.definitions]
+        pairs = list(neighbours(one.shape, one.claim, PAIRS))
+        for quotient in divisions(one.shape.body):
+            signs = [np.sign(float(_denominator(one.shape, quotient, pair))) for pair in pairs]
+            if not any(_is_sign(goal, pairs, signs) for goal in unnamed):
+                yield f"no goal says that the denominator of {quotient} is never negative"
     if isinstance(one.shape, Parts):
         yield from _of_facts(one, one.shape)
 
@@ -141,17 +142,6 @@ def _of_replaced(one: Argument) -> Iterator[str]:
         ):
             yield f"its goal does not compare a rise and a fall of tables of {number} rows with the bound"
             return
-
-
-def _of_signs(one: Argument) -> Iterator[str]:
-    """Yield a problem for each denominator that no goal shows to be never negative."""
-    assert isinstance(one.shape, Parts | Cells)
-    unnamed = [goal for goal in map(GroundGoal, one.goals) if not goal.definitions]
-    pairs = list(neighbours(one.shape, one.claim, PAIRS))
-    for quotient in divisions(one.shape.body):
-        signs = [np.sign(float(_denominator(one.shape, quotient, pair))) for pair in pairs]
-        if not any(_is_sign(goal, pairs, signs) for goal in unnamed):
-            yield f"no goal says that the denominator of {quotient} is never negative"
 
 
 def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]) -> bool:
@@ -230,7 +220,7 @@ def _induce(fact: Fact, known: Sequence[Expression]) -> Expression | None:
     own = [one for one in about if one not in known] or about[-1:]
     if len(own) != 1 or base.assumptions or base.definitions or step.definitions:
         return None
-    if not (_is_denied(base.denied) and _is_denied(step.denied)):
+    if not all(isinstance(one, list) and len(one) == 2 and one[0] == "not" for one in (base.denied, step.denied)):
         return None
     at_zero, after = base.denied[1], _bare(step.denied[1])
     found: dict[str, Expression] = {}
@@ -252,10 +242,6 @@ def _induce(fact: Fact, known: Sequence[Expression]) -> Expression | None:
             if value_in(found["s"], numbers) != aggregate_of(fact.aggregate, counts):
                 return None
     return own[0]
-
-
-def _is_denied(claim: Expression) -> bool:
-    return isinstance(claim, list) and len(claim) == 2 and claim[0] == "not"
 
 
 def _bare(expression: Expression) -> Expression:

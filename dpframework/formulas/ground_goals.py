@@ -49,7 +49,15 @@ class GroundGoal:
         """Return the numbers with the roots' numbers added, if all assumptions hold for them; else None."""
         known = dict(numbers)
         for assumed in self.assumptions:
-            self._take_root(assumed, known)
+            # A root gets its value by the assumption that its power is something: `(or (< top 0.0) (= power top))`.
+            if not (isinstance(assumed, list) and assumed[0] == "or" and assumed[2][0] == "="):
+                continue
+            power, top = assumed[2][1:]
+            new = [name for name in self.constants if name in names_in(power) and name not in known]
+            if new:
+                degree = str(power).count(f"'{new[0]}'")
+                scale = float(value_in(power, {**known, new[0]: 1}))
+                known[new[0]] = (max(float(value_in(top, known)), 0.0) / scale) ** (1 / degree)
         if any(name not in known for name in self.constants):
             return None
         return known if all(value_in(assumed, known) for assumed in self.assumptions) else None
@@ -63,17 +71,6 @@ class GroundGoal:
         if above <= 0 or below <= 0 or under <= 0 or (self.denied == _DENIALS[0] and above != below):
             return None  # the goal is about other scores than these
         return high / above - low / below, bound / under
-
-    def _take_root(self, assumed: Expression, known: dict[str, Any]) -> None:
-        """Give a root its value, by the assumption about its power: `(or (< top 0.0) (= power top))`."""
-        if not (isinstance(assumed, list) and assumed[0] == "or" and assumed[2][0] == "="):
-            return
-        power, top = assumed[2][1:]
-        new = [name for name in self.constants if name in names_in(power) and name not in known]
-        if new:
-            degree = str(power).count(f"'{new[0]}'")
-            scale = float(value_in(power, {**known, new[0]: 1}))
-            known[new[0]] = (max(float(value_in(top, known)), 0.0) / scale) ** (1 / degree)
 
 
 def read_expressions(text: str) -> list[Any]:

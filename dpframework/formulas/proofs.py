@@ -88,11 +88,11 @@ class Proof:
     answers: tuple[tuple[str, int], ...] = ()
     refuted_by: Neighbours | None = None
     problem: str = ""
-    summary: ProofSummary = attrs.field()
-
-    @summary.default
-    def _figures(self) -> ProofSummary:
-        return ProofSummary() if self.argument is None else ProofSummary.of(self.argument)
+    summary: ProofSummary = attrs.field(
+        default=attrs.Factory(
+            lambda proof: ProofSummary() if proof.argument is None else ProofSummary.of(proof.argument), takes_self=True
+        )
+    )
 
     @property
     def goals(self) -> tuple[str, ...]:
@@ -177,7 +177,13 @@ def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort:
                 yield _of_extreme(shape, claim, whole)
             yield _one_cell(shape, claim, whole)
     elif claim.change is Change.REPLACED:
-        yield _of_replaced(shape, claim, before, effort)
+        rise, fall = (found.claim for found in derive(shape)[:2])
+        proved = {**before, **{one: prove(shape, [one], effort)[0] for one in (rise, fall) if one not in before}}
+        if claim.group > 1 or any(proved[one].verdict is not Verdict.PROVED for one in (rise, fall)):
+            raise UnprovableError("a replacement follows from a rise and a fall, which are not proved")
+        goal = replacement_goal(rise.bound, fall.bound, claim.bound)
+        parts = tuple(found for one in (rise, fall) if (found := proved[one].argument) is not None)
+        yield _Attempt(Argument(shape, claim, Rule.REPLACED, (goal,), parts=parts))
     else:
         facts = prove_facts(shape)
         known = {aggregate: tuple(one.text for one in of_it) for aggregate, of_it in facts.items()}
@@ -190,17 +196,6 @@ def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort:
 def _attempt(argument: Argument) -> _Attempt:
     """Return an attempt with the result of the ground test on its own goals."""
     return _Attempt(argument, ground_problem(argument.shape, argument.claim, argument.goals))
-
-
-def _of_replaced(shape: Parts, claim: Claim, before: Mapping[Claim, Proof], effort: int) -> _Attempt:
-    """Return the attempt at a replacement. It rests on the derived rise and fall, since others may be declared."""
-    rise, fall = (found.claim for found in derive(shape)[:2])
-    proved = {**before, **{one: prove(shape, [one], effort)[0] for one in (rise, fall) if one not in before}}
-    if claim.group > 1 or any(proved[one].verdict is not Verdict.PROVED for one in (rise, fall)):
-        raise UnprovableError("a replacement follows from a rise and a fall, which are not proved")
-    goal = replacement_goal(rise.bound, fall.bound, claim.bound)
-    parts = tuple(found for one in (rise, fall) if (found := proved[one].argument) is not None)
-    return _Attempt(Argument(shape, claim, Rule.REPLACED, (goal,), parts=parts))
 
 
 def _of_extreme(shape: Cells, claim: Claim, whole: bool) -> _Attempt:

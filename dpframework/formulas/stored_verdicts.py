@@ -6,7 +6,6 @@ import functools
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -48,7 +47,17 @@ def read_verdicts(key: str, claims: tuple[Claim, ...]) -> tuple[Proof, ...] | No
     """Return the verdicts that were kept under a key; None if there are none."""
     try:
         found = parsed_json((cache_folder("proofs") / f"{key}.json").read_text(encoding="utf-8"))
-        return tuple(_read(one, claim) for one, claim in zip(found, claims, strict=True))
+        return tuple(
+            Proof(
+                claim,
+                Verdict(one["verdict"]),
+                None if one["argument"] is None else Argument.from_dict(one["argument"]),
+                tuple((str(solver), int(proved)) for solver, proved in one["answers"]),
+                problem=str(one["problem"]),
+                summary=ProofSummary(tuple(one["rules"]), int(one["number"]), int(one["size"]), str(one["digest"])),
+            )
+            for one, claim in zip(found, claims, strict=True)
+        )
     except (OSError, ValueError, KeyError, TypeError, InputError):
         return None  # nothing was kept, or the file holds something else
 
@@ -60,25 +69,14 @@ def keep(key: str, proofs: tuple[Proof, ...]) -> None:
     """
     if any(proof.verdict is Verdict.REFUTED for proof in proofs):
         return
-    write_kept(cache_folder("proofs") / f"{key}.json", json.dumps([_form(proof) for proof in proofs]))
-
-
-def _form(proof: Proof) -> dict[str, Any]:
-    return {
-        "verdict": str(proof.verdict),
-        **attrs.asdict(proof.summary),
-        "answers": proof.answers,
-        "problem": proof.problem,
-        "argument": None if proof.argument is None else proof.argument.to_dict(),
-    }
-
-
-def _read(found: dict[str, Any], claim: Claim) -> Proof:
-    return Proof(
-        claim,
-        Verdict(found["verdict"]),
-        None if found["argument"] is None else Argument.from_dict(found["argument"]),
-        tuple((str(solver), int(proved)) for solver, proved in found["answers"]),
-        problem=str(found["problem"]),
-        summary=ProofSummary(tuple(found["rules"]), int(found["number"]), int(found["size"]), str(found["digest"])),
-    )
+    forms = [
+        {
+            "verdict": str(proof.verdict),
+            **attrs.asdict(proof.summary),
+            "answers": proof.answers,
+            "problem": proof.problem,
+            "argument": None if proof.argument is None else proof.argument.to_dict(),
+        }
+        for proof in proofs
+    ]
+    write_kept(cache_folder("proofs") / f"{key}.json", json.dumps(forms))
