@@ -52,29 +52,23 @@ class ClaimStanding:
 
 def standings(plan: Plan, verified: Verified | None) -> Iterator[ClaimStanding]:
     """Yield the standing of each step's sensitivity, from records of proofs and tests of exactly this code."""
-    tightness = {} if verified is None else _find_tested(plan, verified)
+    from dpframework.plan.verification_records import judged
+
+    passed = {} if verified is None else {one.what: one for one in judged(plan, verified) if one.passed}
+    tested = {}
+    for part, written in plan.miners.items():
+        one = passed.get(f"miner '{written.get('miner', '')}'")
+        if one is not None and one.record is not None and one.record.tightness is not None:
+            tested[part] = f"tested: the search reached {100 * one.record.tightness:.0f} % of the claim"
     for path, step in plan.placed_steps():
         proved = None if verified is None else _find_provers(plan, step, verified)
         if proved:
             yield ClaimStanding(path, Standing.PROVED, f"proved by {proved}, for all tables")
-        elif (part := path.partition("/")[0]) in tightness:
-            yield ClaimStanding(path, Standing.TESTED, tightness[part])
+        elif (part := path.partition("/")[0]) in tested:
+            yield ClaimStanding(path, Standing.TESTED, tested[part])
         else:
             unproved = "; not proved here" if step.facts.formulas else ""
             yield ClaimStanding(path, Standing.DECLARED, f"declared{unproved}")
-
-
-def _find_tested(plan: Plan, verified: Verified) -> dict[str, str]:
-    """Return a text for each part of a study whose miner's code was tested, with the tightness of the search."""
-    from dpframework.plan.verification_records import judged
-
-    passed = {one.what: one for one in judged(plan, verified) if one.passed}
-    found = {}
-    for part, written in plan.miners.items():
-        one = passed.get(f"miner '{written.get('miner', '')}'")
-        if one is not None and one.record is not None and one.record.tightness is not None:
-            found[part] = f"tested: the search reached {100 * one.record.tightness:.0f} % of the claim"
-    return found
 
 
 def _find_provers(plan: Plan, step: Step, verified: Verified) -> str:

@@ -125,15 +125,12 @@ def _class_digest(cls: type) -> bytes:
         return hashlib.sha256(Path(file).read_bytes()).digest()
     digest = hashlib.sha256()
     for name, value in sorted(vars(cls).items()):
-        for held in _functions(value) or ([] if name.startswith("__") else [value]):
+        # A property or a decorator wraps functions.
+        wrapped = (getattr(value, inner, None) for inner in ("fget", "__func__", "func", "__wrapped__"))
+        functions = [function for function in (value, *wrapped) if isinstance(function, types.FunctionType)]
+        for held in functions or ([] if name.startswith("__") else [value]):
             digest.update(f"{name} {_text(held)}\n".encode())
     return digest.digest()
-
-
-def _functions(value: Any) -> list[types.FunctionType]:
-    """Return a function, or the functions that a property or decorator wraps."""
-    wrapped = (getattr(value, name, None) for name in ("fget", "__func__", "func", "__wrapped__"))
-    return [function for function in (value, *wrapped) if isinstance(function, types.FunctionType)]
 
 
 def _text(value: Any) -> str:

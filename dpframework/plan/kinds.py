@@ -198,11 +198,6 @@ def read_node(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]
 # --- the kinds ------------------------------------------------------------------------------------------------------
 
 
-def _step_label(node: Step) -> str:
-    gathers = ", gathers rows" if node.facts.gathers else ""
-    return f"{node.name}: {node.facts.text}, {node.mechanism.name}{gathers}"
-
-
 def _step_facts(node: Step) -> dict[str, Any]:
     query = node.facts
     facts: dict[str, Any] = {
@@ -254,11 +249,6 @@ def _parallel_times(node: Parallel, position: int) -> str:
     return "once a part" if node.number is None else f"once in each of {node.number} parts"
 
 
-def _over_parts(node: Parallel, parts: list[Any], losses: Composition, plan: Plan) -> Any:
-    """Compose over the parts. A node that stands for all parts is given twice, since a row may change its part."""
-    return losses.over_parts(parts * 2 if len(parts) == 1 and node.number != 1 else parts, plan)
-
-
 def _spend_times(node: Spend, position: int) -> str:
     """Say how often a miner may ask for a kind, and with which parameters."""
     step, bounds = node.parts[position], node.bounds[position]
@@ -268,16 +258,13 @@ def _spend_times(node: Spend, position: int) -> str:
     return f"{often}, each of {amount} {least}at most {decimal_text(most_of(step))}"
 
 
-def _spend_facts(node: Spend) -> dict[str, Any]:
-    bounds = {f"bounds of '{step.name}'": _spend_times(node, k) for k, step in enumerate(node.parts)}
-    return {"caps": str(node.caps), **bounds}
-
-
 #: All kinds of node, by class.
 KINDS: dict[type[Node], NodeKind] = {
     Step: NodeKind(
         name="step",
-        label=_step_label,
+        label=lambda node: (
+            f"{node.name}: {node.facts.text}, {node.mechanism.name}{', gathers rows' * node.facts.gathers}"
+        ),
         rule="one release: a query, answered by a mechanism at a loss",
         icon='<circle cx="8" cy="8" r="5" class="full"/>',
         compose=lambda node, parts, losses, plan: losses.release(plan.calibration(node)),
@@ -318,7 +305,10 @@ KINDS: dict[type[Node], NodeKind] = {
             "larger of the largest loss and the two largest add-or-remove losses together counts",
         },
         icon='<path d="M5 2v12M11 2v12"/>',
-        compose=_over_parts,
+        # A node that stands for all parts is given twice, since a row may change its part.
+        compose=lambda node, parts, losses, plan: losses.over_parts(
+            parts * 2 if len(parts) == 1 and node.number != 1 else parts, plan
+        ),
         write=lambda node, parts, noise, rows: {"name": node.name, "by": write_cut(node.by), "parts": parts},
         read=lambda form, parts, mechanisms: parallel(*parts, by=read_cut(form["by"]), name=form["name"]),
         facts=lambda node: {"parts": _cut_text(node)},
@@ -377,7 +367,10 @@ KINDS: dict[type[Node], NodeKind] = {
         compose=lambda node, parts, losses, plan: losses.release(plan.calibration(node)),
         write=lambda node, parts, noise, rows: write_spend(node, parts, noise),
         read=lambda form, parts, mechanisms: read_spend(form, parts),
-        facts=_spend_facts,
+        facts=lambda node: {
+            "caps": str(node.caps),
+            **{f"bounds of '{step.name}'": _spend_times(node, k) for k, step in enumerate(node.parts)},
+        },
         times=_spend_times,
         several=lambda node: True,
         scope=True,

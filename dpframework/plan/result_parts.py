@@ -113,24 +113,21 @@ class PlannedPart:
     def bound_of(self, what: str, calibration: Calibration) -> ErrorBound:
         """Return the error bound of one release, which a miner may complete."""
         within, mechanism = calibration.preview.within, calibration.mechanism
-        if type(mechanism).variance is not Mechanism.variance:  # noise on numbers
-            return self._of_noise(what, calibration, within)
+        on_numbers = type(mechanism).variance is not Mechanism.variance
+        cells = calibration.facts.answer_length or 1
+        if on_numbers and calibration.facts.integer:
+            return self.counts_bound(what, within, cells)
         rows = _rows_worth(calibration, within, self.relation)
+        if on_numbers:
+            worth = "" if rows is None else f"as much as {_number(math.ceil(rows - 1e-9))} rows can add"
+            largest = None if rows is None or self.rows is None or not rows else self.rows * within / rows
+            return ErrorBound(
+                what, within, "", BoundKind.NUMBER if cells == 1 else BoundKind.COUNTS, self.size, largest,
+                f"the most that {self.size.text} can add" if largest else "", note=worth,
+            )  # fmt: skip
         if rows is None or not math.isfinite(rows) or not mechanism.chooses:
             return ErrorBound(what, None, note=calibration.preview.text, size=self.size)
         return self.rows_bound(what, rows, BoundKind.CHOICE)
-
-    def _of_noise(self, what: str, calibration: Calibration, within: float) -> ErrorBound:
-        cells = calibration.facts.answer_length or 1
-        if calibration.facts.integer:
-            return self.counts_bound(what, within, cells)
-        rows = _rows_worth(calibration, within, self.relation)
-        worth = "" if rows is None else f"as much as {_number(math.ceil(rows - 1e-9))} rows can add"
-        largest = None if rows is None or self.rows is None or not rows else self.rows * within / rows
-        return ErrorBound(
-            what, within, "", BoundKind.NUMBER if cells == 1 else BoundKind.COUNTS, self.size, largest,
-            f"the most that {self.size.text} can add" if largest else "", note=worth,
-        )  # fmt: skip
 
     def counts_bound(self, what: str, within: float, cells: int) -> ErrorBound:
         """Return the error bound of counts over disjoint cells."""

@@ -26,21 +26,9 @@ def write_step(step: Step, calibration: Calibration | None, rows: int) -> dict[s
     with refuse_loops(f"step '{step.name}': a parameter of mechanism '{step.mechanism.name}'"):
         parameters = attrs.asdict(step.mechanism)
     written = {name: str(value) if isinstance(value, Fraction) else value for name, value in parameters.items()}
-    return {
-        "name": step.name,
-        "query": _write_query(step, rows),
-        "mechanism": {"name": step.mechanism.name, **written},
-        "uses": list(step.uses),
-        "assumptions": list(step.assumptions),
-        "threshold": _write_ratio(step.threshold),
-        "losses": {"scale": str(calibration.scale), **write_losses(calibration.losses)} if calibration else None,
-    }
-
-
-def _write_query(step: Step, rows: int) -> dict[str, Any]:
     facts = step.facts
     for_rows = step.query.for_rows(rows) if rows > 1 else ()
-    return {
+    query = {
         "name": facts.name,
         "text": facts.text,
         "attributes": list(facts.attributes),
@@ -55,6 +43,15 @@ def _write_query(step: Step, rows: int) -> dict[str, Any]:
         **({"no_attributes": True} if facts.no_attributes else {}),
         **({"formulas": [score_claims_form(one) for one in facts.formulas]} if facts.formulas else {}),
         **({"for_rows": [_write_sensitivity(s) for s in for_rows]} if for_rows else {}),
+    }
+    return {
+        "name": step.name,
+        "query": query,
+        "mechanism": {"name": step.mechanism.name, **written},
+        "uses": list(step.uses),
+        "assumptions": list(step.assumptions),
+        "threshold": _write_ratio(step.threshold),
+        "losses": {"scale": str(calibration.scale), **write_losses(calibration.losses)} if calibration else None,
     }
 
 
