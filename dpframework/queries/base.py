@@ -48,6 +48,10 @@ def _size_or_none(value: Amount | None) -> Fraction | None:
     return exact(value, "a sensitivity's change, rise or fall")
 
 
+# A rise or a fall that is left out may be as large as the change.
+_AS_LARGE: Any = attrs.Factory(lambda declared: declared.add_or_remove_one, takes_self=True)
+
+
 @attrs.frozen
 class Sensitivity:
     """How far a query's answer can move between neighbours.
@@ -72,17 +76,9 @@ class Sensitivity:
     norm: Norm = attrs.field(converter=Norm)
     add_or_remove_one: Fraction | None = attrs.field(converter=_size_or_none)
     replace_one: Fraction | None = attrs.field(default=None, converter=_size_or_none)
-    rise: Fraction | None = attrs.field(converter=_size_or_none, kw_only=True)
-    fall: Fraction | None = attrs.field(converter=_size_or_none, kw_only=True)
+    rise: Fraction | None = attrs.field(default=_AS_LARGE, converter=_size_or_none, kw_only=True)
+    fall: Fraction | None = attrs.field(default=_AS_LARGE, converter=_size_or_none, kw_only=True)
     source: str = attrs.field(kw_only=True, converter=printable)
-
-    @rise.default
-    def _rise(self) -> Fraction | None:
-        return self.add_or_remove_one
-
-    @fall.default
-    def _fall(self) -> Fraction | None:
-        return self.add_or_remove_one
 
     def __attrs_post_init__(self) -> None:
         """Refuse a rise and a fall that contradict the change."""

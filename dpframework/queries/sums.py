@@ -80,17 +80,13 @@ class WithinBounds(Query):
 
     integer = False
     attribute: Numeric = attrs.field(converter=_numeric)
-    lower: float = attrs.field(converter=_bound)
-    upper: float = attrs.field(converter=_bound)
+    lower: float = attrs.field(
+        default=attrs.Factory(lambda query: query.attribute.lower, takes_self=True), converter=_bound
+    )
+    upper: float = attrs.field(
+        default=attrs.Factory(lambda query: query.attribute.upper, takes_self=True), converter=_bound
+    )
     where: Description | None = attrs.field(default=None, kw_only=True)
-
-    @lower.default
-    def _lower(self) -> float:
-        return self.attribute.lower
-
-    @upper.default
-    def _upper(self) -> float:
-        return self.attribute.upper
 
     def __attrs_post_init__(self) -> None:
         """Refuse bounds that do not fit the attribute."""
