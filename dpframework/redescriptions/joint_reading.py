@@ -278,25 +278,6 @@ class OverlappingTables:
         """Return sentences as redescriptions, with their counts and the errors of these."""
         if not shown:
             return []
-        places, total = trios(len(self.sides)), self.total
-        found, errors = count_shares(shown, cells, places), self._errors(shown, joint, cells, random)
-        redescriptions = []
-        for k, one in enumerate(shown):
-            both, left, right = (float(share[k]) * total.value for share in (found.both, found.left, found.right))
-            redescriptions.append(
-                Redescription(
-                    shortened(one.left.describe([side for side, _ in self.sides]), self.schema),
-                    shortened(one.right.describe([side for _, side in self.sides]), self.schema),
-                    both=Noisy(both, float(errors.both[k])),
-                    left_only=Noisy(max(left - both, 0.0), float(errors.left[k])),
-                    right_only=Noisy(max(right - both, 0.0), float(errors.right[k])),
-                    rows=total,
-                    deviation=float(errors.index[k]),
-                )
-            )
-        return [one for one in redescriptions if one.left.literals() and one.right.literals()]
-
-    def _errors(self, shown: Sequence[Sentence], joint: Joint, cells: Floats, random: np.random.Generator) -> _Errors:
         number, places, rows = len(self.sides), trios(len(self.sides)), self.total.value
         found = count_shares(shown, cells, places)
         squares = np.zeros((4, len(shown)))
@@ -312,8 +293,23 @@ class OverlappingTables:
         beyond = self._errors_of_model(shown, cells)
         pooled = POOLED * (FLOOR * found.both) ** 2
         of_rows = (squares[1:] + pooled) / (REPLICATES + POOLED) * rows**2
-        missed_rows = beyond * (found.either * rows) ** 2
-        return _Errors(np.sqrt(index + beyond), *(one + missed_rows for one in of_rows))
+        # Squared errors, in rows, of both sides and of either side alone.
+        of_both, of_left, of_right = of_rows + beyond * (found.either * rows) ** 2
+        redescriptions = []
+        for k, one in enumerate(shown):
+            both, left, right = (float(share[k]) * rows for share in (found.both, found.left, found.right))
+            redescriptions.append(
+                Redescription(
+                    shortened(one.left.describe([side for side, _ in self.sides]), self.schema),
+                    shortened(one.right.describe([side for _, side in self.sides]), self.schema),
+                    both=Noisy(both, float(of_both[k])),
+                    left_only=Noisy(max(left - both, 0.0), float(of_left[k])),
+                    right_only=Noisy(max(right - both, 0.0), float(of_right[k])),
+                    rows=self.total,
+                    deviation=math.sqrt(index[k] + beyond[k]),
+                )
+            )
+        return [one for one in redescriptions if one.left.literals() and one.right.literals()]
 
     def _errors_of_model(self, shown: Sequence[Sentence], cells: Floats) -> Floats:
         """Return, for each sentence of three matches that no table holds, the square of the model's error in it."""
@@ -329,16 +325,6 @@ class OverlappingTables:
         near = (found.index >= 0.5) & (found.both >= LEAST_SHARE)
         missed = float((change[near if near.any() else slice(None)] ** 2).mean())
         return np.where(apart, missed, 0.0)
-
-
-@attrs.frozen(eq=False)
-class _Errors:
-    """Standard errors of indices, and squared ones, in rows, of both sides and of one side alone."""
-
-    index: Floats
-    both: Floats
-    left: Floats
-    right: Floats
 
 
 def laplace(random: np.random.Generator, variance: float, shape: tuple[int, ...]) -> Floats:

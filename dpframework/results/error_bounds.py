@@ -165,7 +165,9 @@ class ErrorBound:
     def hides_choice(self) -> bool:
         """Whether a choice may be worse than the best by a quarter of the table."""
         rows = self.size.largest
-        return self._in_rows and rows is not None and self._off >= QUARTER * rows and self.kind is BoundKind.CHOICE
+        return (
+            self.unit == "rows" and rows is not None and self._off >= QUARTER * rows and self.kind is BoundKind.CHOICE
+        )
 
     @property
     def hides_number(self) -> bool:
@@ -176,15 +178,11 @@ class ErrorBound:
     def warning(self) -> str:
         """The reason why the result says little or nothing. Empty if no known fact gives one."""
         rows = self.size.largest
-        if rows is not None and self._in_rows and self._off >= rows:
+        if rows is not None and self.unit == "rows" and self._off >= rows:
             return "useless: the noise is larger than the whole table"
         if self.hides_choice:
             return "weak: the choice may be worse than the best by a quarter of the table"
         return f"weak: the noise is larger than {self.likely_text}" if self.hides_number else ""
-
-    @property
-    def _in_rows(self) -> bool:
-        return self.unit == "rows"
 
     @property
     def _off(self) -> float:

@@ -19,37 +19,32 @@ _COLUMNS = 8  # the most columns of a cross table; with more labels each cell ha
 
 def table(found: Frequencies) -> TextTable:
     """Return a table of the counts, with a line below it that explains them."""
-    crossed = len(found.names) > 1 and len(found.labels[-1]) <= _COLUMNS
-    rows, legend = _cross_cells(found) if crossed else _list_cells(found)
+    *outer, across = found.labels
+    rows: list[Sequence[str]]
+    if outer and len(across) <= _COLUMNS:
+        rows = [(*found.names[:-1], *across, "all")]
+        by_row = found.counts.reshape(-1, len(across))
+        for labels, counts in zip(itertools.product(*outer), by_row, strict=True):
+            rows.append((*labels, *(f"{count:.0f}" for count in counts), f"{counts.sum():.0f}"))
+        down = by_row.sum(axis=0)
+        rows.append(("all", *[""] * (len(outer) - 1), *(f"{count:.0f}" for count in down), f"{down.sum():.0f}"))
+        sums = [_reach(found.variance_of_sum(len(cells))) for cells in (across, by_row)]
+        total = f"within ±{_reach(found.total.variance)}" if found.total.variance else "exact"
+        legend = (
+            f"Columns: {found.names[-1]}. With 95 % probability each count is within ±{_reach(found.variance)} of the "
+            "exact one, from the noise alone; 'all' adds up cells, each sum of a row within "
+            f"±{sums[0]}, of a column within ±{sums[1]}, the total {total}."
+        )
+    else:
+        rows = [(*found.names, "count", "95 %")]
+        for labels, count, low, high in found.cells():
+            rows.append((*labels, f"{count:.0f}", f"[{math.floor(low)}, {math.ceil(high)}]"))
+        legend = f"Brackets: 95 % intervals, from the noise alone. The sum of all cells is {found.total}."
     return TextTable(rows[0], rows[1 : _SHOWN + 1], len(rows) - _SHOWN - 1, legend)
 
 
 def _reach(variance: float) -> int:
     return math.ceil(Noisy.margin_of(variance))
-
-
-def _list_cells(found: Frequencies) -> tuple[list[Sequence[str]], str]:
-    rows: list[Sequence[str]] = [(*found.names, "count", "95 %")]
-    for labels, count, low, high in found.cells():
-        rows.append((*labels, f"{count:.0f}", f"[{math.floor(low)}, {math.ceil(high)}]"))
-    return rows, f"Brackets: 95 % intervals, from the noise alone. The sum of all cells is {found.total}."
-
-
-def _cross_cells(found: Frequencies) -> tuple[list[Sequence[str]], str]:
-    *outer, across = found.labels
-    rows: list[Sequence[str]] = [(*found.names[:-1], *across, "all")]
-    by_row = found.counts.reshape(-1, len(across))
-    for labels, counts in zip(itertools.product(*outer), by_row, strict=True):
-        rows.append((*labels, *(f"{count:.0f}" for count in counts), f"{counts.sum():.0f}"))
-    down = by_row.sum(axis=0)
-    rows.append(("all", *[""] * (len(outer) - 1), *(f"{count:.0f}" for count in down), f"{down.sum():.0f}"))
-    sums = [_reach(found.variance_of_sum(len(cells))) for cells in (across, by_row)]
-    total = f"within ±{_reach(found.total.variance)}" if found.total.variance else "exact"
-    return rows, (
-        f"Columns: {found.names[-1]}. With 95 % probability each count is within ±{_reach(found.variance)} of the "
-        "exact one, from the noise alone; 'all' adds up cells, each sum of a row within "
-        f"±{sums[0]}, of a column within ±{sums[1]}, the total {total}."
-    )
 
 
 def draw(found: Frequencies, axes: Any) -> None:
