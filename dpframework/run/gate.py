@@ -83,10 +83,17 @@ class Gate:
         candidates = [
             self._candidates(one.charge, answer, one.inputs) for one, answer in zip(asked, answers, strict=True)
         ]
-        outputs = self._outputs([one.charge for one in asked], answers)
+        # A private run draws all outputs of one calibration in one call. A seeded run draws one after another, so that
+        # its numbers do not depend on what is released together.
+        alike: dict[int, list[int]] = {}
+        for k, one in enumerate(asked):
+            alike.setdefault(id(one.charge.calibration) if self.randomness.private else k, []).append(k)
+        outputs: dict[int, Any] = {}
+        for own in alike.values():
+            outputs.update(zip(own, self.draw(asked[own[0]].charge, [answers[k] for k in own]), strict=True))
         return [
-            self._tell_output(one.charge, one.inputs, among, output)
-            for one, among, output in zip(asked, candidates, outputs, strict=True)
+            self._tell_output(one.charge, one.inputs, among, outputs[k])
+            for k, (one, among) in enumerate(zip(asked, candidates, strict=True))
         ]
 
     def _charge(self, charge: Charge) -> None:
@@ -204,19 +211,6 @@ class Gate:
             return [answers[k] for k in range(len(asked))]
         except Exception:
             return [answer for one in asked for answer in self._answers([one])]
-
-    def _outputs(self, charges: Sequence[Charge], answers: Sequence[Any]) -> list[Any]:
-        """Return the mechanisms' outputs. A private run draws all outputs of one calibration in one call.
-
-        A seeded run draws one after another, so that its numbers do not depend on which releases are made together.
-        """
-        alike: dict[int, list[int]] = {}
-        for k, charge in enumerate(charges):
-            alike.setdefault(id(charge.calibration) if self.randomness.private else k, []).append(k)
-        outputs: dict[int, Any] = {}
-        for own in alike.values():
-            outputs.update(zip(own, self.draw(charges[own[0]], [answers[k] for k in own]), strict=True))
-        return [outputs[k] for k in range(len(charges))]
 
     def draw(self, charge: Charge, answers: Sequence[Any]) -> list[Any]:
         """Return the mechanism's outputs for answers to queries of one calibration; errors name the first step."""

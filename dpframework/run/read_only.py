@@ -67,17 +67,12 @@ def read_only(value: Any) -> Any:
     if kind in (dict, types.MappingProxyType):
         return kind({read_only(name): read_only(own) for name, own in value.items()})
     if attrs.has(kind) and kind.__setattr__.__name__ == "_frozen_setattrs":
-        return _of_attrs(value)
+        fields = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
+        fixed = {name: read_only(own) for name, own in fields.items()}
+        if all(fixed[name] is own for name, own in fields.items()):
+            return value
+        copied = copy.copy(value)
+        for name, own in fixed.items():
+            object.__setattr__(copied, name, own)
+        return copied
     return copy.deepcopy(value)
-
-
-def _of_attrs(value: Any) -> Any:
-    """Return a frozen attrs value as it is, or a copy of it if one of its fields could be changed."""
-    fields = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
-    fixed = {name: read_only(own) for name, own in fields.items()}
-    if all(fixed[name] is own for name, own in fields.items()):
-        return value
-    copied = copy.copy(value)
-    for name, own in fixed.items():
-        object.__setattr__(copied, name, own)
-    return copied

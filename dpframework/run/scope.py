@@ -128,10 +128,19 @@ class Scope:
     path: str
 
     def charge_of(self, step: str | Step) -> Charge:
-        """Charge a step, given by its name or as planned (see `charge` and `require_planned`)."""
+        """Charge a step, given by its name or as planned (see `charge`).
+
+        Raises
+        ------
+        ReleaseRefused
+            If the plan's step of that name differs, for one in being dearer.
+        """
         if isinstance(step, str):
             return self.charge(step)
-        self.require_planned(step)
+        if step not in self._steps.get(step.name, ()):
+            raise ReleaseRefused(
+                f"step '{step.name}' is not the one that the plan holds; release what was planned, by its name"
+            )
         return self.charge(step.name)
 
     def charge(self, name: str) -> Charge:
@@ -151,20 +160,6 @@ class Scope:
             charge = Charge(f"{self.path}/{name}".lstrip("/"), state.step, calibration)
             self.run.charges.append(charge)
             return charge
-
-    def require_planned(self, step: Step) -> None:
-        """Refuse a step that is not the one planned under its name.
-
-        Raises
-        ------
-        ReleaseRefused
-            If the plan's step with that name differs, for example since the given one costs more.
-        """
-        if step in self._steps.get(step.name, ()):
-            return
-        raise ReleaseRefused(
-            f"step '{step.name}' is not the one that the plan holds; release what was planned, by its name"
-        )
 
     def calibration(self, name: str) -> Calibration:
         """Return the noise of a planned step.

@@ -91,21 +91,6 @@ class BlockScope:
         step = self._kinds.get(kind)
         if step is None:
             raise ReleaseRefused(f"block '{self._path}' has no kind '{kind}'; {nearest(kind, self._kinds)}")
-        chosen = self._check_parameters(step, amounts)
-        key = kind, tuple(chosen.items())
-        if key not in self._requests:
-            asked = request_step(step, chosen)
-            try:
-                calibration = self._run.plan.calibrate(asked, in_parts=self._in_parts)
-            except InputError as error:  # noise too large for 64-bit integers
-                raise ReleaseRefused(f"step '{self._path}/{kind}': {error}") from None
-            if calibration is None:
-                raise ReleaseRefused(f"step '{self._path}/{kind}' has no valid claim under {self._run.plan.relation}")
-            self._requests[key] = Request(asked, calibration)
-        return self._requests[key]
-
-    def _check_parameters(self, step: Step, amounts: Mapping[str, Any]) -> dict[str, Fraction]:
-        """Return the parameters that a miner chose, exact and in order. Refuse those out of their bounds."""
         where = f"step '{self._path}/{step.name}'"
         needed = [name for name in AMOUNTS if hasattr(step.mechanism, name)]
         if set(amounts) != set(needed):
@@ -117,7 +102,17 @@ class BlockScope:
         if value > most or (least is not None and value < least):
             within = f"at most {decimal_text(most)}" + ("" if least is None else f" and at least {decimal_text(least)}")
             raise ReleaseRefused(f"{where}: {amount} is {decimal_text(value)}; {within} is planned")
-        return chosen
+        key = kind, tuple(chosen.items())
+        if key not in self._requests:
+            asked = request_step(step, chosen)
+            try:
+                calibration = self._run.plan.calibrate(asked, in_parts=self._in_parts)
+            except InputError as error:  # noise too large for 64-bit integers
+                raise ReleaseRefused(f"step '{self._path}/{kind}': {error}") from None
+            if calibration is None:
+                raise ReleaseRefused(f"step '{self._path}/{kind}' has no valid claim under {self._run.plan.relation}")
+            self._requests[key] = Request(asked, calibration)
+        return self._requests[key]
 
     def _why_not(self, kind: str, losses: Losses) -> str | None:
         """Return why a release of such losses cannot be made now, or None if it can."""
