@@ -246,19 +246,19 @@ class Block:
         index = None if self._index is None else self.index
         for start in range(0, self.rows, rows):
             own = slice(start, start + rows)
-            yield self._slice(own) if index is None else self.at(index[own])
-
-    def _slice(self, own: slice) -> Block:
-        return Block(
-            self.schema,
-            tuple(column[own] for column in self.columns),
-            {name: column[own] for name, column in self.raw.items()},
-            derived={name: column[own] for name, column in self.derived.items()},
-            made_of=self.made_of,
-            unit_codes=None if self.unit_codes is None else self.unit_codes[own],
-            unit_places=None if self.unit_places is None else self.unit_places[own],
-            key_columns={name: column[own] for name, column in self.key_columns.items()},
-        )
+            if index is not None:
+                yield self.at(index[own])
+                continue
+            yield Block(
+                self.schema,
+                tuple(column[own] for column in self.columns),
+                {name: column[own] for name, column in self.raw.items()},
+                derived={name: column[own] for name, column in self.derived.items()},
+                made_of=self.made_of,
+                unit_codes=None if self.unit_codes is None else self.unit_codes[own],
+                unit_places=None if self.unit_places is None else self.unit_places[own],
+                key_columns={name: column[own] for name, column in self.key_columns.items()},
+            )
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> Block:
         """Return this block with one more attribute, whose code is the case that each row belongs to."""

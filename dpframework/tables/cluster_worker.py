@@ -21,7 +21,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
-from dpframework.facts.packages import distributions, package_form
+from dpframework.facts.packages import package_form
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Mapped
 from dpframework.tables.files import Piece
@@ -344,11 +344,6 @@ def versions(packages: Sequence[str]) -> Mapping[str, str]:
         except ImportError:
             found[f"the code of {name}"] = "not installed"
     return found
-
-
-def packages_here() -> list[str]:
-    """Return the packages of the core and of all plugins that are installed here."""
-    return sorted(distributions())
 
 
 def _integers(counts: NDArray[Any]) -> NDArray[Any]:

@@ -200,7 +200,12 @@ def _spell(cell: Any) -> Any:
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
     if isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64):  # a subclass of numpy's integers
-        number = _as_float(cell)
+        if isinstance(cell, Decimal) and cell.is_nan():
+            return None
+        try:
+            number = float(cell)
+        except OverflowError:
+            number = math.inf if cell > 0 else -math.inf
         return None if math.isnan(number) else repr(number)
     return _FOREIGN
 
@@ -208,15 +213,6 @@ def _spell(cell: Any) -> Any:
 def is_missing(cell: Any) -> bool:
     """Tell whether a Python object stands for a missing value. NaN counts as a number here."""
     return cell is None or type(cell).__name__ in _MISSING_KINDS
-
-
-def _as_float(number: Any) -> float:
-    if isinstance(number, Decimal) and number.is_nan():
-        return math.nan
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
 
 
 def is_textual(series: pl.Series) -> bool:

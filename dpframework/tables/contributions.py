@@ -87,7 +87,12 @@ class RowChoice:
         self._ids, self._present, self._most, self._key = ids, present, most, key
         self._codes = unit_codes(ids)
         self._places, self._sizes = places_in_units(self._codes)
-        self._kept = self._choose()
+        self._kept: NDArray[np.bool_] | None = None  # of all rows
+        many = np.flatnonzero(self._sizes[self._codes] > self._most)
+        if len(many):
+            self._kept = np.ones(len(self._codes), dtype=np.bool_)
+            chosen = _choose(self._unit_keys, self._number[self._codes[many]], self._places[many], self._most)
+            self._kept[many] = chosen
 
     @classmethod
     def of(cls, ids: Any, unit: PrivacyUnit, *, policy: OutOfDomain, source: str, key: bytes) -> Self:
@@ -113,24 +118,10 @@ class RowChoice:
         keys = self._unit_keys if self._kept is not None else functools.partial(unit_keys, self._key, self._unit_ids())
         return RowPlaces(functools.partial(_places, self.codes, self._most, self._number, keys))
 
-    def _choose(self) -> NDArray[np.bool_] | None:
-        """Return which rows are kept; None for all."""
-        many = np.flatnonzero(self._sizes[self._codes] > self._most)
-        if not len(many):
-            return None
-        kept = np.ones(len(self._codes), dtype=np.bool_)
-        kept[many] = _choose(self._unit_keys, self._number[self._codes[many]], self._places[many], self._most)
-        return kept
-
-    @functools.cached_property
-    def _several(self) -> NDArray[np.bool_]:
-        """Whether each unit has several rows. For all other units there is nothing to choose."""
-        return self._sizes > 1
-
     @functools.cached_property
     def _number(self) -> NDArray[np.intp]:
-        """The position of each unit with several rows among all units with several rows."""
-        return np.cumsum(self._several) - 1
+        """The position of each unit with several rows among these. For all other units there is nothing to choose."""
+        return np.cumsum(self._sizes > 1) - 1
 
     @functools.cached_property
     def _unit_keys(self) -> NDArray[np.uint64]:
@@ -139,7 +130,7 @@ class RowChoice:
 
     def _unit_ids(self) -> pl.Series:
         """Return the ids of the units with several rows, in the order of their codes."""
-        first = np.flatnonzero((self._places == 0) & self._several[self._codes])
+        first = np.flatnonzero((self._places == 0) & (self._sizes[self._codes] > 1))
         return self._ids.gather(first[np.argsort(self._codes[first])])
 
 

@@ -21,10 +21,11 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.packages import distributions
 from dpframework.tables.blocks import Block
 from dpframework.tables.cluster_reading import MOST_LOSSES, ClusterReader
 from dpframework.tables.cluster_rows import ClusterRows, OpenedTable, pickle
-from dpframework.tables.cluster_worker import ClusterWorker, CountRequest, Mask, SampleOf, packages_here, versions
+from dpframework.tables.cluster_worker import ClusterWorker, CountRequest, Mask, SampleOf, versions
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
 from dpframework.tables.engines import Engine, rows_of
@@ -342,27 +343,17 @@ class Dask(Engine):
                     raise OSError("the worker is not there")
                 time.sleep(0.01)
             worker = made.result()
-            self._require_same_code(address, worker)
+            packages = sorted(distributions())
+            answer = self._wait_for(address, worker.versions(packages))
+            if answer is None:
+                raise OSError("the worker is not there")
+            theirs, ours = require_answer(answer_of(answer), dict, "while it told its versions"), versions(packages)
+            other = [what for what in ours if theirs.get(what) != ours[what]]
+            if other:
+                told = ", ".join(f"{what} ({theirs.get(what)}, here {ours[what]})" for what in other)
+                raise NotOpened(f"the worker at {address} runs other code: {told}; install the same on all machines")
             self._actors[address] = worker
         return self._actors[address]
-
-    def _require_same_code(self, address: str, worker: Any) -> None:
-        """Refuse a worker that would count with other code than the plan's.
-
-        Raises
-        ------
-        NotOpened
-            If the worker's code differs. Nothing has been read there yet.
-        """
-        packages = packages_here()
-        answer = self._wait_for(address, worker.versions(packages))
-        if answer is None:
-            raise OSError("the worker is not there")
-        theirs, ours = require_answer(answer_of(answer), dict, "while it told its versions"), versions(packages)
-        other = [what for what in ours if theirs.get(what) != ours[what]]
-        if other:
-            told = ", ".join(f"{what} ({theirs.get(what)}, here {ours[what]})" for what in other)
-            raise NotOpened(f"the worker at {address} runs other code: {told}; install the same on all machines")
 
     def _forget(self, table: OpenedTable) -> None:
         """Have the workers forget a table."""

@@ -81,10 +81,3 @@ def rows_in(period: Period, values: Any, policy: OutOfDomain, where: str) -> NDA
         raise DoesNotFit(f"{where} holds values that are no dates; write them as 2026-03-09", kind="dates")
     inside = days.is_between(period.first, period.last).fill_null(False)
     return np.asarray(inside.to_numpy(), dtype=np.bool_)
-
-
-def pl_positions(inside: NDArray[np.bool_]) -> pl.Series:
-    """Return the positions of the rows in a mask, as the polars series that `Column.take` needs."""
-    import polars as pl
-
-    return pl.Series(np.flatnonzero(inside))

@@ -90,25 +90,23 @@ class DuckDBConnection(SqlConnection):
         for setting in (*_SETTINGS, *([] if threads is None else [f"set threads = {int(threads)}"])):
             self.run(setting)
         if database is not None:
-            self._attach(Path(database))
-
-    def _attach(self, path: Path) -> None:
-        if not path.is_file():
-            raise NotOpened(f"{path}: there is no such file; a DuckDB database is expected")
-        try:
-            self.run(f"attach {text(str(path.resolve()))} as {SOURCE} (type duckdb, read_only)")
-            self.run(f"use {SOURCE}")
-            # With external access, a name or a view could stand for another file.
-            self.run("set enable_external_access = false")
-            self.run("set lock_configuration = true")
-            ((reads,),) = self.rows(f"select readonly from duckdb_databases() where database_name = '{SOURCE}'")
-            assert reads, "the database is open for writing"
-        except InputError:
-            self.close()
-            raise NotOpened(
-                f"{path}: cannot be opened as a DuckDB database, since it is damaged, of another version, or in use by "
-                "another program; close that program, or name another file"
-            ) from None
+            path = Path(database)
+            if not path.is_file():
+                raise NotOpened(f"{path}: there is no such file; a DuckDB database is expected")
+            try:
+                self.run(f"attach {text(str(path.resolve()))} as {SOURCE} (type duckdb, read_only)")
+                self.run(f"use {SOURCE}")
+                # With external access, a name or a view could stand for another file.
+                self.run("set enable_external_access = false")
+                self.run("set lock_configuration = true")
+                ((reads,),) = self.rows(f"select readonly from duckdb_databases() where database_name = '{SOURCE}'")
+                assert reads, "the database is open for writing"
+            except InputError:
+                self.close()
+                raise NotOpened(
+                    f"{path}: cannot be opened as a DuckDB database, since it is damaged, of another version, or in use "
+                    "by another program; close that program, or name another file"
+                ) from None
 
     @property
     def version(self) -> str:

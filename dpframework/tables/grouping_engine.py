@@ -88,10 +88,6 @@ class SelectedRows:
     made_of: MadeOf = NOTHING_DERIVED
     kept: dict[Hashable, Any] = attrs.field(init=False, factory=dict)
 
-    def with_part(self, by: Cut, part: int) -> SelectedRows:
-        """Return the rows that are in one part of a cut."""
-        return attrs.evolve(self, lineage=(*self.lineage, PartSelection(by, part)))
-
     def with_derived(self, attribute: Attribute, cases: Cases) -> SelectedRows:
         """Return the same rows with one more attribute."""
         return attrs.evolve(
@@ -176,7 +172,9 @@ class GroupingEngine(Engine):
 
     def split(self, rows: SelectedRows, by: Cut) -> list[SelectedRows]:
         """See `Engine`."""
-        return [rows.with_part(by, part) for part in range(number_of_parts(by))]
+        return [
+            attrs.evolve(rows, lineage=(*rows.lineage, PartSelection(by, part))) for part in range(number_of_parts(by))
+        ]
 
     def derive(self, rows: SelectedRows, attribute: Attribute, cases: Cases) -> SelectedRows:
         """See `Engine`."""

@@ -17,8 +17,9 @@ objects such a cell counts as missing, since one person's cell must not stop a r
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, final
 from uuid import UUID
@@ -142,11 +143,18 @@ def ids_of(values: Any, where: str) -> Ids:
     if isinstance(values, Ids):
         return values
     cells, _ = plain_cells(values, where)
+    series: pl.Series | None = None
     if isinstance(cells, pl.Series):
-        series: pl.Series | None = cells
+        series = cells
     else:
         require_type_of_ids(values, where)
-        series = _as_series(cells)
+        # A series of one type that it holds exactly is much faster than Python objects.
+        kinds = set(map(type, cells)) - {type(None)}
+        exact = {str: pl.String, int: pl.Int64, float: pl.Float64, bytes: pl.Binary, bool: pl.Boolean}
+        if len(kinds) == 1 and (kind := kinds.pop()) in exact:
+            # A number may be beyond its bits, and a text one that UTF-8 cannot write.
+            with contextlib.suppress(Exception, pl.exceptions.PanicException):
+                series = pl.Series(cells, dtype=exact[kind])
     if series is not None:
         return Ids(_of_series(series, where), np.zeros(len(series), dtype=np.bool_))
     found = [_of_object(cell) for cell in cells]
@@ -169,23 +177,6 @@ def ids_in(source: Source, name: str) -> Ids:
     return Ids(pl.concat([part.series for part in parts]), np.concatenate([part.unfit for part in parts]))
 
 
-def _as_series(cells: Sequence[Any]) -> pl.Series | None:
-    """Return Python objects as a series if all have the same type and it holds them exactly, else None.
-
-    A series is much faster than single objects.
-    """
-    import polars as pl
-
-    kinds = set(map(type, cells)) - {type(None)}
-    exact = {str: pl.String, int: pl.Int64, float: pl.Float64, bytes: pl.Binary, bool: pl.Boolean}
-    if len(kinds) == 1 and (kind := kinds.pop()) in exact:
-        try:
-            return pl.Series(cells, dtype=exact[kind])
-        except (Exception, pl.exceptions.PanicException):  # a number of too many bits, or a text that is not UTF-8
-            pass
-    return None
-
-
 def _of_series(series: pl.Series, where: str) -> pl.Series:
     """Return the ids of cells of one type. Each is the same as `_of_object` returns for the cell."""
     import polars as pl
@@ -202,7 +193,11 @@ def _of_series(series: pl.Series, where: str) -> pl.Series:
     if dtype == pl.Boolean:
         return series.cast(pl.String)
     if dtype == pl.Binary:
-        return _of_bytes(series)
+        size = series.bin.size()
+        texts = MARK + "b" + series.bin.encode("hex")
+        texts = texts.set((size == 0).fill_null(False), None)
+        sixteen = (size == UUID_BYTES).fill_null(False)
+        return _replace(texts, series, sixteen, lambda cell: str(UUID(bytes=cell))) if bool(sixteen.any()) else texts
     raise InputError(f"{where} has the type {dtype.base_type().__name__}; {ACCEPTED}")
 
 
@@ -245,14 +240,6 @@ def _of_texts(series: pl.Series) -> pl.Series:
     odd = (series.str.contains(r"[eE]") | ~short) & series.str.contains(_NUMBER)
     odd = (odd | (series == "-0") | series.str.starts_with(MARK)).fill_null(False)
     return _replace(series, series, odd, _of_text) if bool(odd.any()) else series
-
-
-def _of_bytes(series: pl.Series) -> pl.Series:
-    size = series.bin.size()
-    texts = MARK + "b" + series.bin.encode("hex")
-    texts = texts.set((size == 0).fill_null(False), None)
-    sixteen = (size == UUID_BYTES).fill_null(False)
-    return _replace(texts, series, sixteen, lambda cell: str(UUID(bytes=cell))) if bool(sixteen.any()) else texts
 
 
 def _replace(texts: pl.Series, cells: pl.Series, which: pl.Series, id_of: Callable[[Any], str]) -> pl.Series:

@@ -19,7 +19,7 @@ from dpframework.tables.guessed_file import guess_file, guess_skip
 from dpframework.tables.inferred_attributes import Choices, CutMode
 from dpframework.tables.schema_draft import SchemaDraft, draft_of, require_all
 from dpframework.tables.silence import silenced
-from dpframework.tables.sources import Source, open_source
+from dpframework.tables.sources import open_source
 from dpframework.tables.views import join
 
 
@@ -150,7 +150,9 @@ def _draft(
         raise InputError(f"{source.name}: has no column left for an attribute; exclude fewer columns")
     _refuse_unknown(views, names, f"{source.name}: column with a view")
     written.require_columns(source.columns)
-    return draft_of(source.take(names), {n: _where(source, n) for n in names}, views, choices, written)
+    return draft_of(
+        source.take(names), {name: f"{source.name}: column '{name}'" for name in names}, views, choices, written
+    )
 
 
 @silenced(streams=True)
@@ -208,7 +210,7 @@ def infer_two_view_schema(
     columns = join((sources[0], left_names), (sources[1], right_names), id, strict=True)
     views = dict.fromkeys(left_names, "left") | dict.fromkeys(right_names, "right")
     wheres = {
-        name: _where(source, name)
+        name: f"{source.name}: column '{name}'"
         for source, names in zip(sources, (left_names, right_names), strict=True)
         for name in names
     }
@@ -235,7 +237,3 @@ def _refuse_unknown(names: Collection[str], known: Collection[str], what: str) -
     for name in names:
         if name not in known:
             raise InputError(f"{what}: there is no '{name}'; {nearest(name, known)}")
-
-
-def _where(source: Source, name: str) -> str:
-    return f"{source.name}: column '{name}'"

@@ -105,7 +105,12 @@ class ParquetFile:
                     "be read from Parquet; write them as texts, or with fewer digits"
                 )
         rows = self._read(lambda: int(self._scan().select(pl.len()).collect().item()), InputError, remedy)
-        self._require_real(rows * len(names))
+        # A small file that says it has very many cells is refused.
+        with contextlib.suppress(OSError):  # a URL has no size here
+            if rows * len(names) > max(FREE_CELLS, MOST_CELLS_PER_BYTE * os.stat(self.place).st_size):
+                raise InputError(
+                    f"{self.name}: has far more cells than a file of its size can hold; write its rows anew"
+                )
         most = min(max(BLOCK_CELLS // len(names), FEWEST_ROWS), MOST_ROWS)
         k, n = self.part
         first, end = rows * k // n, rows * (k + 1) // n
@@ -116,14 +121,6 @@ class ParquetFile:
                 raise InputError(self._broken)
             for part in _parts(frame):
                 yield [part[name] for name in names]
-
-    def _require_real(self, cells: int) -> None:
-        """Refuse a small file that claims to have very many cells."""
-        with contextlib.suppress(OSError):  # a URL has no size here
-            if cells > max(FREE_CELLS, MOST_CELLS_PER_BYTE * os.stat(self.place).st_size):
-                raise InputError(
-                    f"{self.name}: has far more cells than a file of its size can hold; write its rows anew"
-                )
 
     def _read(self, action: Callable[[], T], kind: type[InputError], remedy: str) -> T:
         """Run an action that reads the file, and tell a failed network from a damaged file.

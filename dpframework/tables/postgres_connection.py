@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.sql_cells import CellKind, ColumnType
-from dpframework.tables.sql_connection import CANCELLED, TIMED_OUT, SqlConnection, as_masked
+from dpframework.tables.sql_connection import CANCELLED, TIMED_OUT, SqlConnection
 
 _SETTINGS = (
     "set default_transaction_read_only = off",  # temporary tables need this; the role's rights are checked instead
@@ -200,7 +200,14 @@ class PostgresConnection(SqlConnection):
 
     def _columns(self, query: str) -> Mapping[str, Any]:
         cursor = self._execute(query)
-        return as_masked([one.name for one in cursor.description], cursor.fetchall())
+        # Rows of numbers and nulls become masked arrays by column.
+        found, rows = {}, cursor.fetchall()
+        for k, one in enumerate(cursor.description):
+            cells = [row[k] for row in rows]
+            mask = np.array([cell is None for cell in cells], dtype=np.bool_)
+            kind = np.float64 if any(isinstance(cell, float) for cell in cells) else np.int64
+            found[one.name] = np.ma.MaskedArray(np.array([cell or 0 for cell in cells], dtype=kind), mask)
+        return found
 
     def _names(self, query: str) -> list[str]:
         return [str(one.name) for one in self._execute(query).description]

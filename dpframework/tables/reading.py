@@ -17,7 +17,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.columns import as_column
 from dpframework.tables.contributions import KEY_BYTES, RowChoice, number_units
-from dpframework.tables.dates import pl_positions, rows_in
+from dpframework.tables.dates import rows_in
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, columns_as_source, open_source, rows_changed
@@ -68,11 +68,13 @@ def add_blocks(builder: TableBuilder, source: Source, schema: Schema, unit: Priv
     DoesNotFit
         If the policy refuses rows without a date, and there is one.
     """
+    import polars as pl
+
     span = unit.require_span()
     for block in source.blocks(names_to_read(schema, unit)):
         if span is not None:
             inside = rows_in(span, block[unit.date or ""], policy, f"{source.name}: column '{unit.date}'")
-            rows = pl_positions(inside)
+            rows = pl.Series(np.flatnonzero(inside))
             block = {
                 name: as_column(block[name], f"{source.name}: column '{name}'").take(rows)
                 for name in schema.column_names

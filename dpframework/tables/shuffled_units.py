@@ -41,8 +41,6 @@ from dpframework.tables.shuffled_keys import (
 )
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from dpframework.tables.files import Piece
     from dpframework.tables.table import Table
     from dpframework.tables.table_builder import RowFindings
@@ -116,7 +114,15 @@ class BoundedRows(Shuffle[IdRows]):
         counts = whole["rows"].to_numpy().astype(np.int64)
         totals = np.bincount(whose, counts, number).astype(np.int64)  # exact, since a table has fewer than 2^53 rows
         starts = np.cumsum(totals) - totals
-        kept, places = self._choose_rows(whole["id"].unique(maintain_order=True), totals), []
+        # Which rows of units are kept, one unit after another.
+        ids, most = whole["id"].unique(maintain_order=True), self.how.unit.rows
+        kept = np.ones(int(totals.sum()), dtype=np.bool_)
+        large = np.flatnonzero(totals > most)
+        kept[ranges(starts[large], totals[large])] = False
+        for some in _together(large, totals[large]):
+            units, chosen = choose_places(self.key, ids.gather(some), totals[some], most)
+            kept[starts[some[units]] + chosen] = True
+        places = []
         for here in np.split(np.arange(len(whose)), np.cumsum([listed.height for listed, *_ in frames])[:-1]):
             places.append(ranges(starts[whose[here]], counts[here]))
             starts[whose[here]] += counts[here]  # where the rows of the next piece begin
@@ -126,17 +132,6 @@ class BoundedRows(Shuffle[IdRows]):
             told.append(firsts_of_units(list(zip(places, columns, strict=True)), kept, totals))
         answers = [pack([np.packbits(one[own]).tobytes() for one in told]) for own in places]
         return answers, ShuffleFindings()
-
-    def _choose_rows(self, ids: pl.Series, totals: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which rows are kept, where rows are sorted by unit."""
-        starts, most = np.cumsum(totals) - totals, self.how.unit.rows
-        kept = np.ones(int(totals.sum()), dtype=np.bool_)
-        large = np.flatnonzero(totals > most)
-        kept[ranges(starts[large], totals[large])] = False
-        for some in _together(large, totals[large]):
-            units, places = choose_places(unit_keys(self.key, ids.gather(some)), totals[some], most)
-            kept[starts[some[units]] + places] = True
-        return kept
 
     def settle(self, piece: Piece, state: IdRows, answers: Sequence[bytes]) -> tuple[Table, RowFindings]:
         """See `Shuffle`."""

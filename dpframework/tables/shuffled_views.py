@@ -29,7 +29,7 @@ from dpframework.tables.shuffle import (
     numbers_by_hash,
     pack_frames,
 )
-from dpframework.tables.sources import Source, rows_changed, whole_column
+from dpframework.tables.sources import rows_changed, whole_column
 from dpframework.tables.views import id_twice, no_common_id
 
 if TYPE_CHECKING:
@@ -78,8 +78,16 @@ class JoinedRows(Shuffle[int]):
         each = rows.group_by("id", maintain_order=True)
         listed = each.agg(rows=pl.len().cast(pl.Int64), row=pl.col("row").first())
         if side == _RIGHT:
-            cells = _cells(source, self._names(side), listed["row"], len(ids))
-            listed = pl.concat([listed, cells], how="horizontal")
+            found: dict[str, Any] = {}
+            for k, (name, values) in enumerate(source.take(self._names(side)).items()):
+                column = as_column(values, f"{source.name}: column '{name}'")
+                if len(column) != len(ids):
+                    raise rows_changed(source.name)
+                taken = column.take(listed["row"])
+                found[f"cell{k}"] = taken.series
+                if taken.foreign is not None:
+                    found[f"foreign{k}"] = taken.foreign
+            listed = pl.concat([listed, pl.DataFrame(found)], how="horizontal")
         to = numbers_by_hash(listed["id"], self.key, buckets, b"bucket")
         messages = [pack_frames(listed[np.flatnonzero(to == k)]) for k in range(buckets)]
         return SpreadPiece(messages, len(ids), ShuffleFindings(findings_of(ids, side)))
@@ -146,25 +154,3 @@ class JoinedRows(Shuffle[int]):
                 raise DoesNotFit(id_twice(what))
         if (IdFinding.MATCHED, _LEFT) not in found.ids:
             raise DoesNotFit(no_common_id(" and ".join(self.name), self.id))
-
-
-def _cells(source: Source, names: Sequence[str], rows: pl.Series, number: int) -> pl.DataFrame:
-    """Return the cells of some rows of a source as columns "cell0", ..., and which are foreign as "foreign0", ...
-
-    Raises
-    ------
-    InputError
-        If the source's number of rows has changed.
-    """
-    import polars as pl
-
-    found: dict[str, Any] = {}
-    for k, (name, values) in enumerate(source.take(names).items()):
-        column = as_column(values, f"{source.name}: column '{name}'")
-        if len(column) != number:
-            raise rows_changed(source.name)
-        taken = column.take(rows)
-        found[f"cell{k}"] = taken.series
-        if taken.foreign is not None:
-            found[f"foreign{k}"] = taken.foreign
-    return pl.DataFrame(found)

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError, QueryStopped
@@ -198,17 +197,6 @@ _STOPPED = {
     TIMED_OUT: "took longer than the engine's timeout",
     CANCELLED: "was cancelled",
 }
-
-
-def as_masked(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-    """Return rows of numbers and nulls as masked arrays by column."""
-    found = {}
-    for k, name in enumerate(names):
-        cells = [row[k] for row in rows]
-        mask = np.array([cell is None for cell in cells], dtype=np.bool_)
-        kind = np.float64 if any(isinstance(cell, float) for cell in cells) else np.int64
-        found[name] = np.ma.MaskedArray(np.array([cell or 0 for cell in cells], dtype=kind), mask)
-    return found
 
 
 def quoted(name: str) -> str:

@@ -134,7 +134,12 @@ class SqlColumns:
         if isinstance(found, Attribute):
             return self.codes[found.name]
         if isinstance(found, UnitPlaces):
-            return self._range(found)
+            if not self.unit_place:
+                raise InputError(
+                    "this table was opened without the places of rows in their units; open it with placed=True"
+                )
+            reached = " ".join(f"when {self.unit_place} < {cut} then {k}" for k, cut in enumerate(found.cuts))
+            return f"case {reached} else {len(found.cuts)} end"
         if isinstance(found, WholeSteps):
             value = self.value(found.attribute)
             return f"case when {value} is null then {found.number} else {self.steps(found)} - ({found.ends[0]}) end"
@@ -142,14 +147,6 @@ class SqlColumns:
             return "0"
         tests = " ".join(f"when {self.holds(one)} then {k}" for k, one in enumerate(found.descriptions))
         return f"case {tests} else {len(found.descriptions)} end"
-
-    def _range(self, places: UnitPlaces) -> str:
-        if not self.unit_place:
-            raise InputError(
-                "this table was opened without the places of rows in their units; open it with placed=True"
-            )
-        tests = " ".join(f"when {self.unit_place} < {cut} then {k}" for k, cut in enumerate(places.cuts))
-        return f"case {tests} else {len(places.cuts)} end"
 
     def steps(self, steps: WholeSteps) -> str:
         """Return the expression of a value in steps, a whole number, null where the value is missing."""

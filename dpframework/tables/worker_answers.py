@@ -205,10 +205,6 @@ def _array(form: Any) -> NDArray[Any]:
     return array.reshape(shape).copy()  # a copy that is writable
 
 
-def _versions(form: Mapping[str, Any]) -> dict[str, str]:
-    return {_of(str, name): _of(str, text) for name, text in form["versions"].items()}
-
-
 def _read_tally(form: Mapping[str, Any]) -> TallyAnswer:
     pairs = [(_of(str, text), _of(int, count)) for text, count in form["tallied"]]
     if len(dict(pairs)) < len(pairs):
@@ -224,6 +220,6 @@ _READERS: dict[frozenset[str], Callable[[Any], Answer]] = {
     frozenset(("rows", "unfit", "digest")): _read,
     frozenset(("number",)): lambda form: int(_of(int, form["number"])),
     frozenset(("counts",)): lambda form: [_array(one) for one in _of(list, form["counts"])],
-    frozenset(("versions",)): _versions,
+    frozenset(("versions",)): lambda form: {_of(str, k): _of(str, text) for k, text in form["versions"].items()},
     frozenset(("tallied",)): _read_tally,
 }

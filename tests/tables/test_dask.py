@@ -18,6 +18,7 @@ import pytest
 from killing import KillsAWorker
 
 import dpframework as dpf
+from dpframework.facts.packages import distributions
 from dpframework.plan.kinds import label_of
 from dpframework.study.study_file import load_study
 from dpframework.tables import cluster_worker, dask_engine
@@ -596,7 +597,7 @@ def test_samples_of_units_and_tables_are_refused() -> None:
 def test_workers_of_other_code_are_refused_before_a_file_is_read(
     engine: dpf.Dask, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = cluster_worker.versions(cluster_worker.packages_here())
+    ours = cluster_worker.versions(sorted(distributions()))
     assert len(ours["the code of dpframework"]) >= 32  # a digest; each package is told so
     monkeypatch.setattr(dask_engine, "versions", lambda packages: {**ours, "polars": "0.1"})
     engine._actors.clear()
