@@ -144,7 +144,12 @@ class MeanMiner(NumberMiner):
             return _clamp(what, at, *_of_sum(float(np.ravel(released)[0]), table.calibration("sum"), at, rows))
         released, bounds = self.release(table, "distances", self._distances(table.schema))
         pairs, calibration = np.reshape(released, (-1, 2)), table.calibration("distances")
-        means = [_clamp(what, bounds, *_between(bounds, _share_of(pair, calibration))) for pair in pairs.tolist()]
+        means = []
+        for pair in pairs.tolist():
+            # The shares are of the way from one bound to the other.
+            shares = _share_of(pair, calibration)
+            mean, low, high = (bounds.lower + (bounds.upper - bounds.lower) * share for share in shares)
+            means.append(_clamp(what, bounds, mean, low, high))
         return self.table_of(table.schema, what, means) if self.by else means[0]
 
     @classmethod
@@ -173,12 +178,6 @@ def errors_by_rows(error: Callable[[float], float], miner: NumberMiner) -> str:
     some = ", ".join(f"±{error(rows):.3g} for {rows:,}" for rows in (1000, 100_000))
     of = "rows of a group" if miner.by else "rows"
     return miner.note(f"depends on the number of {of} ({some})")
-
-
-def _between(bounds: WithinBounds, shares: tuple[float, float, float]) -> tuple[float, float, float]:
-    """Return the numbers at some shares of the way from one bound to the other."""
-    first, second, third = (bounds.lower + (bounds.upper - bounds.lower) * share for share in shares)
-    return first, second, third
 
 
 def _clamp(what: str, bounds: WithinBounds, mean: float, low: float, high: float) -> Estimate:

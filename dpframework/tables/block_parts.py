@@ -25,39 +25,31 @@ def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
     # first part begins at its start, the second at its end.
     in_one_each = isinstance(by, Attribute | Cases) and number == HALVES
     if in_one_each and block.rows >= MANY and (part_of := part_of_each_code(by, block.schema)) is not None:
+        from dpframework.tables.kernels import halve_rows
+
         (name,) = attributes_of(by)
-        return [block.at(pack_index(index, length) if packs else index) for index in _halves(block, name, part_of)]
+        whole, positions = block.is_whole, np.empty(block.rows, dtype=np.int32)
+        old = read_only(np.zeros(0, dtype=np.int32) if whole else block.index)
+        first = halve_rows(read_only(block.whole_column(name)), old, whole, part_of.astype(np.bool_), positions)
+        halves = positions[:first].copy(), positions[: first - 1 if first else None : -1].copy()
+        return [block.at(pack_index(index, length) if packs else index) for index in halves]
     own: list[list[NDArray[np.int32]]] = [[] for _ in range(number)]
     start = 0
     for tile in block.tiles():
         cells = cells_of(by, tile)
-        for part, places in zip(own, _places(cells, number), strict=True):
-            part.append((places + start).astype(np.int32) if block.is_whole else tile.index.take(places))
+        if number <= FEW_PARTS:
+            places = [np.flatnonzero(cells == k) for k in range(number)]
+        else:
+            order = np.argsort(cells, kind="stable")
+            edges = np.searchsorted(cells[order], np.arange(number + 1))
+            places = [order[low:high] for low, high in itertools.pairwise(edges)]
+        for part, here in zip(own, places, strict=True):
+            part.append((here + start).astype(np.int32) if block.is_whole else tile.index.take(here))
         start += tile.rows
-    del tile, cells
+    del tile, cells, places
     parts = []
     # The lists of a part are dropped before the next part is made, since they take as much memory as the part.
     while own:
         index = np.concatenate(own.pop(0))
         parts.append(block.at(pack_index(index, length) if packs else index))
     return parts
-
-
-def _places(cells: NDArray[np.integer], number: int) -> list[NDArray[np.int64]]:
-    """Return the positions of each of the cells 0 to `number` - 1, found by one stable sort if there are many cells."""
-    if number <= FEW_PARTS:
-        return [np.flatnonzero(cells == k) for k in range(number)]
-    order = np.argsort(cells, kind="stable")
-    edges = np.searchsorted(cells[order], np.arange(number + 1))
-    return [order[low:high] for low, high in itertools.pairwise(edges)]
-
-
-def _halves(block: Block, name: str, part_of: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the positions of the rows of part 0 and of part 1, given the part of each code of an attribute."""
-    from dpframework.tables.kernels import halve_rows
-
-    whole = block.is_whole
-    index = read_only(np.zeros(0, dtype=np.int32) if whole else block.index)
-    positions = np.empty(block.rows, dtype=np.int32)
-    first = halve_rows(read_only(block.whole_column(name)), index, whole, part_of.astype(np.bool_), positions)
-    return positions[:first].copy(), positions[: first - 1 if first else None : -1].copy()

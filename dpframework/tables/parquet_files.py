@@ -94,6 +94,7 @@ class ParquetFile:
             If the file is damaged, or its host stops answering. The sentence shows no cell.
         """
         import polars as pl
+        import polars.selectors as of
 
         remedy = "some of its rows may have been read"  # so this is no `NotOpened`
         names = [self.columns[k] for k in positions]
@@ -119,7 +120,10 @@ class ParquetFile:
             frame = self._read(asked.slice(low, number).collect, InputError, remedy)
             if frame.height != number:
                 raise InputError(self._broken)
-            for part in _parts(frame):
+            # The texts of a part take little memory, where the file may hold a long one once.
+            size = sum(int(column.sum()) for column in frame.select(of.string().str.len_bytes().cast(pl.UInt64)))
+            parts = min(frame.height, -(-size // BLOCK_BYTES))
+            for part in frame.iter_slices(-(-frame.height // parts)) if parts > 1 else (frame,):
                 yield [part[name] for name in names]
 
     def _read(self, action: Callable[[], T], kind: type[InputError], remedy: str) -> T:
@@ -160,16 +164,3 @@ class ParquetFile:
 
         options = None if self.options is None else dict(self.options)
         return pl.scan_parquet(self.place, glob=False, hive_partitioning=False, storage_options=options)
-
-
-def _parts(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a block in parts whose texts take little memory.
-
-    A file may store a long text once, although many rows hold it.
-    """
-    import polars as pl
-    import polars.selectors as of
-
-    size = sum(int(column.sum()) for column in frame.select(of.string().str.len_bytes().cast(pl.UInt64)))
-    parts = min(frame.height, -(-size // BLOCK_BYTES))
-    yield from frame.iter_slices(-(-frame.height // parts)) if parts > 1 else (frame,)

@@ -64,7 +64,17 @@ def read_in_pieces(
     """
     pieces = files.pieces(number)
     how = shuffle(files, pieces)
-    read = [piece.read() for piece in pieces] if how is None else _shuffle(how, pieces, buckets)
+    if how is None:
+        read = [piece.read() for piece in pieces]
+    else:
+        spread = [how.spread(piece, buckets) for piece in pieces]
+        gathered = [how.gather([one.messages[k] for one in spread]) for k in range(buckets)]
+        found = [*(one.found for one in spread), *(one for _, one in gathered)]
+        how.require(functools.reduce(ShuffleFindings.__or__, found))
+        read = [
+            how.settle(piece, one.state, [answers[k] for answers, _ in gathered])
+            for k, (piece, one) in enumerate(zip(pieces, spread, strict=True))
+        ]
     require_found(files.schema, functools.reduce(RowFindings.__add__, (found for _, found in read)), files.sources)
     builder = files.builder(files.shown)
     for table, _ in read:
@@ -77,14 +87,3 @@ def read_in_pieces(
         known = [one for one in firsts if one is not None]
         keys[name] = attrs.evolve(column, firsts=np.concatenate(known) if len(known) == len(firsts) else None)
     return attrs.evolve(whole, keys=keys)
-
-
-def _shuffle(how: Shuffle[Any], pieces: Sequence[Piece], buckets: int) -> list[tuple[Table, RowFindings]]:
-    spread = [how.spread(piece, buckets) for piece in pieces]
-    gathered = [how.gather([one.messages[k] for one in spread]) for k in range(buckets)]
-    found = [*(one.found for one in spread), *(one for _, one in gathered)]
-    how.require(functools.reduce(ShuffleFindings.__or__, found))
-    return [
-        how.settle(piece, one.state, [answers[k] for answers, _ in gathered])
-        for k, (piece, one) in enumerate(zip(pieces, spread, strict=True))
-    ]
