@@ -123,6 +123,11 @@ def as_texts(given: Iterable[str]) -> tuple[str, ...]:
     return texts
 
 
+def as_whole_numbers(given: Iterable[int]) -> tuple[int, ...]:
+    """Return whole numbers as a tuple, as the converter of an attrs field."""
+    return tuple(map(int, given))
+
+
 def as_pairs(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Return names with texts as a tuple of pairs, as the converter of an attrs field."""
     return tuple(dict(given).items())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy import Amount, ByRelation, exact
-from dpframework.facts.value_checks import as_texts
+from dpframework.facts.value_checks import as_texts, as_whole_numbers
 from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.counting import Counting
 from dpframework.tables.blocks import Block
@@ -136,10 +136,6 @@ def _sensitivities(declared: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
     return tuple(declared)
 
 
-def _sizes(given: Iterable[int]) -> tuple[int, ...]:
-    return tuple(given)
-
-
 def _formulas(given: Iterable[ScoreClaims]) -> tuple[ScoreClaims, ...]:
     """Return formulas without the code that scores by them, since facts hold no code."""
     return tuple(attrs.evolve(one, scorer=None) for one in given)
@@ -185,7 +181,7 @@ class QueryFacts:
     answer_length: int | None
     sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=_sensitivities)
     rounding: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
-    histograms: tuple[int, ...] = attrs.field(default=(), converter=_sizes)
+    histograms: tuple[int, ...] = attrs.field(default=(), converter=as_whole_numbers)
     gathers: bool = False
     formulas: tuple[ScoreClaims, ...] = attrs.field(default=(), converter=_formulas)
     unlisted: bool = False

@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.facts.errors import InputError
+from dpframework.facts.value_checks import as_whole_numbers
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.residual_changes import (
     LARGEST_WEIGHT,
@@ -47,10 +48,6 @@ _MOST_NAMED = 4  # the most attributes that the query's text names
 
 def _sets(given: Iterable[Iterable[int]]) -> Sets:
     return tuple(tuple(of) for of in given)
-
-
-def _whole(given: Iterable[int]) -> tuple[int, ...]:
-    return tuple(map(int, given))
 
 
 @final
@@ -82,7 +79,7 @@ class Residuals(Query):
     name = "residuals"
     of: tuple[Attribute, ...] = attrs.field(converter=as_attributes, validator=attrs.validators.min_len(1))
     sets: Sets = attrs.field(converter=_sets, validator=attrs.validators.min_len(1))
-    weights: tuple[int, ...] = attrs.field(converter=_whole)
+    weights: tuple[int, ...] = attrs.field(converter=as_whole_numbers)
     norm: Norm = attrs.field(default=Norm.SQUARED_L2, converter=Norm)
 
     def __attrs_post_init__(self) -> None:

@@ -12,7 +12,7 @@ import attrs
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.notebook import html_text
 from dpframework.facts.parameters import finite_from_0, from_0_to_1
-from dpframework.facts.value_checks import as_float, as_texts
+from dpframework.facts.value_checks import as_float, as_texts, as_whole_numbers
 from dpframework.results.by_key import ByKey
 from dpframework.results.result import Drawn, Tabular
 from dpframework.results.table_text import TextTable
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 50  # keys of a printed table
 _DRAWN = 40  # bars
-
-
-def _counts(given: Iterable[int]) -> tuple[int, ...]:
-    return tuple(int(count) for count in given)
 
 
 @final
@@ -48,7 +44,7 @@ class ReleasedKeys(Mapping[str, int]):
     """
 
     texts: tuple[str, ...] = attrs.field(converter=as_texts)
-    counts: tuple[int, ...] = attrs.field(converter=_counts)
+    counts: tuple[int, ...] = attrs.field(converter=as_whole_numbers)
 
     def __attrs_post_init__(self) -> None:
         """Refuse keys that are not sorted, a key given twice, and another number of counts than of keys."""

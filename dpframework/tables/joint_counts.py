@@ -19,7 +19,7 @@ from dpframework.facts.cuts import MadeOf, attributes_of
 from dpframework.facts.descriptions import Below, Cases, Description, Not, Or
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.facts.value_checks import as_float
+from dpframework.facts.value_checks import as_float, as_whole_numbers
 from dpframework.tables.blocks import TILE, Block
 from dpframework.tables.tallies import joint_codes, tally
 
@@ -75,10 +75,6 @@ class WholeSteps:
         return int(high - low + 1)
 
 
-def _cuts(given: Iterable[int]) -> tuple[int, ...]:
-    return tuple(given)
-
-
 @final
 @attrs.frozen
 class UnitPlaces:
@@ -96,7 +92,7 @@ class UnitPlaces:
     [0, 1, 1, 2, 2]
     """
 
-    cuts: tuple[int, ...] = attrs.field(converter=_cuts)
+    cuts: tuple[int, ...] = attrs.field(converter=as_whole_numbers)
 
     def of(self, places: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
         """Return the number of the range that each place lies in."""
