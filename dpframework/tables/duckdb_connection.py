@@ -160,9 +160,6 @@ class DuckDBConnection(SqlConnection):
         kind: type[Exception] = self._duckdb.Error
         return kind
 
-    def _kind(self, error: Exception) -> str:
-        return type(error).__name__
-
     def _why_stopped(self, error: Exception) -> str | None:
         if not isinstance(error, self._duckdb.InterruptException):
             return None

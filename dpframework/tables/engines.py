@@ -228,6 +228,10 @@ class _Blocks(Engine):
             raise InputError(f"an engine needs a positive number of blocks, not {blocks!r}")
         self._blocks = blocks
 
+    def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
+        """Evaluate block after block. Blocks of a mapped table are brought into memory in turn."""
+        return [function(block) for block in rows]
+
     def load(self, table: Table) -> _Rows:
         """Cut the table into blocks of consecutive rows. No release depends on where the blocks begin."""
         edges = np.linspace(0, table.rows, max(self._blocks, -(-table.rows // MOST_ROWS)) + 1).astype(int)
@@ -297,10 +301,6 @@ class InMemory(_Blocks):
     def __init__(self) -> None:
         super().__init__(blocks=1)
 
-    def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate the function on one block after another."""
-        return [function(block) for block in rows]
-
 
 @final
 class Mapped(_Blocks):
@@ -315,10 +315,6 @@ class Mapped(_Blocks):
 
     def __init__(self) -> None:
         super().__init__(blocks=1)
-
-    def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate the function on one block after another, each brought into memory in turn."""
-        return [function(block) for block in rows]
 
 
 @final

@@ -14,15 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.open_attribute import Open
+from dpframework.tables.storage import read_only
 
 NO_KEY = 0
 KEY_CODES = np.dtype(np.uint32)
-
-
-def _lock(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    view = codes.view()
-    view.flags.writeable = False
-    return view
 
 
 @final
@@ -84,7 +79,7 @@ class KeyColumn:
         units are not known, so that all rows are counted.
     """
 
-    codes: NDArray[np.uint32] = attrs.field(converter=_lock)
+    codes: NDArray[np.uint32] = attrs.field(converter=read_only)
     book: KeyBook
     firsts: NDArray[np.bool_] | None = None
 

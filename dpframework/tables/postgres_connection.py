@@ -176,9 +176,6 @@ class PostgresConnection(SqlConnection):
         kind: type[Exception] = self._psycopg.Error
         return kind
 
-    def _kind(self, error: Exception) -> str:
-        return type(error).__name__
-
     def _why_stopped(self, error: Exception) -> str | None:
         errors = self._psycopg.errors
         if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.IdleInTransactionSessionTimeout):

@@ -157,7 +157,7 @@ class SqlConnection(abc.ABC):
             try:
                 return action()
             except self._errors as error:  # the text of the error may quote a cell
-                kind, stopped = self._kind(error), self._why_stopped(error)
+                kind, stopped = type(error).__name__, self._why_stopped(error)
         if stopped is not None:
             raise QueryStopped(f"{self.product} ended a query, which {_STOPPED[stopped]}", kind=stopped)
         raise InputError(f"{self.product} cannot read or count this table ({kind}); nothing is told of its rows")
@@ -165,9 +165,6 @@ class SqlConnection(abc.ABC):
     @property
     @abc.abstractmethod
     def _errors(self) -> type[Exception]: ...
-
-    @abc.abstractmethod
-    def _kind(self, error: Exception) -> str: ...
 
     @abc.abstractmethod
     def _why_stopped(self, error: Exception) -> str | None:
