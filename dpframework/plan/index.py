@@ -197,7 +197,7 @@ class PlanIndex:
 
         graph = nx.DiGraph()
         graph.add_nodes_from((placed.number, {"placed": placed}) for placed in self.nodes)
-        # The graph shares its dictionaries with these edges. So an edge that is removed from one is gone from the other.
+        # The graph shares its dictionaries with these edges. An edge that is removed from one is gone from the other.
         graph._adj, graph._pred = self.edges.following, self.edges.preceding
         return graph
 

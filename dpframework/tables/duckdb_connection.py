@@ -104,8 +104,8 @@ class DuckDBConnection(SqlConnection):
             except InputError:
                 self.close()
                 raise NotOpened(
-                    f"{path}: cannot be opened as a DuckDB database, since it is damaged, of another version, or in use "
-                    "by another program; close that program, or name another file"
+                    f"{path}: cannot be opened as a DuckDB database, since it is damaged, of another version, or in "
+                    "use by another program; close that program, or name another file"
                 ) from None
 
     @property

@@ -120,7 +120,7 @@ class BoundedRows(Shuffle[IdRows]):
         large = np.flatnonzero(totals > most)
         kept[ranges(starts[large], totals[large])] = False
         for some in _together(large, totals[large]):
-            units, chosen = choose_places(self.key, ids.gather(some), totals[some], most)
+            units, chosen = choose_places(unit_keys(self.key, ids.gather(some)), totals[some], most)
             kept[starts[some[units]] + chosen] = True
         places = []
         for here in np.split(np.arange(len(whose)), np.cumsum([listed.height for listed, *_ in frames])[:-1]):
