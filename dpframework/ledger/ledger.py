@@ -6,7 +6,7 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.privacy import Amount, Relation
@@ -142,18 +142,9 @@ class Ledger:
         InputError
             If the name is taken, a number, a name or the relation cannot be used, or a signature is needed.
         """
-        content = opening(
-            name,
-            epsilon=epsilon,
-            delta=delta,
-            reserve=reserve,
-            relation=relation,
-            verified=verified,
-            unit=unit,
-            rows_per_unit=rows_per_unit,
-            history=history,
-            schema=schema,
-        )
+        cap: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "reserve": reserve, "relation": relation}
+        whom: dict[str, Any] = {"unit": unit, "rows_per_unit": rows_per_unit, "history": history}
+        content = opening(name, **cap, **whom, schema=schema, verified=verified)
         with self._chain.writing() as transaction:
             records = self._books(transaction)
             if name in records.data_sets:
