@@ -61,11 +61,7 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
     def read() -> tuple[inspect.Signature, list[str], set[str], list[_Hint]]:
         # Read at the first call, since an annotation may name a class that is defined further down in its module.
         signature = inspect.signature(function)
-        # The return type is left out, since it may be for type checkers only.
-        given = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-        written = {name: annotation for name, annotation in given.items() if annotation is not inspect.Parameter.empty}
-        names = inspect.unwrap(function).__globals__  # where the annotations were written
-        found = typing.get_type_hints(types.SimpleNamespace(__annotations__=written), names)
+        found = _of_parameters(function, signature)
         kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         by_position = [n for n, parameter in signature.parameters.items() if parameter.kind in _BY_POSITION]
         hints = []
@@ -96,6 +92,14 @@ def typechecked(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return boundary
+
+
+def _of_parameters(function: Callable[..., Any], signature: inspect.Signature) -> dict[str, Any]:
+    """Return the types of a function's parameters. Its return type is not read: only type checkers may know it."""
+    given = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    written = {name: annotation for name, annotation in given.items() if annotation is not inspect.Parameter.empty}
+    names = inspect.unwrap(function).__globals__  # where the annotations were written
+    return typing.get_type_hints(types.SimpleNamespace(__annotations__=written), names)
 
 
 def require_field_types(instance: Any, where: str) -> None:
