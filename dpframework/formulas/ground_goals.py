@@ -49,7 +49,7 @@ class GroundGoal:
         """Return the numbers with the roots' numbers added, if all assumptions hold for them; else None."""
         known = dict(numbers)
         for assumed in self.assumptions:
-            # A root gets its value by the assumption that its power is something: `(or (< top 0.0) (= power top))`.
+            # A root gets its value by the assumption about its power: `(or (< top 0.0) (= power top))`.
             if not (isinstance(assumed, list) and assumed[0] == "or" and assumed[2][0] == "="):
                 continue
             power, top = assumed[2][1:]

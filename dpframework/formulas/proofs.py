@@ -177,6 +177,7 @@ def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort:
                 yield _of_extreme(shape, claim, whole)
             yield _one_cell(shape, claim, whole)
     elif claim.change is Change.REPLACED:
+        # The attempt rests on the derived rise and fall, since others may be declared.
         rise, fall = (found.claim for found in derive(shape)[:2])
         proved = {**before, **{one: prove(shape, [one], effort)[0] for one in (rise, fall) if one not in before}}
         if claim.group > 1 or any(proved[one].verdict is not Verdict.PROVED for one in (rise, fall)):

@@ -84,7 +84,7 @@ class Gate:
             self._candidates(one.charge, answer, one.inputs) for one, answer in zip(asked, answers, strict=True)
         ]
         # A private run draws all outputs of one calibration in one call. A seeded run draws one after another, so that
-        # its numbers do not depend on what is released together.
+        # its numbers do not depend on which releases are made together.
         alike: dict[int, list[int]] = {}
         for k, one in enumerate(asked):
             alike.setdefault(id(one.charge.calibration) if self.randomness.private else k, []).append(k)

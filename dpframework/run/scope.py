@@ -133,7 +133,7 @@ class Scope:
         Raises
         ------
         ReleaseRefused
-            If the plan's step of that name differs, for one in being dearer.
+            If the plan's step with that name differs, for example since the given one costs more.
         """
         if isinstance(step, str):
             return self.charge(step)

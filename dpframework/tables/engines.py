@@ -229,7 +229,7 @@ class _Blocks(Engine):
         self._blocks = blocks
 
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate block after block. Blocks of a mapped table are brought into memory in turn."""
+        """Evaluate the function on one block after another. Those of a mapped table are brought into memory in turn."""
         return [function(block) for block in rows]
 
     def load(self, table: Table) -> _Rows:

@@ -148,11 +148,11 @@ def ids_of(values: Any, where: str) -> Ids:
         series = cells
     else:
         require_type_of_ids(values, where)
-        # A series of one type that it holds exactly is much faster than Python objects.
+        # A series that holds all objects exactly is much faster than the objects.
         kinds = set(map(type, cells)) - {type(None)}
         exact = {str: pl.String, int: pl.Int64, float: pl.Float64, bytes: pl.Binary, bool: pl.Boolean}
         if len(kinds) == 1 and (kind := kinds.pop()) in exact:
-            # A number may be beyond its bits, and a text one that UTF-8 cannot write.
+            # A number may have too many bits, and a text may not be UTF-8.
             with contextlib.suppress(Exception, pl.exceptions.PanicException):
                 series = pl.Series(cells, dtype=exact[kind])
     if series is not None:

@@ -106,7 +106,7 @@ class ParquetFile:
                     "be read from Parquet; write them as texts, or with fewer digits"
                 )
         rows = self._read(lambda: int(self._scan().select(pl.len()).collect().item()), InputError, remedy)
-        # A small file that says it has very many cells is refused.
+        # A small file that claims to have very many cells is refused.
         with contextlib.suppress(OSError):  # a URL has no size here
             if rows * len(names) > max(FREE_CELLS, MOST_CELLS_PER_BYTE * os.stat(self.place).st_size):
                 raise InputError(
@@ -120,7 +120,7 @@ class ParquetFile:
             frame = self._read(asked.slice(low, number).collect, InputError, remedy)
             if frame.height != number:
                 raise InputError(self._broken)
-            # The texts of a part take little memory, where the file may hold a long one once.
+            # The texts of a part take little memory. A file may store a long text once, although many rows hold it.
             size = sum(int(column.sum()) for column in frame.select(of.string().str.len_bytes().cast(pl.UInt64)))
             parts = min(frame.height, -(-size // BLOCK_BYTES))
             for part in frame.iter_slices(-(-frame.height // parts)) if parts > 1 else (frame,):

@@ -114,7 +114,7 @@ class BoundedRows(Shuffle[IdRows]):
         counts = whole["rows"].to_numpy().astype(np.int64)
         totals = np.bincount(whose, counts, number).astype(np.int64)  # exact, since a table has fewer than 2^53 rows
         starts = np.cumsum(totals) - totals
-        # Which rows of units are kept, one unit after another.
+        # Which rows are kept, where rows are sorted by unit.
         ids, most = whole["id"].unique(maintain_order=True), self.how.unit.rows
         kept = np.ones(int(totals.sum()), dtype=np.bool_)
         large = np.flatnonzero(totals > most)
