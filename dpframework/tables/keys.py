@@ -14,10 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.open_attribute import Open
-from dpframework.tables.storage import read_only
 
 NO_KEY = 0
 KEY_CODES = np.dtype(np.uint32)
+
+
+# `storage.read_only` does the same. It is not imported, since whoever plans would load that module.
+def _lock(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    view = codes.view()
+    view.flags.writeable = False
+    return view
 
 
 @final
@@ -79,7 +85,7 @@ class KeyColumn:
         units are not known, so that all rows are counted.
     """
 
-    codes: NDArray[np.uint32] = attrs.field(converter=read_only)
+    codes: NDArray[np.uint32] = attrs.field(converter=_lock)
     book: KeyBook
     firsts: NDArray[np.bool_] | None = None
 
