@@ -181,7 +181,7 @@ def test_ranges_symmetry_and_scale(patterns, before, data, scale):
     ("patterns", "sentence"),
     [
         ([], "there are no patterns"),
-        ([X1, Pattern(BLUE, RED)], "one class attribute a time"),
+        ([X1, Pattern(BLUE, RED)], "one class attribute at a time"),
         ([Pattern(RED, Equals("class", "god"))], "did you mean 'good'"),
         ([Pattern(Equals("color", "red"), GOOD)], "colour"),
     ],
