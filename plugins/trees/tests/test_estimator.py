@@ -261,7 +261,7 @@ def test_a_schema_that_does_not_fit_x_is_refused():
     ]:
         with pytest.raises(dpf.InputError, match=sentence):
             DPID3Classifier(schema=SCHEMA).fit(columns, y)
-    with pytest.raises(dpf.InputError, match="no column of X"):
+    with pytest.raises(dpf.InputError, match="not a column of X"):
         DPID3Classifier(schema=SCHEMA, target="age").fit(X, y)
 
 
