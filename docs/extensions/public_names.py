@@ -28,7 +28,7 @@ ALIASES = {
     "Parts": "dpframework.plan.nodes.Parts",
     "Cut": "dpframework.facts.cuts.Cut",
     "Split": "dpframework_trees.splits.Split",
-    "TreeNode": "dpframework_trees.tree.TreeNode",
+    "TreeNode": "dpframework_trees.tree_nodes.TreeNode",
 }
 LONGEST_VALUE = 80
 AUTOMODULE = re.compile(r"^\.\. automodule:: ([\w.]+)\n(?:(?!```).*\n)*```\n", re.MULTILINE)  # to the end of its block

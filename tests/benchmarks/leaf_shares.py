@@ -39,7 +39,8 @@ from dpframework_trees.leaf_shares import (
     _transitions,
     _weigh_concentrations,
 )
-from dpframework_trees.tree import DecisionTree, Inner, Leaf, TreeNode
+from dpframework_trees.tree import DecisionTree
+from dpframework_trees.tree_nodes import Inner, Leaf, TreeNode
 from numpy.typing import NDArray
 
 import dpframework as dpf

@@ -71,8 +71,7 @@ def run_experiment(
         The number of processes, or -1 for one per processor. By default the `joblib.parallel_config` around the call
         decides, so that Dask or Ray can compute on a cluster whose workers see the same files.
     told
-        A function that is called at the start and after each cell, with the number of finished and failed cells, and
-        the number of all cells.
+        A function that is called at the start and after each cell, with the numbers of ended cells and of all cells.
 
     Raises
     ------
@@ -109,8 +108,8 @@ def run_experiment(
                 else:
                     failed[job.key] = outcome
                 told(len(finished) + len(failed), len(jobs))
-        in_order = [finished[job.key] for job in jobs if job.key in finished]
         failures = tuple(failed[job.key] for job in jobs if job.key in failed)
+        in_order = [finished[job.key] for job in jobs if job.key in finished]
         report = write_summaries(experiment, in_order, failures, folder)
         return Outcome(folder, len(jobs), before, len(finished) - before, failures, report)
 

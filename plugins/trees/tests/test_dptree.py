@@ -11,7 +11,8 @@ from dpframework_trees import DPTree
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.dptree import SAMPLERS, _grow
 from dpframework_trees.splits import Candidates, Region
-from dpframework_trees.tree import DecisionTree, Inner, Leaf
+from dpframework_trees.tree import DecisionTree
+from dpframework_trees.tree_nodes import Inner, Leaf
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant

@@ -15,7 +15,7 @@ from dpframework_trees.estimates import (
     noise_variance,
     prune_tree,
 )
-from dpframework_trees.tree import Inner, Leaf
+from dpframework_trees.tree_nodes import Inner, Leaf
 
 import dpframework as dpf
 

@@ -16,7 +16,8 @@ from dpframework_trees.additive.perturbation import CELL, draw_noise, noise_log_
 from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.refinement import refine
 from dpframework_trees.additive.tuning import BLUR, MULTICLASS, Tuned
-from dpframework_trees.tree import DecisionTree, Inner, Leaf
+from dpframework_trees.tree import DecisionTree
+from dpframework_trees.tree_nodes import Inner, Leaf
 from scipy.stats import chi2, multivariate_normal
 
 import dpframework as dpf

@@ -18,7 +18,8 @@ from dpframework_trees.additive.residuals import SIDE, NoisyResiduals
 from dpframework_trees.additive.stretch import centre, stretch_of
 from dpframework_trees.additive.tree_part import TreePart
 from dpframework_trees.additive.tuning import Tuned
-from dpframework_trees.tree import DecisionTree, Inner, Leaf
+from dpframework_trees.tree import DecisionTree
+from dpframework_trees.tree_nodes import Inner, Leaf
 
 import dpframework as dpf
 

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 from dpframework_trees.splits import Multiway
-from dpframework_trees.tree import DecisionTree, Inner, Leaf, TreeResult, leaf_text, nodes_of
+from dpframework_trees.tree import DecisionTree, TreeResult
+from dpframework_trees.tree_nodes import Inner, Leaf, leaf_text, nodes_of
 
 import dpframework as dpf
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from dpframework_trees import DPID3
-from dpframework_trees.tree import DecisionTree, Leaf
+from dpframework_trees.tree import DecisionTree
+from dpframework_trees.tree_nodes import Leaf
 
 import dpframework as dpf
 from dpframework.lab.evaluation import retention_of

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from dpframework_trees import DPAdditiveClassifier, DPID3Classifier, DPTreeClassifier
 from dpframework_trees.additive import AdditiveModel, Term
-from dpframework_trees.tree import DecisionTree, Inner, Leaf
+from dpframework_trees.tree import DecisionTree
+from dpframework_trees.tree_nodes import Inner, Leaf
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dpframework_trees.splits import child_labels
-from dpframework_trees.tree import Leaf, TreeNode, leaf_text
+from dpframework_trees.tree_nodes import Leaf, TreeNode, leaf_text
 
 if TYPE_CHECKING:
     from dpframework_trees.tree import DecisionTree

@@ -15,7 +15,8 @@ from dpframework.mechanisms import Calibration
 from dpframework_trees.error_limits import upper_error_rate
 from dpframework_trees.leaf_shares import Branch, NoisyLeaves, estimate_rows, posterior_shares
 from dpframework_trees.splits import Split
-from dpframework_trees.tree import DecisionTree, Inner, Leaf, TreeNode, TreeResult
+from dpframework_trees.tree import DecisionTree, TreeResult
+from dpframework_trees.tree_nodes import Inner, Leaf, TreeNode
 
 
 @attrs.frozen(eq=False)

@@ -18,12 +18,20 @@ from dpframework.facts import (
     InputError,
     Schema,
     attribute_from_dict,
-    description_from_dict,
     otherwise,
 )
 from dpframework.results import Drawn, Kept
 from dpframework.tables import Block, NewRows, Table, cells_of
 from dpframework_trees.splits import Multiway, Split, cut_of
+from dpframework_trees.tree_nodes import (
+    Inner,
+    Leaf,
+    TreeNode,
+    best_class,
+    node_from_dict,
+    node_to_dict,
+    nodes_of,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,46 +39,6 @@ if TYPE_CHECKING:
     from dpframework.results import Pattern
 
 
-@final
-@attrs.frozen(eq=False)
-class Leaf:
-    """A leaf, where a path ends.
-
-    Attributes
-    ----------
-    counts
-        Estimated rows of each class, shape (classes,). They follow from noisy counts and are not negative.
-    probabilities
-        Estimated class probabilities, shape (classes,).
-    """
-
-    counts: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
-
-
-@final
-@attrs.frozen(eq=False)
-class Inner:
-    """A node with a split, and with the counts and probabilities that it would have as a leaf.
-
-    Attributes
-    ----------
-    split
-        The released split.
-    children
-        The nodes below, one for each outcome of the split.
-    counts, probabilities
-        Estimated rows and probabilities of each class, as in `Leaf`.
-    """
-
-    split: Split
-    children: tuple[TreeNode, ...]
-    counts: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
-
-
-#: A node of a tree.
-TreeNode: TypeAlias = "Leaf | Inner"
 OfNode: TypeAlias = Callable[["TreeNode"], Any]
 
 
@@ -277,16 +245,16 @@ class DecisionTree(Drawn):
         return {
             "target": self.target.to_dict(),
             "schema": None if self.schema is None else self.schema.to_dict(),
-            "root": _node_to_dict(self.root),
-            "whole": None if self.whole is None else _node_to_dict(self.whole),
+            "root": node_to_dict(self.root),
+            "whole": None if self.whole is None else node_to_dict(self.whole),
         }
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> DecisionTree:
         """See `Kept`."""
         schema = None if form["schema"] is None else Schema.from_dict(form["schema"])
-        whole = None if form.get("whole") is None else _node_from_dict(form["whole"])
-        return cls(_node_from_dict(form["root"]), attribute_from_dict(form["target"], 0), schema, whole)
+        whole = None if form.get("whole") is None else node_from_dict(form["whole"])
+        return cls(node_from_dict(form["root"]), attribute_from_dict(form["target"], 0), schema, whole)
 
 
 @final
@@ -332,14 +300,6 @@ class TreeResult(Kept):
     def __str__(self) -> str:
         """Draw the tree."""
         return str(self.tree)
-
-
-def nodes_of(node: TreeNode) -> Iterator[TreeNode]:
-    """Yield a node and all nodes below it, in tree order."""
-    yield node
-    if isinstance(node, Inner):
-        for child in node.children:
-            yield from nodes_of(child)
 
 
 def _depth(node: TreeNode) -> int:
@@ -390,34 +350,3 @@ def _rules(node: TreeNode, path: tuple[Description, ...], of: Attribute, schema:
         return
     for k, child in enumerate(node.children):
         yield from _rules(child, (*path, _branch(node.split, k, schema)), of, schema)
-
-
-def best_class(node: TreeNode) -> int:
-    """Return the code of a node's most probable class."""
-    return int(np.argmax(node.probabilities))
-
-
-def leaf_text(node: TreeNode, target: Attribute) -> str:
-    """Return a leaf in words, with its class, the class's probability and its estimated rows."""
-    best = best_class(node)
-    return f"{target.labels[best]} ({node.probabilities[best]:.0%} of about {node.counts.sum():.0f})"
-
-
-def _node_to_dict(node: TreeNode) -> dict[str, Any]:
-    form: dict[str, Any] = {
-        "counts": [round(float(n), 3) for n in node.counts],
-        "probabilities": [round(float(p), 6) for p in node.probabilities],
-    }
-    if isinstance(node, Inner):
-        split = node.split
-        form["split"] = {"each": split.attribute} if isinstance(split, Multiway) else split.to_dict()
-        form["children"] = [_node_to_dict(child) for child in node.children]
-    return form
-
-
-def _node_from_dict(form: Mapping[str, Any]) -> TreeNode:
-    counts, probabilities = np.array(form["counts"], dtype=float), np.array(form["probabilities"], dtype=float)
-    if "split" not in form:
-        return Leaf(counts, probabilities)
-    split = Multiway(form["split"]["each"]) if "each" in form["split"] else description_from_dict(form["split"])
-    return Inner(split, tuple(map(_node_from_dict, form["children"])), counts, probabilities)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dpframework.facts import Attribute, Schema
 from dpframework.results import TextTable
 from dpframework_trees.splits import child_labels
-from dpframework_trees.tree import Inner, Leaf, TreeNode, best_class, leaf_text, nodes_of
+from dpframework_trees.tree_nodes import Inner, Leaf, TreeNode, best_class, leaf_text, nodes_of
 
 if TYPE_CHECKING:
     import polars as pl
