@@ -20,8 +20,9 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import dpframework as dpf
-from dpframework.accountant import BUILT_IN, PLDAccountant, PureAccountant
+from dpframework.accountant import PLDAccountant, PureAccountant
 from dpframework.accountant.base import Accountant
+from dpframework.accountant.built_in import BUILT_IN
 from dpframework.accountant.distributions import AnyRho
 from dpframework.accountant.pld import _join
 from dpframework.accountant.pure import AdditiveAccountant

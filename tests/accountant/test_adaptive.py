@@ -14,7 +14,8 @@ from hypothesis import example, given, settings, strategies as st
 from scipy.optimize import brentq
 
 import dpframework as dpf
-from dpframework.accountant import AdaptiveBudget, PlanCharge, RDPAccountant, composition, zcdp_to_epsilon
+from dpframework.accountant import RDPAccountant, composition, zcdp_to_epsilon
+from dpframework.accountant.adaptive_budget import AdaptiveBudget, PlanCharge
 from dpframework.accountant.composition import sequential
 from dpframework.accountant.rdp import (
     LOWEST,

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpframework.basics import AdaptiveGridMiner, KeysMiner
+from dpframework.basics import AdaptiveGridMiner
+from dpframework.basics.keys import KeysMiner
 from dpframework.facts.privacy import Relation
 from dpframework.run.miner import Miner
 from dpframework.verify import audit

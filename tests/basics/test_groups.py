@@ -14,8 +14,9 @@ import pytest
 from scipy import stats
 
 import dpframework as dpf
-from dpframework.basics import MedianMiner, RatioMiner, TopKMiner, VarianceMiner
+from dpframework.basics import MedianMiner, VarianceMiner
 from dpframework.basics.means import _variance
+from dpframework.basics.ratios import RatioMiner, TopKMiner
 from dpframework.results import Estimate, Groups, QuantileEstimate
 from dpframework.verify import audit
 from dpframework.verify.conformance import MinerConformance

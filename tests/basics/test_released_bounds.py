@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.basics import HistogramMiner, MeanMiner, MedianMiner, PrivateBoundsMiner, SumMiner, VarianceMiner
+from dpframework.basics import HistogramMiner, MeanMiner, PrivateBoundsMiner, VarianceMiner
+from dpframework.basics.quantiles import MedianMiner
+from dpframework.basics.sums import SumMiner
 from dpframework.cli import main
 from dpframework.facts.privacy import Relation
 from dpframework.plan.nodes import beside

@@ -14,8 +14,9 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.basics import HistogramMiner, MeanMiner, RowsPerUnitMiner
+from dpframework.basics import HistogramMiner, MeanMiner
 from dpframework.basics.released_rows import RowsMiner
+from dpframework.basics.unit_rows import RowsPerUnitMiner
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.nodes import beside

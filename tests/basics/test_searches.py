@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.basics import AdaptiveGridMiner, PrivateBoundsMiner
+from dpframework.basics import PrivateBoundsMiner
 from dpframework.basics.adaptive_boxes import Looks
 from dpframework.basics.bounds import _Search
-from dpframework.queries import BoxCounts
+from dpframework.basics.grids import AdaptiveGridMiner
+from dpframework.queries.boxes import BoxCounts
 from dpframework.results import AdaptiveGrid, FoundBounds
 from dpframework.verify import MinerConformance, QueryConformance
 

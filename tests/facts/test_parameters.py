@@ -8,12 +8,8 @@ from typing import Any
 import attrs
 import pytest
 
-from dpframework.facts import (
-    Boolean,
-    InputError,
-    Schema,
-    View,
-    attributes_of_side,
+from dpframework.facts import Boolean, InputError, Schema, View
+from dpframework.facts.parameters import (
     between_0_and_1,
     from_0_to_1,
     is_whole_number,
@@ -24,6 +20,7 @@ from dpframework.facts import (
     true_or_false,
     whole_number,
 )
+from dpframework.facts.sides import attributes_of_side
 
 
 @attrs.frozen(kw_only=True)

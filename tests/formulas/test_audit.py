@@ -29,7 +29,6 @@ from dpframework.facts.errors import InputError
 from dpframework.formulas import (
     Adds,
     Argument,
-    Certificate,
     Claim,
     Outer,
     Parts,
@@ -38,7 +37,6 @@ from dpframework.formulas import (
     Shape,
     Total,
     audit,
-    audit_certificate,
     cells,
     installed,
     largest_over_classes,
@@ -50,6 +48,7 @@ from dpframework.formulas import (
     sum_over_classes,
     table_rows,
 )
+from dpframework.formulas.certificates import Certificate, audit_certificate
 from dpframework.formulas.formula_reading import read_score_claims, read_shape, score_claims_form
 from dpframework.formulas.goals_of_cells import cell_goals
 from dpframework.formulas.goals_of_parts import induction_goals, part_goals

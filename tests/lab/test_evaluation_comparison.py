@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import f, friedmanchisquare, mannwhitneyu, page_trend_test, rankdata
 
 import dpframework as dpf
-from dpframework.lab.evaluation import friedman, mann_whitney, page_trend
+from dpframework.lab.evaluation.rank_tests import friedman, mann_whitney, page_trend
 
 NAMES = ["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"]
 #: Demšar 2006, table 6: ranks of the areas under the ROC curve, on 14 data sets.

@@ -14,7 +14,8 @@ from sklearn.tree import DecisionTreeClassifier
 import dpframework as dpf
 from dpframework.facts.descriptions import And, Below, Equals, Not
 from dpframework.lab.clinic import clinic_table
-from dpframework.lab.evaluation import Encoded, Encoding, cart, retention_of, select_rows
+from dpframework.lab.evaluation import retention_of, select_rows
+from dpframework.lab.evaluation.classifiers import Encoded, Encoding, cart
 from dpframework.lab.evaluation.retention import chi_squared_distance, class_counts
 from dpframework.results import Pattern
 

@@ -26,6 +26,7 @@ from dpframework.facts.output_text import clock_text
 from dpframework.ledger import chain, sqlite
 from dpframework.ledger.journal import Journal, seal
 from dpframework.ledger.key import journal_key, key_place
+from dpframework.ledger.ledger import Ledger
 from dpframework.ledger.released_values import fingerprint, from_json, to_json
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection, PermuteAndFlip
 
@@ -98,7 +99,7 @@ AMOUNTS = st.fractions(Fraction(1, 100), 2, max_denominator=100)
 @settings(max_examples=15)
 @given(amounts=st.lists(AMOUNTS, max_size=6), cap=st.fractions(Fraction(1, 2), 4, max_denominator=7))
 def test_runs_fit_exactly_while_their_sum_is_within_the_cap(tmp_path_factory, amounts, cap):
-    ledger = dpf.Ledger.create(tmp_path_factory.mktemp("l") / "l.ledger")
+    ledger = Ledger.create(tmp_path_factory.mktemp("l") / "l.ledger")
     ledger.open("people", epsilon=cap)
     spent = Fraction(0)
     for amount in amounts:
@@ -118,7 +119,7 @@ def test_runs_fit_exactly_while_their_sum_is_within_the_cap(tmp_path_factory, am
 
 
 def test_a_tenth_and_two_tenths_fit_in_three_tenths(tmp_path):
-    ledger = dpf.Ledger.create(tmp_path / "l")
+    ledger = Ledger.create(tmp_path / "l")
     ledger.open("people", epsilon=0.3)
     for epsilon in (0.1, 0.2):
         study = study_of(count(epsilon), lambda table: table.release("n"))
@@ -127,8 +128,8 @@ def test_a_tenth_and_two_tenths_fit_in_three_tenths(tmp_path):
     assert ledger.data_set("people").left == 0
 
 
-def opened(tmp_path, epsilon, **options) -> dpf.Ledger:
-    ledger = dpf.Ledger.create(tmp_path / "l")
+def opened(tmp_path, epsilon, **options) -> Ledger:
+    ledger = Ledger.create(tmp_path / "l")
     ledger.open("people", epsilon=epsilon, **options)
     return ledger
 
@@ -185,7 +186,7 @@ def test_exact_deltas_are_charged_and_the_reserve_is_all_that_is_left_for_them(t
         spend(ledger, selected(), delta="1e-6")
     assert spend(ledger, count("0.25"), delta="1e-6")
     ledger.verify()
-    again = dpf.Ledger(ledger.path).data_set("people")
+    again = Ledger(ledger.path).data_set("people")
     assert again.budget == ledger.data_set("people").budget
     assert again.to_dict()["cap"] == {"epsilon": "5", "delta": "1/1000000", "reserve": "1/5000000"}
     assert [run["amount"].get("delta", {}).get("replace-one") for run in again.to_dict()["runs"]] == [
@@ -198,7 +199,7 @@ def test_without_a_reserve_no_exact_delta_comes_after_the_order(tmp_path):
     assert spend(ledger, dpf.step("n", dpf.queries.Count(), Gaussian("0.01")), delta="1e-6")
     with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for exact deltas"):
         spend(ledger, selected(), delta="1e-6")
-    without = dpf.Ledger.create(tmp_path / "pure")
+    without = Ledger.create(tmp_path / "pure")
     without.open("people", epsilon=5)
     with pytest.raises(dpf.PlanRefused, match=r"and 0.0 is left for exact deltas"):
         spend(without, selected(), delta="1e-6")
@@ -420,7 +421,7 @@ def test_no_entry_holds_an_output_or_anything_of_the_data(ledger, journal):
 
 def racer(path, plan_epsilon, barrier, told):
     study = study_of(count(plan_epsilon), lambda table: table.release("n"))
-    ledger = dpf.Ledger(path)
+    ledger = Ledger(path)
     barrier.wait()
     try:
         told.put(study.run(TABLE, ledger=ledger.run("people")).run)
@@ -429,7 +430,7 @@ def racer(path, plan_epsilon, barrier, told):
 
 
 def test_processes_at_once_do_not_overspend(tmp_path):
-    ledger = dpf.Ledger.create(tmp_path / "l")
+    ledger = Ledger.create(tmp_path / "l")
     ledger.open("people", epsilon=1)
     ledger.approve("people", study_of(count("0.3"), lambda table: table.release("n")).plan(), by="b", runs=9)
     # One process imports what the six need, and they are forks of it: six imports would take most of the time.
@@ -508,7 +509,7 @@ def test_every_column_of_every_entry_shows_an_edit(used, tmp_path):
             for change in changes:
                 copy = tmp_path / "copy.ledger"
                 copy.write_bytes(original)
-                ledger = dpf.Ledger(copy)
+                ledger = Ledger(copy)
                 try:
                     edited(ledger, f"UPDATE entry SET {column} = {change} WHERE number = {entry.number}")
                 except sqlite3.IntegrityError:  # NULL
@@ -524,7 +525,7 @@ def test_every_column_of_every_entry_shows_an_edit(used, tmp_path):
                 with pytest.raises(dpf.LedgerTampered):
                     ledger.records()
         with pytest.raises(dpf.LedgerTampered):
-            study_of().run(never, ledger=dpf.Ledger(copy).run("people"))
+            study_of().run(never, ledger=Ledger(copy).run("people"))
     assert tried >= 15 * len(entries(used)) - 5
 
 
@@ -554,9 +555,9 @@ def test_entries_that_are_removed_moved_or_doubled_show(used, tmp_path):
     for k, statements in changes:
         copy = tmp_path / "copy.ledger"
         copy.write_bytes(original)
-        edited(dpf.Ledger(copy), *statements)
+        edited(Ledger(copy), *statements)
         with pytest.raises(dpf.LedgerTampered, match=rf"entry {k}\b"):
-            dpf.Ledger(copy).verify()
+            Ledger(copy).verify()
 
 
 def test_a_cut_or_rewritten_ledger_shows_to_who_has_noted_its_head(used):
@@ -649,12 +650,12 @@ def test_files_that_are_no_ledgers(tmp_path):
         (".", "cannot be opened"),
     ):
         with pytest.raises(dpf.InputError, match=text):
-            dpf.Ledger(tmp_path / name)
+            Ledger(tmp_path / name)
     with pytest.raises(dpf.InputError, match="is not a ledger"):
-        dpf.Ledger.create(tmp_path / "foreign")
+        Ledger.create(tmp_path / "foreign")
     with pytest.raises(dpf.InputError, match="parent folder does not exist"):
-        dpf.Ledger.create(tmp_path / "no" / "l")
-    assert kinds(dpf.Ledger.create(tmp_path / "empty")) == ["ledger"]  # begun, and killed before it was made
+        Ledger.create(tmp_path / "no" / "l")
+    assert kinds(Ledger.create(tmp_path / "empty")) == ["ledger"]  # begun, and killed before it was made
 
 
 def test_a_ledger_of_another_version(ledger):
@@ -662,7 +663,7 @@ def test_a_ledger_of_another_version(ledger):
         connection.execute("PRAGMA user_version = 7")
     connection.close()
     with pytest.raises(dpf.InputError, match="format 7 cannot be read; this dpframework reads format 3"):
-        dpf.Ledger(ledger.path)
+        Ledger(ledger.path)
 
 
 def test_a_ledger_that_is_locked_full_read_only_or_damaged(ledger, monkeypatch, tmp_path):
@@ -693,7 +694,7 @@ def test_a_ledger_that_is_locked_full_read_only_or_damaged(ledger, monkeypatch, 
     damaged[4096:] = b"\xff" * (len(damaged) - 4096)
     (tmp_path / "damaged").write_bytes(damaged)
     with pytest.raises(dpf.InputError, match="is damaged"):
-        dpf.Ledger(tmp_path / "damaged").verify()
+        Ledger(tmp_path / "damaged").verify()
 
 
 def test_a_change_begins_with_the_lock_and_not_where_it_writes(ledger, monkeypatch):
@@ -994,7 +995,7 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
     smaller = study_of(count("0.5"), lambda table: table.release("n"))
     ledger.approve("people", smaller.plan(), by="b")
     refused("holds the releases of an unfinished run of plan", smaller)
-    other = dpf.Ledger.create(ledger.path.with_name("other"))
+    other = Ledger.create(ledger.path.with_name("other"))
     other.open("people", epsilon=9)
     other.approve("people", study_of().plan(), by="b")
     refused("of another ledger", of=other)
@@ -1005,11 +1006,11 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
     older.write_bytes(copy)
     key_place(older).write_bytes(key_place(ledger.path).read_bytes())
     key_place(older).chmod(0o600)
-    edited(dpf.Ledger(older), "DELETE FROM entry WHERE kind IN ('run', 'charge')")
-    refused("it is an older copy", of=dpf.Ledger(older))
+    edited(Ledger(older), "DELETE FROM entry WHERE kind IN ('run', 'charge')")
+    refused("it is an older copy", of=Ledger(older))
     older.write_bytes(copy)
-    edited(dpf.Ledger(older), "DELETE FROM entry WHERE number = (SELECT max(number) FROM entry)")
-    refused("one of the two is not as the run left it", of=dpf.Ledger(older))
+    edited(Ledger(older), "DELETE FROM entry WHERE number = (SELECT max(number) FROM entry)")
+    refused("one of the two is not as the run left it", of=Ledger(older))
     study_of().run(TABLE, ledger=ledger.run("people", journal=journal))
 
 
@@ -1373,7 +1374,7 @@ def test_the_path_of_an_auditor(command, tmp_path):
     assert [line.endswith(": unsigned") for line in approvals] == [True]
     verified = {"entries": shown["entries"], "head": shown["head"], "approvals": approvals, "signers": None}
     assert json.loads(command("ledger verify l --json")[1]) == verified
-    edited(dpf.Ledger("l"), "UPDATE entry SET content = replace(content, 'board', 'bored')")
+    edited(Ledger("l"), "UPDATE entry SET content = replace(content, 'board', 'bored')")
     for line in ("verify l", "show l", f"approve l study.toml {ON} --by b"):
         code, out, err = command(f"ledger {line}")
         assert (code, out) == (1, "")
@@ -1406,12 +1407,12 @@ def test_errors_are_one_sentence(command, tmp_path, line, code, says):
     command(f"ledger open l {ON} --epsilon 2")
     command("ledger open l --data-set small --epsilon 0.5")
     command(f"ledger approve l study.toml {ON} --by board")
-    head = dpf.Ledger("l").records().head
+    head = Ledger("l").records().head
     found, out, err = command(line)
     assert (found, out) == (code, "")
     assert says in err
     assert err.count("\n") == 1
-    assert dpf.Ledger("l").records().head == head
+    assert Ledger("l").records().head == head
     assert not (tmp_path / "new").exists()
     assert not (tmp_path / "out").exists()
 
@@ -1436,7 +1437,7 @@ def test_an_interrupted_command_goes_on(command, tmp_path, monkeypatch):
     code, out, _ = command(line)
     assert code == 0
     assert "made before it was resumed" in out
-    (run,) = dpf.Ledger("l").data_set("people").runs.values()
+    (run,) = Ledger("l").data_set("people").runs.values()
     assert (run.resumed, run.redrawn, run.end) == (1, 1, "finished")
     assert sorted(p.name for p in tmp_path.iterdir() if "out" in p.name) == ["out"]
 

@@ -23,6 +23,7 @@ from people import study_file, tree_step
 import dpframework as dpf
 from dpframework import cli
 from dpframework.cli.run import write_outputs
+from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.journal import Journal
 from dpframework.ledger.key import journal_key
 from dpframework.run.gate import Gate
@@ -73,7 +74,7 @@ def seen(folder: Path) -> list[list[object]]:
     return [json.loads(line) for line in lines]
 
 
-def people_of(folder: Path) -> dpf.ledger.DataSet:
+def people_of(folder: Path) -> DataSet:
     """Return the data set of a ledger that is whole."""
     ledger = dpf.Ledger(folder / "people.ledger")
     ledger.verify()

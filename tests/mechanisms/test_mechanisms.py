@@ -20,26 +20,28 @@ import dpframework as dpf
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.mechanisms import (
-    BUILT_IN,
     AboveThreshold,
     BlockNorm,
     Calibration,
     DiscreteLaplace,
-    Exponential,
-    ExponentialInterval,
     Gaussian,
     GaussianThreshold,
     KNorm,
     Laplace,
     Mechanism,
     PartitionSelection,
+)
+from dpframework.mechanisms.built_in import BUILT_IN
+from dpframework.mechanisms.interval import ExponentialInterval
+from dpframework.mechanisms.lattice import LatticePoints
+from dpframework.mechanisms.losses import double_at_most
+from dpframework.mechanisms.randomness import Noise, Randomness, Samplers, SeededRandomness, SystemRandomness
+from dpframework.mechanisms.selection import (
+    Exponential,
     PermuteAndFlip,
     permute_and_flip_log_probability,
     with_relative_error,
 )
-from dpframework.mechanisms.lattice import LatticePoints
-from dpframework.mechanisms.losses import double_at_most
-from dpframework.mechanisms.randomness import Noise, Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries import Sensitivity
 from dpframework.queries.base import Norm, QueryFacts

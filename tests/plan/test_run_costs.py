@@ -6,7 +6,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.plan import RunCost
+from dpframework.plan.run_costs import RunCost
 from dpframework.reports import markdown_report
 from dpframework.reports.html import html_report
 from dpframework.reports.publications import COSTS, cost_lines

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpframework.queries import entropy_change
+from dpframework.queries.entropies import entropy_change
 
 
 def f(number: float) -> float:

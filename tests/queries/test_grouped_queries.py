@@ -10,15 +10,8 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.privacy import Relation
-from dpframework.queries import (
-    BoundDistances,
-    BoundedSum,
-    GroupCounts,
-    GroupMoments,
-    GroupSums,
-    Norm,
-    QuantileScores,
-)
+from dpframework.queries import BoundDistances, BoundedSum, Norm, QuantileScores
+from dpframework.queries.grouped import GroupCounts, GroupMoments, GroupSums
 
 GAPS = dpf.Numeric("cost", 0, 4, bins=4, missing=True)
 FULL = dpf.Numeric("cost", 0, 4, bins=4)

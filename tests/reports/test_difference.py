@@ -20,7 +20,8 @@ from dpframework.cli import main
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Step, walk
 from dpframework.reports import drawing
-from dpframework.reports.difference import Difference, Mark, MergedNode, Topic, difference
+from dpframework.reports.difference import Mark, MergedNode
+from dpframework.reports.difference.plan_changes import Difference, Topic, difference
 from dpframework.reports.difference.plan_wide import total_headline
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])

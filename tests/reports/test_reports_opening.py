@@ -15,16 +15,8 @@ import dpframework as dpf
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
 from dpframework.queries import Count, Histogram, Supports
-from dpframework.reports import (
-    About,
-    RunSummary,
-    learned,
-    losses_by_attribute,
-    markdown_report,
-    releases_csv,
-    releases_json,
-    result_rows,
-)
+from dpframework.reports import About, RunSummary, learned, markdown_report, releases_csv, releases_json, result_rows
+from dpframework.reports.attribute_reads import losses_by_attribute
 from dpframework.reports.html import html_report
 from dpframework.reports.odds import PRIORS, posterior
 from dpframework.study.registry import registry

@@ -16,6 +16,7 @@ from dpframework.reports import write_report
 from dpframework.results import Estimate, Frequencies, Kept, Noisy
 from dpframework.study.registry import registry
 from dpframework.study.release_places import places
+from dpframework.study.results import Results
 
 SCHEMA = dpf.Schema(
     [
@@ -63,7 +64,7 @@ def folder(results, tmp_path):
 
 
 def test_what_is_read_again_is_what_was_written(results, folder):
-    again = dpf.Results.load(folder)
+    again = Results.load(folder)
     assert again.to_json() == results.to_json() == (folder / "results.json").read_text()
     assert again.plan.hash == results.plan.hash
     for one, other in zip(again.charges, results.charges, strict=True):
@@ -83,7 +84,7 @@ def test_what_is_read_again_is_what_was_written(results, folder):
 
 @pytest.mark.parametrize("suffix", ["html", "md", "csv", "json"])
 def test_its_report_is_written_again(results, folder, tmp_path, suffix):
-    for found, name in ((results, "one"), (dpf.Results.load(folder), "two")):
+    for found, name in ((results, "one"), (Results.load(folder), "two")):
         write_report(found, tmp_path / f"{name}.{suffix}", title="t")
     one, two = (tmp_path / f"{name}.{suffix}" for name in ("one", "two"))
     assert one.read_text() == two.read_text()
@@ -121,7 +122,7 @@ def test_what_was_planned_and_spent_is_written(results):
 
 def test_a_run_that_stopped_says_so_when_it_is_read(results, tmp_path):
     attrs.evolve(results, stopped="the user interrupted", run="run-7", head="f00").save(tmp_path / "out")
-    again = dpf.Results.load(tmp_path / "out")
+    again = Results.load(tmp_path / "out")
     assert (again.stopped, again.run, again.head) == ("the user interrupted", "run-7", "f00")
     shown = again._repr_html_()
     assert shown.index("STOPPED before its end: the user interrupted") < shown.index("releases, epsilon")
@@ -172,7 +173,7 @@ def test_what_is_not_of_a_run_is_refused_in_a_sentence(folder, change, says):
     path = folder / "results.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(dpf.InputError) as caught:
-        dpf.Results.load(folder)
+        Results.load(folder)
     assert says in str(caught.value)
     assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -184,14 +185,14 @@ def test_a_schema_of_another_plan_is_refused(folder):
     form["about"]["schema"] = attrs.evolve(SCHEMA, max_rows=7).to_dict()
     path.write_text(json.dumps(form))
     with pytest.raises(dpf.InputError, match="another schema"):
-        dpf.Results.load(folder)
+        Results.load(folder)
 
 
 def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(dpf.InputError, match="not the folder of a run"):
-        dpf.Results.load(tmp_path)
+        Results.load(tmp_path)
     with pytest.raises(dpf.InputError, match="there is no such file"):
-        dpf.Results.load(tmp_path / "none")
+        Results.load(tmp_path / "none")
 
 
 def test_a_part_of_a_template_is_found_in_the_plan():
@@ -230,7 +231,7 @@ def test_a_release_is_read_back_as_of_its_branch(tmp_path):
     study.add("one", SecondBranch())
     results = study.run(dpf.Table.from_codes(SCHEMA, np.zeros((4, 9), int)), seed=1)
     results.save(tmp_path / "out")
-    again = dpf.Results.load(tmp_path / "out")
+    again = Results.load(tmp_path / "out")
     for found in (results, again):
         assert [charge.path for charge in found.charges] == ["one/parts 1/n", "one/parts 2/n"]
         assert [charge.calibration.losses.pure.add_or_remove_one for charge in found.charges] == [3, 3]
@@ -241,7 +242,7 @@ def test_results_without_numbers_of_steps_are_read(folder):
     form = json.loads((folder / "results.json").read_text())
     del form["steps"]
     (folder / "results.json").write_text(json.dumps(form))
-    assert dpf.Results.load(folder).to_dict()["charges"] == form["charges"]
+    assert Results.load(folder).to_dict()["charges"] == form["charges"]
 
 
 def test_a_miner_names_what_it_returns():

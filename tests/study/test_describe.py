@@ -12,6 +12,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.cli import main
+from dpframework.study.describe import describe
 from dpframework.study.study_file import load_study
 
 SCHEMA = dpf.Schema(
@@ -30,7 +31,7 @@ STEPS = ["ill", "Gr--e-cm", "age", "age mean", "age median", "age mean 2"]
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 def test_each_attribute_is_described_for_the_whole_budget(relation: dpf.Relation, delta: str | int) -> None:
     schema = dpf.Schema(SCHEMA.attributes, rows=500 if relation is dpf.Relation.REPLACE_ONE else None)
-    study = dpf.describe(schema, 2, delta=delta, relation=relation)
+    study = describe(schema, 2, delta=delta, relation=relation)
     assert list(study.miners) == STEPS
     assert [one.name for one in study.miners.values()] == [
         *("histogram", "histogram", "histogram", "mean", "median", "histogram")
@@ -47,7 +48,7 @@ def test_each_attribute_is_described_for_the_whole_budget(relation: dpf.Relation
 
 def test_no_other_split_has_a_smaller_sum_of_errors() -> None:
     """In rows, of the stated errors of all releases: moving a share from any step to any other makes it larger."""
-    miners = dpf.describe(SCHEMA, 1).miners
+    miners = describe(SCHEMA, 1).miners
     shares = {name: float(miner.epsilon) for name, miner in miners.items()}  # type: ignore[attr-defined]
     rows = {name: math.log(20 * 91) if name == "age median" else math.log(20) for name in shares}
     assert sum(shares.values()) == 1
@@ -63,7 +64,7 @@ def test_no_other_split_has_a_smaller_sum_of_errors() -> None:
 @pytest.mark.parametrize(("delta", "root"), [(0, 2), ("1e-6", 3)])
 def test_epsilons_are_in_proportion_to_a_root_of_the_errors(delta: str | int, root: int) -> None:
     """The second where epsilons add up, the third where their squares do (Lagrange)."""
-    epsilons = {name: float(miner.epsilon) for name, miner in dpf.describe(SCHEMA, 1, delta=delta).miners.items()}  # type: ignore[attr-defined]
+    epsilons = {name: float(miner.epsilon) for name, miner in describe(SCHEMA, 1, delta=delta).miners.items()}  # type: ignore[attr-defined]
     errors = math.log(20 * 91) / math.log(20)
     assert epsilons["age median"] / epsilons["age mean"] == pytest.approx(errors ** (1 / root), rel=2e-3)
     assert epsilons["age"] == pytest.approx(epsilons["age mean"], rel=2e-3)
@@ -71,7 +72,7 @@ def test_epsilons_are_in_proportion_to_a_root_of_the_errors(delta: str | int, ro
 
 def test_a_table_of_open_attributes_is_not_described() -> None:
     with pytest.raises(dpf.InputError, match="all attributes of the schema are open; use the miner 'keys'"):
-        dpf.describe(dpf.Schema([dpf.Open("town")]), 1)
+        describe(dpf.Schema([dpf.Open("town")]), 1)
 
 
 @pytest.mark.parametrize("epsilon", ["2", "0.7", "1/3"])
@@ -83,7 +84,7 @@ def test_the_command_prints_the_same_study_as_a_file(
     (tmp_path / "t.schema.toml").write_text(schema.dumps())
     assert main(["describe", "t.csv", "t.schema.toml", "--epsilon", epsilon]) == 0
     (tmp_path / "study.toml").write_text(capsys.readouterr().out)
-    read, made = load_study(tmp_path / "study.toml").study, dpf.describe(schema, epsilon)
+    read, made = load_study(tmp_path / "study.toml").study, describe(schema, epsilon)
     assert read.shares().shares == made.shares().shares
     assert read.budget == made.budget
     assert main(["describe", "t.csv", "t.schema.toml", "--epsilon", epsilon, "--json"]) == 0

@@ -21,6 +21,7 @@ from tables.test_duckdb import EXAMPLES, SOME, frame_of
 import dpframework as dpf
 from dpframework.facts.errors import NotOpened
 from dpframework.reports.report_facts import About
+from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_engine import SqlEngine
 
@@ -131,7 +132,7 @@ def test_every_miner_of_additive_queries_has_the_releases_of_memory(
         server.write("t", frame)
         expected = study.run(dpf.read_table(tmp_path / "t.parquet", example.schema), seed=3)
         engine = server.engine()
-        found = study.run(dpf.DatabaseTable("t", example.schema), seed=3, engine=engine)
+        found = study.run(DatabaseTable("t", example.schema), seed=3, engine=engine)
         assert studies.releases(found) == studies.releases(expected), name
         engine.close()
 
@@ -177,7 +178,7 @@ def test_cells_of_a_database_are_read_as_those_of_other_tables(made: str, server
     expected = dpf.table_from_columns({name: list(cells.values()) for name in COLUMNS.names}, COLUMNS)
     for table in ("odd", "shown"):
         engine = server.engine()
-        opened = engine.open(dpf.DatabaseTable(table, COLUMNS, ordered=table == "odd"))
+        opened = engine.open(DatabaseTable(table, COLUMNS, ordered=table == "odd"))
         order = "place" if table == "odd" else "c0, c1, c2, c3"
         found = engine._connection.columns(f"select * from {opened.table.name} order by {order}")
         codes = list(zip(*(np.ma.filled(found[f"c{k}"], 99).tolist() for k in range(4)), strict=True))
@@ -201,15 +202,15 @@ def test_a_view_that_finds_other_rows_each_time_is_asked_once(server: Server) ->
         server.execute("grant select on shuffled to reader")
     study = counts_of(studies.SCHEMA, unit="person", rows_per_unit=1)
     engine = server.engine()
-    with pytest.raises(NotOpened, match="shuffled: its rows have no order, which samples and the choice"):
-        study.run(dpf.DatabaseTable("shuffled", study.schema, unit=study.unit), seed=0, engine=engine)
-    opened = engine.open(dpf.DatabaseTable("shuffled", study.schema, unit=study.unit, order="drawn"))
+    with pytest.raises(NotOpened, match="shuffled: its rows are in no order, by which samples and the rows of a unit"):
+        study.run(DatabaseTable("shuffled", study.schema, unit=study.unit), seed=0, engine=engine)
+    opened = engine.open(DatabaseTable("shuffled", study.schema, unit=study.unit, order="drawn"))
     people = dpf.table_from_frame(studies.frame(), study.schema, unit=study.unit).rows
     assert engine.number(opened) == people
     assert sum('from "shuffled"' in one and "limit 0" not in one for one in engine.statements) == 1
     engine.drop(opened)
-    with pytest.raises(dpf.InputError, match="t: column 'ill' does not order the rows, since values are equal or miss"):
-        engine.open(dpf.DatabaseTable("t", study.schema, unit=study.unit, order="ill"))
+    with pytest.raises(dpf.InputError, match="t: column 'ill' does not order the rows: some are equal there, or miss"):
+        engine.open(DatabaseTable("t", study.schema, unit=study.unit, order="ill"))
     assert left_behind(engine) == []
     engine.close()
 
@@ -218,14 +219,14 @@ def test_a_table_that_is_not_there_or_not_the_owners_is_not_opened(server: Serve
     server.write("t", pl.DataFrame({"ill": [True]}))
     schema, engine = dpf.Schema([dpf.Boolean("ill")]), server.engine()
     with pytest.raises(NotOpened, match="none: the database has no such table or view, or this connection may not"):
-        engine.open(dpf.DatabaseTable("none", schema))
+        engine.open(DatabaseTable("none", schema))
     with pytest.raises(dpf.InputError, match="t: has no column 'sick'; correct the names in the schema or in the"):
-        engine.open(dpf.DatabaseTable("t", dpf.Schema([dpf.Boolean("sick")])))
+        engine.open(DatabaseTable("t", dpf.Schema([dpf.Boolean("sick")])))
     for name in ("dpf_codes_0", "pg_catalog.pg_stats", "information_schema.tables", "main.", "duckdb_settings"):
         with pytest.raises(dpf.InputError, match="a table or view of the owner is expected"):
-            dpf.DatabaseTable(name, schema)
+            DatabaseTable(name, schema)
     asks = dpf.Schema(schema.attributes, read={"query": "select * from t"})
-    assert engine.number(engine.open(dpf.DatabaseTable("select * from t", asks, query=True, ordered=False))) == 1
+    assert engine.number(engine.open(DatabaseTable("select * from t", asks, query=True, ordered=False))) == 1
     assert left_behind(engine) != []
     engine.close()
 
@@ -235,20 +236,20 @@ def test_a_query_needs_the_assumption_of_one_in_python_too(server: Server) -> No
     schema, query, engine = dpf.Schema([dpf.Boolean("ill")]), "select * from t", server.engine()
     asks = dpf.Schema(schema.attributes, read={"query": f"{query};"})
     for other in (schema, dpf.Schema(schema.attributes, read={"query": "select * from u"})):
-        with pytest.raises(dpf.InputError, match="the schema must hold the same query, and only one"):
-            dpf.DatabaseTable(query, other, query=True)
+        with pytest.raises(dpf.InputError, match="the schema must hold the same query, one of one table"):
+            DatabaseTable(query, other, query=True)
     with pytest.raises(
         dpf.InputError, match=r"the schema's \[read\] has a query; give it as the table, with query=True"
     ):
-        dpf.DatabaseTable("t", asks)
+        DatabaseTable("t", asks)
     with pytest.raises(dpf.InputError, match=r"the schema's \[read\] names the table 'u', not 't'"):
-        dpf.DatabaseTable("t", dpf.Schema(schema.attributes, read={"table": "u"}))
-    table = dpf.DatabaseTable(query, asks, query=True)
+        DatabaseTable("t", dpf.Schema(schema.attributes, read={"table": "u"}))
+    table = DatabaseTable(query, asks, query=True)
     with pytest.raises(dpf.PlanRefused, match="the study assumes 'rows-from-query'"):
         counts_of(asks).run(table, seed=0, engine=engine)
     allowed = counts_of(asks, allow=["rows-from-query"])
     assert [str(result) for result in allowed.run(table, seed=0, engine=engine).values()] == [
-        str(result) for result in counts_of(schema).run(dpf.DatabaseTable("t", schema), seed=0, engine=engine).values()
+        str(result) for result in counts_of(schema).run(DatabaseTable("t", schema), seed=0, engine=engine).values()
     ]
     with pytest.raises(NotOpened, match="this plan was made from another schema"):
         counts_of(schema).run(table, seed=0, engine=engine)
@@ -261,7 +262,7 @@ def test_what_fails_leaves_no_table_and_quotes_no_cell(server: Server, monkeypat
     study = dpf.Study(studies.SCHEMA, epsilon=9, unit="person", rows_per_unit=2)
     one = dpf.step("one", dpf.queries.Histogram(studies.SCHEMA["age"]), dpf.mechanisms.Laplace(1))
     study.add_plan("half", dpf.sample("1/2", one, name="half"))
-    table, engine = dpf.DatabaseTable("t", study.schema, unit=study.unit, key=studies.KEY), server.engine()
+    table, engine = DatabaseTable("t", study.schema, unit=study.unit, key=studies.KEY), server.engine()
     expected = study.run(table, seed=0, engine=engine).to_dict()["steps"]
     told, rolled, left = SqlConnection._tell, [], list[int]()
 
@@ -321,7 +322,7 @@ def test_a_query_that_is_ended_is_an_event_of_the_ledger(
         monkeypatch.setattr(SqlConnection, "_tell", replaced)
         run = ledger.run("clinic")
         with pytest.raises(dpf.InputError) as caught:
-            study.run(dpf.DatabaseTable("t", study.schema), engine=engine, ledger=run)
+            study.run(DatabaseTable("t", study.schema), engine=engine, ledger=run)
         monkeypatch.setattr(SqlConnection, "_tell", told)
         engine._connection._timeout = 600
         ended = "which took longer than the engine's timeout" if late else "which was cancelled"
@@ -340,7 +341,7 @@ def test_a_run_says_who_counted_and_what_was_asked(server: Server, tmp_path: Pat
     for rows in (studies.frame(), few, few.with_columns(ward=pl.Series([f"w{k}" for k in range(30)]))):
         server.write("t", rows)
         engine = server.engine()
-        results = study.run(dpf.DatabaseTable("t", study.schema, unit=study.unit), seed=0, engine=engine)
+        results = study.run(DatabaseTable("t", study.schema, unit=study.unit), seed=0, engine=engine)
         found.append(results.counted)
         report = dpf.reports.markdown_report(results.plan, dpf.reports.RunSummary.of(results), about=About.of(results))
         assert engine.address in report
@@ -356,8 +357,8 @@ def test_a_run_says_who_counted_and_what_was_asked(server: Server, tmp_path: Pat
 def test_the_column_that_joins_two_views_may_be_an_attribute_that_is_read_as_it_is() -> None:
     attributes = [dpf.Categorical("id", ["a", "b"], view="left"), dpf.Boolean("ill", view="right")]
     plain, told = (dpf.Schema(attributes, read=read) for read in ({}, {"columns": {"id": {"null": ["b"]}}}))
-    assert dpf.DatabaseTable(("l", "r"), plain, id="id").id == "id"
-    with pytest.raises(dpf.InputError, match=r"'id' joins the views and is an attribute, so \[read\] must have"):
-        dpf.DatabaseTable(("l", "r"), told, id="id")
+    assert DatabaseTable(("l", "r"), plain, id="id").id == "id"
+    with pytest.raises(dpf.InputError, match=r"'id' joins the views and is an attribute; then \[read\] must say"):
+        DatabaseTable(("l", "r"), told, id="id")
     with pytest.raises(TypeError, match="positional"):  # what is not the table or its schema is named
-        dpf.DatabaseTable(("l", "r"), plain, "id")  # type: ignore[misc]
+        DatabaseTable(("l", "r"), plain, "id")  # type: ignore[misc]

@@ -19,6 +19,7 @@ from dpframework.queries.answers import answer_of
 from dpframework.study.registry import registry
 from dpframework.tables import Crosstab, sql_engine
 from dpframework.tables.duckdb_connection import DuckDBConnection
+from dpframework.tables.duckdb_engine import DuckDB
 from dpframework.tables.files import TableFiles
 from dpframework.tables.sql_bins import EvenSteps, bin_of
 from dpframework.verify import EngineConformance
@@ -29,15 +30,15 @@ duckdb = pytest.importorskip("duckdb", reason="the extra 'database' is not insta
 class TestDuckDB(EngineConformance):
     @classmethod
     def made(cls) -> dpf.Engine:
-        return dpf.DuckDB(threads=1)
+        return DuckDB(threads=1)
 
 
-def opened(files: TableFiles) -> tuple[dpf.DuckDB, Any]:
-    engine = dpf.DuckDB(threads=1)
+def opened(files: TableFiles) -> tuple[DuckDB, Any]:
+    engine = DuckDB(threads=1)
     return engine, engine.open(files)
 
 
-def names_of_tables(engine: dpf.DuckDB) -> list[str]:
+def names_of_tables(engine: DuckDB) -> list[str]:
     both = "select table_name from duckdb_tables() union all select name from duckdb_variables()"
     return [str(row[0]) for row in engine._connection.rows(both)]
 
@@ -219,7 +220,7 @@ SOME = ("count", "dp-dilca", "dp-id3", "mean", "quantile", "serenade-es")  # of 
 
 @pytest.mark.parametrize("names", [SOME, tuple(EXAMPLES)], ids=["some", "all"])
 def test_every_miner_of_additive_queries_has_the_releases_of_memory(names: tuple[str, ...], tmp_path: Path) -> None:
-    engine = dpf.DuckDB(threads=1)
+    engine = DuckDB(threads=1)
     for name in names:
         example = EXAMPLES[name]
         rows = example.schema.rows or example.schema.max_rows or 60
@@ -249,7 +250,7 @@ def test_a_level_of_a_tree_is_one_query_that_names_nothing(monkeypatch: pytest.M
     study.add("tree", dpf.miner("dp-id3", target="ill", max_depth=3, epsilon=100))
     files = parquet_of(TREE, 4000, tmp_path / "t.parquet")
     expected, asked = study.run(files, seed=0), asked_of(monkeypatch)
-    found = study.run(files, seed=0, engine=dpf.DuckDB(threads=1))
+    found = study.run(files, seed=0, engine=DuckDB(threads=1))
     assert str(found["tree"]) == str(expected["tree"])
     assert found["tree"].tree.depth == 3
     assert len(asked) <= 2 * 3 + 2
@@ -263,7 +264,7 @@ def test_a_level_of_a_tree_is_one_query_that_names_nothing(monkeypatch: pytest.M
 
 def test_what_it_does_not_serve_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     files = parquet_of(TREE, 50, tmp_path / "t.parquet")
-    engine = dpf.DuckDB(threads=1)
+    engine = DuckDB(threads=1)
     study = dpf.Study(TREE, epsilon=1)
     study.add("one", dpf.miner("dp-additive", target="ill", epsilon=1))
     with pytest.raises(dpf.InputError, match=r"engine 'duckdb' lets counts out only, and step .* gathers"):
@@ -302,7 +303,7 @@ def test_a_table_of_too_many_cells_is_refused(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_an_error_quotes_no_cell_and_leaves_no_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    engine = dpf.DuckDB(threads=1)
+    engine = DuckDB(threads=1)
     with pytest.raises(dpf.InputError, match=r"^DuckDB cannot read .* \(ConversionException\); nothing"):
         engine._connection.rows("select cast(x as integer) from (values ('secret')) as t(x)")
     files = TableFiles(parquet_of(TREE, 50, tmp_path / "t.parquet").path, dpf.Schema(TREE.attributes, rows=51))
@@ -350,13 +351,13 @@ def test_a_column_that_is_called_as_the_places_of_rows_is_not_taken_for_them(tmp
     rows.write_parquet(tmp_path / "t.parquet")
     with duckdb.connect(str(tmp_path / "clinic.duckdb")) as connection:
         connection.execute(f"create table t as select * from '{tmp_path}/t.parquet'")
-    engine = dpf.DuckDB(threads=1)
+    engine = DuckDB(threads=1)
     with pytest.raises(dpf.InputError, match="has a column 'file_row_number', which DuckDB takes for the places"):
         engine.open(TableFiles(tmp_path / "t.parquet", schema, unit=person))
     assert engine.number(engine.open(TableFiles(tmp_path / "t.parquet", schema, ordered=False))) == 9
     engine.close()
-    engine = dpf.DuckDB(threads=1, database=tmp_path / "clinic.duckdb")
-    with pytest.raises(NotOpened, match="t: its rows have no order, which samples and the choice of a unit's rows"):
+    engine = DuckDB(threads=1, database=tmp_path / "clinic.duckdb")
+    with pytest.raises(NotOpened, match="t: its rows are in no order, by which samples and the rows of a unit are"):
         engine.open(dpf.DatabaseTable("t", schema, unit=person))
     engine.close()
 
@@ -370,7 +371,7 @@ def test_a_database_is_opened_for_reading_and_leads_to_nothing_else(tmp_path: Pa
         connection.execute(f"create view elsewhere as select * from '{other}.parquet'")
     before, schema, frame = place.read_bytes(), dpf.Schema([dpf.Boolean("ill")]), pl.DataFrame({"ill": [True]})
     assert frame.height == 1  # a variable of this name
-    engine = dpf.DuckDB(threads=1, database=place)
+    engine = DuckDB(threads=1, database=place)
     for name in (f"{other}.parquet", "elsewhere", "frame", "memory.t"):
         with pytest.raises(NotOpened, match="the database has no such table or view, or this connection may not read"):
             engine.open(dpf.DatabaseTable(name, schema))
@@ -384,16 +385,16 @@ def test_a_database_is_opened_for_reading_and_leads_to_nothing_else(tmp_path: Pa
     assert place.read_bytes() == before
     assert sorted(one.name for one in tmp_path.iterdir()) == ["clinic.duckdb", "other.parquet"]
     with pytest.raises(NotOpened, match="t: engine 'duckdb' was given no database; name its file"):
-        dpf.DuckDB(threads=1).open(dpf.DatabaseTable("t", schema))
+        DuckDB(threads=1).open(dpf.DatabaseTable("t", schema))
     with pytest.raises(NotOpened, match="there is no such file; a DuckDB database is expected"):
-        dpf.DuckDB(database=tmp_path / "none").open(dpf.DatabaseTable("t", schema))
-    with pytest.raises(NotOpened, match="cannot be opened as a DuckDB database, since it is damaged, of another"):
-        dpf.DuckDB(database=f"{other}.parquet").open(dpf.DatabaseTable("t", schema))
+        DuckDB(database=tmp_path / "none").open(dpf.DatabaseTable("t", schema))
+    with pytest.raises(NotOpened, match="cannot be opened as a DuckDB database; it is damaged, of another version"):
+        DuckDB(database=f"{other}.parquet").open(dpf.DatabaseTable("t", schema))
     with pytest.raises(NotOpened, match=r"engine 'memory' reads no tables of a database; give the study"):
         study_of_ill(schema).run(dpf.DatabaseTable("t", schema), seed=0)
     for wrong in ({"timeout": 0}, {"threads": 0}):
         with pytest.raises(dpf.InputError, match="must be"):
-            dpf.DuckDB(**wrong)
+            DuckDB(**wrong)
 
 
 def test_a_day_that_stands_for_none_is_in_no_period(tmp_path: Path) -> None:

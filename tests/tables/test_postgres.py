@@ -14,6 +14,7 @@ import dpframework as dpf
 from dpframework.facts.errors import NotOpened
 from dpframework.tables.files import TableFiles
 from dpframework.tables.postgres_connection import PostgresConnection
+from dpframework.tables.postgres_engine import Postgres
 from dpframework.verify import EngineConformance
 
 
@@ -29,7 +30,7 @@ class TestPostgres(EngineConformance):
 
     @classmethod
     def made(cls) -> dpf.Engine:
-        return dpf.Postgres(cls.server.reader())
+        return Postgres(cls.server.reader())
 
     @classmethod
     def source(cls, files: TableFiles) -> Any:
@@ -77,7 +78,7 @@ def test_a_connection_with_more_rights_than_to_read_is_refused(right: str, serve
     server.owner.execute(give)
     try:
         with pytest.raises(NotOpened, match=f"the connection's role .*{says}.*may select from the study's tables"):
-            dpf.Postgres(server.reader()).open(dpf.DatabaseTable("t", ILL))
+            Postgres(server.reader()).open(dpf.DatabaseTable("t", ILL))
     finally:
         server.owner.execute(take)
 
@@ -106,7 +107,7 @@ def test_the_servers_log_tells_no_cell_and_no_label(server: Cluster) -> None:
     study.add("wards", dpf.miner("crosstab", attributes=["ward", "age"], epsilon=1))
     study.add("mean", dpf.miner("mean", attribute="age", epsilon=1))
     before = len(server.log())
-    engine = dpf.Postgres(server.reader())
+    engine = Postgres(server.reader())
     study.run(dpf.DatabaseTable("t", schema, unit=study.unit), engine=engine)
     engine.close()
     log = server.log()[before:]
@@ -119,24 +120,24 @@ def test_the_servers_log_tells_no_cell_and_no_label(server: Cluster) -> None:
 def test_a_connection_says_where_it_goes_and_shows_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     given = "host=db.clinic.org dbname=clinic user=reader"
     with pytest.raises(dpf.InputError, match="to another machine must check who answers; write sslmode=verify-full"):
-        _ = dpf.Postgres(given).address
+        _ = Postgres(given).address
     monkeypatch.setenv("PGHOST", "db.clinic.org")
     with pytest.raises(dpf.InputError, match="to another machine must check who answers"):
-        dpf.Postgres("dbname=clinic").open(dpf.DatabaseTable("t", ILL))
-    with pytest.raises(dpf.InputError, match="a service hides which database is used"):
-        _ = dpf.Postgres("service=x").address
-    with pytest.raises(dpf.InputError, match="connection must be in libpq's notation"):
-        _ = dpf.Postgres("password=s3cret x").address
-    shown = dpf.Postgres(f"{given} password=s3cret sslmode=verify-full").address
+        Postgres("dbname=clinic").open(dpf.DatabaseTable("t", ILL))
+    with pytest.raises(dpf.InputError, match="a service hides who is asked"):
+        _ = Postgres("service=x").address
+    with pytest.raises(dpf.InputError, match="connection must be as libpq writes it"):
+        _ = Postgres("password=s3cret x").address
+    shown = Postgres(f"{given} password=s3cret sslmode=verify-full").address
     assert shown.startswith("PostgreSQL at db.clinic.org:5432, database clinic as reader, by psycopg 3.")
-    assert "s3cret" not in dpf.Postgres(f"{given} password=s3cret", trust_network=True).address
+    assert "s3cret" not in Postgres(f"{given} password=s3cret", trust_network=True).address
     with pytest.raises(NotOpened, match=r"engine 'postgres': cannot connect \(OperationalError\); nothing was read"):
-        dpf.Postgres("host=/nowhere password=s3cret").open(dpf.DatabaseTable("t", ILL))
+        Postgres("host=/nowhere password=s3cret").open(dpf.DatabaseTable("t", ILL))
 
 
 def test_a_connection_that_is_lost_ends_the_run_and_the_next_one_connects_anew(server: Cluster) -> None:
     server.write("t", pl.DataFrame({"ill": [True, False]}))
-    engine = dpf.Postgres(server.reader())
+    engine = Postgres(server.reader())
     rows = engine.open(dpf.DatabaseTable("t", ILL))
     pid = engine._connection._connection.info.backend_pid
     server.owner.execute(f"select pg_terminate_backend({pid}, 5000)")

@@ -33,6 +33,7 @@ from dpframework.tables.shuffle import (
     pack_frames,
 )
 from dpframework.tables.shuffled_columns import RowsOfUnits
+from dpframework.tables.shuffled_keys import firsts_of_units
 from dpframework.tables.shuffled_units import BoundedRows, IdRows
 from dpframework.tables.shuffled_views import JoinedRows
 from dpframework.tables.table import Table
@@ -428,7 +429,7 @@ class KeysOfEachPiece(BoundedRows):
     """A unit counts for a key once in each piece."""
 
     def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
-        whole = shuffled_units.firsts_of_units
+        whole = firsts_of_units
 
         def of_each(parts: Any, kept: Any, totals: Any) -> Any:
             own = [np.isin(np.arange(len(kept)), places) for places, _ in parts]

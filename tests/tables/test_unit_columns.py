@@ -12,12 +12,14 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
+from dpframework.facts.derived_columns import DerivedColumn
 from dpframework.facts.expression_operands import Labels, Numbers, Operand, Truths
 from dpframework.facts.unit_expressions import AGGREGATES, MOST_SUMMED, aggregate, aggregate_parts, row_parts
 from dpframework.reports.dossier import dossier
 from dpframework.study.study_file import load_study
 from dpframework.tables import sql_engine
 from dpframework.tables.schema_fit import check_fit
+from dpframework.tables.sql_units import table_of_units
 from dpframework.tables.unit_columns import accumulator
 from dpframework.verify import assert_bounded, assert_derived_row_by_row, unit_readers
 
@@ -31,7 +33,7 @@ COLUMNS = [
 WHO = dpf.PrivacyUnit("who")
 
 
-def of_unit(name: str, value: str, **options) -> dpf.facts.DerivedColumn:
+def of_unit(name: str, value: str, **options) -> DerivedColumn:
     return dpf.derive(name, value, per="unit", **options)
 
 
@@ -393,7 +395,7 @@ def test_the_list_of_aggregates_is_in_the_page(request):
 
 def test_duckdb_makes_the_same_rows_of_people_bit_by_bit(tmp_path, monkeypatch):
     pytest.importorskip("duckdb", reason="the extra 'database' is not installed")
-    made = sql_engine.table_of_units
+    made = table_of_units
 
     def of_rows_in_any_order(connection, table, *given):
         other = connection.new_name("shuffled")

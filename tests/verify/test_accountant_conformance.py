@@ -18,7 +18,8 @@ from dpframework.plan.nodes import Node, Parallel
 from dpframework.plan.plan import Plan
 from dpframework.plan.spending import Spend
 from dpframework.run.miner import Example
-from dpframework.verify import AccountantConformance, audit, check_accountant, verify_examples
+from dpframework.verify import audit, check_accountant, verify_examples
+from dpframework.verify.accountants.accountant_conformance import AccountantConformance
 
 NONE = ByRelation(None, None)
 

@@ -17,7 +17,8 @@ from dpframework.plan.verification_records import Judged
 from dpframework.queries import Histogram
 from dpframework.run.miner import Example
 from dpframework.study.registry import Registered, registry
-from dpframework.verify import Verification, remembered, verify_examples
+from dpframework.verify import Verification, verify_examples
+from dpframework.verify.records import remembered
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 ADD, REPLACE = dpf.Relation

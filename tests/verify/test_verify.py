@@ -41,7 +41,6 @@ from dpframework.verify import (
     assert_sensitivity_holds,
     audit,
     check_sampler,
-    check_tail,
     distinguish,
     search_sensitivity,
     verify_examples,
@@ -53,6 +52,7 @@ from dpframework.verify.miners.replay import Weigher, replay
 from dpframework.verify.miners.sameness import same
 from dpframework.verify.miners.step_claims import StepChecks
 from dpframework.verify.miners.table_search import label_rows, shrunk
+from dpframework.verify.miners.tail_test import check_tail
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Sizes, Universe, all_tables

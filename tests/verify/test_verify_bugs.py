@@ -24,18 +24,8 @@ from dpframework.mechanisms import Calibration, DiscreteLaplace, Exponential, Ga
 from dpframework.queries import CandidateScores, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
-from dpframework.verify import (
-    LossReport,
-    MinerConformance,
-    Reader,
-    SamplerReport,
-    audit,
-    check_losses,
-    check_reading,
-    check_sampler,
-    verify_examples,
-)
-from dpframework.verify.miners import step_claims
+from dpframework.verify import LossReport, MinerConformance, Reader, audit, check_losses, check_reading, verify_examples
+from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 8, cuts=[4])])
 TOWN = SCHEMA["town"]

@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_distance import DPDilca, dilca
+from dpframework_distance import dilca
+from dpframework_distance.miner import DPDilca
 
 import dpframework as dpf
 from dpframework.plan import Step, walk

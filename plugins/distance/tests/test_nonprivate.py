@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from dpframework_distance import dilca
+from dpframework_distance.nonprivate import dilca
 
 import dpframework as dpf
 

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from dpframework_greedy import SerenadeCS, SerenadeES, greedy_without_privacy
+from dpframework_greedy import greedy_without_privacy
 from dpframework_greedy.budgets import BudgetShares, choices_within
 from dpframework_greedy.choices import ROUNDING, CandidatePool, SuccessiveExponential
 from dpframework_greedy.language import Language
@@ -19,6 +19,7 @@ from dpframework_greedy.measurements import average, is_better, measure
 from dpframework_greedy.queries import ExtensionScores, LanguageScores, PairPool, PairScores
 from dpframework_greedy.relative_scores import worth_of
 from dpframework_greedy.scores import Score, spread_of
+from dpframework_greedy.serenade import SerenadeCS, SerenadeES
 from dpframework_greedy.surplus import Surplus
 
 import dpframework as dpf

@@ -9,7 +9,8 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
-from dpframework_tables import SyntheticRows, SyntheticTable
+from dpframework_tables import SyntheticRows
+from dpframework_tables.miner import SyntheticTable
 from dpframework_tables.synthetic_rows import MeasuredMarginal
 
 import dpframework as dpf

@@ -16,7 +16,7 @@ from dpframework_trees.pair_counts import (
     sets_of_tests,
 )
 from dpframework_trees.queries import TreePairScores
-from dpframework_trees.redescribe import MCMCTreePair
+from dpframework_trees.redescribe.pairs import MCMCTreePair
 from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA
 from dpframework_trees.redescribe.witnesses import pair_of_trees
 from dpframework_trees.sampling import scale_on_lattice

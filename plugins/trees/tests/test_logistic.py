@@ -14,7 +14,7 @@ from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps, lattice
 from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.refinement import _descend, _Exact, inverse_of, refine
 from dpframework_trees.additive.tuning import Tuned
-from dpframework_trees.kernels import add_curvature, add_residuals
+from dpframework_trees.kernels.logistic import add_curvature, add_residuals
 from scipy.special import softmax
 
 import dpframework as dpf

@@ -13,7 +13,8 @@ from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import CRITERIA
 from dpframework_trees.extraction import MOST_ADDED, Constraints, LeafUnions, extract
 from dpframework_trees.queries import Associations, JointLeaves, TreePairScores
-from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
+from dpframework_trees.redescribe import MCMCTreePair
+from dpframework_trees.redescribe.alternation import AltExpM, AltMCMC
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import place_rows
 from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_replacement, pair_score_named, some_pairs

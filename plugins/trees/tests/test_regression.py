@@ -10,7 +10,6 @@ import attrs
 import numpy as np
 import pandas as pd
 import pytest
-from dpframework_trees import DPAdditiveRegressor
 from dpframework_trees.additive import AdditiveRegression, Design, DPAdditiveRegression, ObjectivePerturbation
 from dpframework_trees.additive.design import MOST_WHOLE
 from dpframework_trees.additive.fitting import Loss, Rows
@@ -18,6 +17,7 @@ from dpframework_trees.additive.perturbation import draw_noise, tune_for
 from dpframework_trees.additive.queries import NumberRows, places
 from dpframework_trees.additive.refinement import refine
 from dpframework_trees.additive.regression import RegressionFit, mean_place
+from dpframework_trees.additive.regressor import DPAdditiveRegressor
 from dpframework_trees.additive.residuals import EDGES, SIDE, NoisyResiduals, ResidualCounts
 from dpframework_trees.columns import PrivacyWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks

@@ -10,9 +10,10 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
-from dpframework_trees.additive import AdditiveModel, Design, Term
+from dpframework_trees.additive import Design, Term
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import GRAIN, LOG_ODDS, OFFSET
+from dpframework_trees.additive.model import AdditiveModel
 from dpframework_trees.additive.regression_model import AdditiveRegression
 from dpframework_trees.additive.residuals import SIDE, NoisyResiduals
 from dpframework_trees.additive.stretch import centre, stretch_of

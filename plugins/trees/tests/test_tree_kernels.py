@@ -17,11 +17,10 @@ from dpframework_trees.kernels import (
     WalkedTree,
     Weighing,
     add_pairs,
-    common,
-    count_common,
     count_tests,
-    route,
 )
+from dpframework_trees.kernels.bits import common, count_common
+from dpframework_trees.kernels.routes import route
 from dpframework_trees.kernels.scores import pair_score
 from dpframework_trees.kernels.walks import UNDECIDED, _accepts
 from dpframework_trees.queries import splits

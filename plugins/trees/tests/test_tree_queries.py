@@ -14,17 +14,16 @@ from dpframework_trees import tree_pairs
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.criteria import CRITERIA, KnownRows
 from dpframework_trees.queries import (
-    Associations,
     CodesByClass,
     JointLeaves,
     LeavesByClass,
     SplitScores,
     ThresholdScores,
-    TreePairScores,
     TreeScores,
     table_scores,
 )
 from dpframework_trees.queries.trees import all_of, pack_classes
+from dpframework_trees.queries.views import Associations, TreePairScores
 from dpframework_trees.sampling import MarkovChainTrees, WholeTrees, scale_on_lattice
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import TreeData
