@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given, strategies as st
 
 import dpframework as dpf
 from dpframework.accountant import (
@@ -19,6 +20,8 @@ from dpframework.accountant import (
     ZCDPAccountant,
     composition,
 )
+from dpframework.accountant.exact_delta import exact_delta_of
+from dpframework.facts.privacy import NOTHING, ByRelation
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
 from dpframework.plan import Node, Step
 from dpframework.reports import drawing, markdown_report
@@ -333,3 +336,43 @@ def test_an_audit_knows_outputs_that_are_impossible_on_one_side(relation: dpf.Re
     assert report.delta == 0.02
     of_two = 0.9 if relation is ADD else 0.45  # a count of all rows does not change when one is replaced
     assert report.worst >= of_two * report.claim
+
+
+A_DELTA = st.integers(0, 10).map(lambda number: Fraction(number, 1000))
+
+
+def deltas(plan_of: Callable[..., dpf.StudyPlan], node: Node, relation: dpf.Relation = ADD) -> ByRelation:
+    return exact_delta_of(node, plan_of(node, SCHEMA, relation, delta=ROOM))
+
+
+def some(amounts: list[Fraction]) -> list[Node]:
+    return [count(f"n{k}", 1, delta) if delta else pure(f"n{k}") for k, delta in enumerate(amounts)]
+
+
+@given(st.lists(A_DELTA, min_size=1, max_size=4), st.integers(1, 3))
+def test_deltas_add_up_where_rows_are_the_same_and_do_not_where_they_are_not(
+    plan_of: Callable[..., dpf.StudyPlan], amounts: list[Fraction], times: int
+) -> None:
+    nodes = some(amounts)
+    assert deltas(plan_of, dpf.sequential(*nodes)).add_or_remove_one == sum(amounts)
+    assert deltas(plan_of, dpf.either(*nodes)).add_or_remove_one == max(amounts)
+    assert deltas(plan_of, dpf.repeat(times, dpf.sequential(*nodes))).add_or_remove_one == times * sum(amounts)
+    assert deltas(plan_of, dpf.sample("0.3", dpf.sequential(*nodes))).add_or_remove_one == sum(amounts) * Fraction(
+        "0.3"
+    )
+
+
+@given(A_DELTA, A_DELTA)
+def test_a_replaced_row_may_leave_one_part_and_enter_another(
+    plan_of: Callable[..., dpf.StudyPlan], one: Fraction, other: Fraction
+) -> None:
+    node = dpf.parallel(*some([one, other]), by=A)
+    assert deltas(plan_of, node).add_or_remove_one == max(one, other)
+    replaced = deltas(plan_of, node, REPLACE).replace_one
+    assert replaced is not None
+    assert max(one, other) <= replaced <= 2 * max(one, other)
+    assert replaced >= one + other
+
+
+def test_a_plan_without_exact_deltas_has_none_whatever_lacks_a_claim(plan_of: Callable[..., dpf.StudyPlan]) -> None:
+    assert deltas(plan_of, dpf.sequential(pure("h"), rho("g"))) == NOTHING

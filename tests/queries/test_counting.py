@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
+from dpframework.queries.counting import Counting
 from dpframework.queries.counts import cell_counts, marginal_counts
 from dpframework.tables import blocks, tallies
 from dpframework.tables.block_parts import parts_of
@@ -144,3 +145,14 @@ def test_a_query_of_fewer_values_than_the_table_has_is_refused() -> None:
     for query in (dpf.queries.Histogram(fewer), dpf.queries.JointHistogram([fewer])):
         with pytest.raises(dpf.InputError, match=r"counts 2 values of 'zone', but the table's attribute has 3"):
             query.evaluate(engine, engine.load(table))
+
+
+@given(some_blocks())
+def test_a_counting_is_its_query_with_its_inputs(block: Block) -> None:
+    for attribute in block.schema.attributes:
+        query = dpf.queries.Histogram(attribute)
+        counting = Counting(query)
+        assert counting(block).tolist() == query.count(block).tolist() == plain(block, [attribute.name])
+        tables = counting.joint_counts()
+        assert tables is not None
+        assert tables.count(block).tolist() == counting(block).tolist()
