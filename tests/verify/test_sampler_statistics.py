@@ -1,0 +1,99 @@
+"""Statistics of draws: an honest sampler passes, and one of another scale, shape or dependence is told from it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+import dpframework as dpf
+from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace, Mechanism, PermuteAndFlip
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.mechanisms.sampler_statistics import DrawnOutputs, noise_size, with_scale
+
+ADD = dpf.Relation.ADD_OR_REMOVE_ONE
+FACTS = dpf.queries.Histogram(dpf.Categorical("c", ["x", "y", "z"])).facts()
+PROBE = Probe(FACTS, lambda scale: np.array([5, 0, 2]))
+FACTOR = st.sampled_from([Fraction(1, 3), Fraction(10, 13), Fraction(13, 10), Fraction(4)])
+
+
+@attrs.frozen
+class HalfDrawn(DiscreteLaplace):
+    """Draws half of the noise that it states."""
+
+    def release(self, answer: Any, calibration: Any, randomness: Any) -> Any:
+        return super().release(answer, with_scale(calibration, Fraction(1, 2)), randomness)
+
+
+@attrs.frozen
+class OneForAll(DiscreteLaplace):
+    """Adds the same noise to each count."""
+
+    def release(self, answer: Any, calibration: Any, randomness: Any) -> Any:
+        noise = super().release(answer, calibration, randomness) - answer
+        return answer + noise[0]
+
+
+@attrs.frozen
+class Boasts(PermuteAndFlip):
+    """States more than all of the probability."""
+
+    def log_density(self, answer: Any, output: Any, calibration: Any) -> float:
+        return super().log_density(answer, output, calibration) + 0.1
+
+
+@attrs.frozen
+class Impossible(DiscreteLaplace):
+    """Says of odd counts that it never puts them out, and does."""
+
+    def log_density(self, answer: Any, output: Any, calibration: Any) -> float:
+        return -math.inf if output[0] % 2 else super().log_density(answer, output, calibration)
+
+
+def problems(mechanism: Mechanism, draws: int = 2000) -> list[str]:
+    drawn = DrawnOutputs(mechanism, PROBE, SeededRandomness(3))
+    drawn.draw(draws)
+    assert len(drawn.outputs) == draws
+    return list(drawn.problems(to_tell=True))
+
+
+@pytest.mark.parametrize("mechanism", [DiscreteLaplace(1), Laplace(1), Gaussian("0.5"), PermuteAndFlip(1)], ids=str)
+def test_an_honest_sampler_has_no_problem(mechanism: Mechanism) -> None:
+    assert problems(mechanism) == []
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "text"),
+    [
+        (HalfDrawn(1), "narrower than claimed"),
+        (OneForAll(1), "correlated between coordinates"),
+        (Boasts(1), "probabilities of its 3 candidates add up to 1.1"),
+        (Impossible(1), "draws are impossible by its own log-density"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_sampler_that_is_off_is_told_how(mechanism: Mechanism, text: str) -> None:
+    assert any(text in problem for problem in problems(mechanism))
+
+
+@given(FACTOR)
+def test_a_scale_is_multiplied_in_units_of_the_answer(factor: Fraction) -> None:
+    for mechanism in (DiscreteLaplace(1), Laplace(1), Gaussian("0.5")):
+        calibration = mechanism.calibrate(FACTS, ADD)
+        assert calibration is not None
+        scaled = noise_size(mechanism, with_scale(calibration, factor))
+        assert math.isclose(scaled, float(factor) * noise_size(mechanism, calibration))
+        assert with_scale(with_scale(calibration, factor), 1 / factor) == calibration
+
+
+def test_the_further_a_scale_is_off_the_sooner_draws_tell_it() -> None:
+    drawn = DrawnOutputs(DiscreteLaplace(1), PROBE, SeededRandomness(3))
+    drawn.draw(2000)
+    near, far, very_far = (drawn.told(Fraction(factor)) for factor in ("1.1", "1.3", "2"))
+    assert 0 < near < far < very_far
