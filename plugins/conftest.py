@@ -1,4 +1,4 @@
-"""The tests of plugins have the same two tiers as those of the core."""
+"""The tests of plugins have the same two tiers and the same patience as those of the core."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from tiers import mark_slow
+
+# whether a property holds does not depend on how busy the machine is
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 @pytest.hookimpl(tryfirst=True)
