@@ -157,7 +157,7 @@ class Measured:
     errors: NDArray[np.float64]
     runs: int
 
-    def _below(self, share: float) -> float:
+    def below(self, share: float) -> float:
         """Return the error that a share of the runs stays below; of counts, of whole rows, between two numbers."""
         if self.case.miner not in COUNTING:
             return float(np.quantile(self.errors, share, method="higher"))
@@ -167,7 +167,7 @@ class Measured:
     @property
     def ratio(self) -> float:
         """The measured 95 % error over the error asked for."""
-        return self._below(0.95) / self.asked
+        return self.below(0.95) / self.asked
 
     @property
     def ratio_interval(self) -> tuple[float, float]:
@@ -176,7 +176,7 @@ class Measured:
         The numbers of one run count as one, since they may share noise: so it is rather too wide.
         """
         places = stats.binom.ppf((0.025, 0.975), self.runs, 0.95)
-        low, high = (self._below(min(place / self.runs, 1.0)) / self.asked for place in (places[0], places[1] + 1))
+        low, high = (self.below(min(place / self.runs, 1.0)) / self.asked for place in (places[0], places[1] + 1))
         return low, high
 
     @property

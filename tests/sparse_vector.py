@@ -29,19 +29,19 @@ class FirstAbove(dpf.mechanisms.PureMechanism):
     def change(self, facts):
         return facts.sensitivity(Norm.LINF).change
 
-    def _scales(self, calibration):
+    def both_scales(self, calibration):
         scale = float(calibration.scale)
         return 2 * scale, (4 if self.right else 2) * scale
 
     def release(self, answer, calibration, randomness):
-        of_threshold, of_numbers = self._scales(calibration)
+        of_threshold, of_numbers = self.both_scales(calibration)
         threshold = randomness.generator.laplace(10, of_threshold)
         above = answer[:-1] + randomness.generator.laplace(0, of_numbers, len(answer) - 1) > threshold
         return int(np.argmax(above)) if above.any() else len(answer) - 1
 
     def log_density(self, answer, output, calibration):
         """Integrate over the threshold, piece by piece between the kinks, exactly but for rounding."""
-        of_threshold, b = self._scales(calibration)
+        of_threshold, b = self.both_scales(calibration)
         kinks = np.unique([10.0, *answer[:-1]])
         far = np.arange(1, 16) * 4 * of_threshold
         edges = np.unique([*(kinks[0] - far), *kinks, *(kinks[-1] + far), *np.arange(kinks[0], kinks[-1], 4)])

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from exact_rows import held
 from scipy import stats
 
 import dpframework as dpf
@@ -275,7 +276,8 @@ class Tells(Sampler):
 
     def mine(self, table):
         one = table.sampled("one")
-        rows = one._rows.block(one._gate.engine.universe).rows
+        engine, handle = held(one)
+        rows = handle.block(engine.universe).rows
         return one.release("rows"), rows
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import attrs
 import numpy as np
 import pytest
+from exact_rows import held
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant
@@ -64,10 +65,10 @@ class Blocks(dict[str, dpf.run.SpendBlock]):
 
     def __init__(self, table: dpf.PrivateTable, name: str = "") -> None:
         super().__init__()
-        self._table, self._name = table, name
+        self.table, self.own_name = table, name
 
     def __missing__(self, label: str) -> dpf.run.SpendBlock:
-        self[label] = self._table.spend(self._name or label)
+        self[label] = self.table.spend(self.own_name or label)
         return self[label]
 
 
@@ -81,10 +82,10 @@ class Oracle:
 
     def __init__(self, case: Case, plan: dpf.StudyPlan) -> None:
         self.case, self.plan = case, plan
-        self._atoms: dict[Ask, Atoms] = {}
-        self._allowed: dict[tuple[Ask, ...], tuple[Ask, ...]] = {}
+        self.known_atoms: dict[Ask, Atoms] = {}
+        self.known_walks: dict[tuple[Ask, ...], tuple[Ask, ...]] = {}
 
-    def _open(self, rows: str) -> Mapping[str, dpf.run.SpendBlock]:
+    def open(self, rows: str) -> Mapping[str, dpf.run.SpendBlock]:
         run = Run(self.plan, PureAccountant(self.case.relation))
         engine = dpf.InMemory()
         gate = Gate(engine, SeededRandomness(0))
@@ -93,17 +94,17 @@ class Oracle:
 
     def allowed(self, walk: tuple[Ask, ...]) -> tuple[Ask, ...]:
         """Return the requests that the filter lets follow on others."""
-        if walk not in self._allowed:
-            known = self._allowed.get(tuple(sorted(walk)))  # what is left does not depend on the order
-            self._allowed[walk] = self._let_follow(walk) if known is None else known
-        return self._allowed[walk]
+        if walk not in self.known_walks:
+            known = self.known_walks.get(tuple(sorted(walk)))  # what is left does not depend on the order
+            self.known_walks[walk] = self.let_follow(walk) if known is None else known
+        return self.known_walks[walk]
 
-    def _let_follow(self, walk: tuple[Ask, ...]) -> tuple[Ask, ...]:
-        return tuple(one for one in self.case.asks if len(walk) < self.case.depth and self._fits((*walk, one)))
+    def let_follow(self, walk: tuple[Ask, ...]) -> tuple[Ask, ...]:
+        return tuple(one for one in self.case.asks if len(walk) < self.case.depth and self.fits((*walk, one)))
 
-    def _fits(self, walk: tuple[Ask, ...]) -> bool:
+    def fits(self, walk: tuple[Ask, ...]) -> bool:
         """Tell whether a run's filter charges all requests of a walk."""
-        blocks = self._open("")
+        blocks = self.open("")
         try:
             for block, kind, amounts in walk:
                 blocks[block]._scope.charge(kind, dict(amounts))
@@ -113,13 +114,13 @@ class Oracle:
 
     def atoms(self, one: Ask) -> Atoms:
         """Return what a request puts out on both tables."""
-        if one not in self._atoms:
+        if one not in self.known_atoms:
             block, kind, amounts = one
-            here, there = (self._open(rows)[block] for rows in (self.case.one, self.case.other))
+            here, there = (self.open(rows)[block] for rows in (self.case.one, self.case.other))
             request = here._scope.request(kind, dict(amounts))
-            answers = [answer_of(request.step.query, b._gate.engine, b._rows, {}) for b in (here, there)]
-            self._atoms[one] = _atoms(*answers, request.calibration)
-        return self._atoms[one]
+            answers = [answer_of(request.step.query, *held(block), {}) for block in (here, there)]
+            self.known_atoms[one] = _atoms(*answers, request.calibration)
+        return self.known_atoms[one]
 
     def loss(self, walk: tuple[Ask, ...] = (), rate: float = 1.0, loss: float = 0.0) -> float:
         """Return the largest absolute loss of any strategy, on a sample if its rate is below 1."""

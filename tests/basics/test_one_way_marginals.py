@@ -46,7 +46,7 @@ class ReleasedOnce:
     """A table whose one release is given, with the noise of a calibration."""
 
     def __init__(self, released: Any, calibration: Any) -> None:
-        self.released, self._calibration = released, calibration
+        self.released, self.noise = released, calibration
 
     def release_many(self, asked: Any) -> list[Any]:
         assert [name for _, name, _ in asked] == ["histograms"]
@@ -54,7 +54,7 @@ class ReleasedOnce:
 
     def calibration(self, name: str) -> Any:
         assert name == "histograms"
-        return self._calibration
+        return self.noise
 
 
 @pytest.mark.parametrize(("relation", "rows", "unit"), SETTINGS)

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
+from exact_rows import look_at
 
 import dpframework as dpf
 from dpframework.basics import HistogramMiner, MeanMiner, PrivateBoundsMiner, VarianceMiner
@@ -356,7 +357,7 @@ def test_a_change_that_grows_at_narrow_bounds_fails_the_search_there():
 
 def largest(table: dpf.PrivateTable) -> float:
     """Return the largest value of the rows, past the gate."""
-    found = table._gate.engine.map(table._rows, lambda block: block.values("change").max(initial=-1))
+    found = look_at(table, lambda block: block.values("change").max(initial=-1))
     return float(max(found, default=-1.0))
 
 

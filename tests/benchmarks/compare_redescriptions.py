@@ -172,13 +172,13 @@ class CartWheels:
     def __init__(self, table: dpf.Table) -> None:
         self.schema = table.schema
         (self.block,) = dpf.InMemory().load(table)
-        self.tests = {view: self._tests_of(view) for view in dpf.View}
-        self._columns = {
+        self.tests = {view: self.tests_of(view) for view in dpf.View}
+        self.columns = {
             view: np.column_stack([test.holds(self.block) for test in tests])  # type: ignore[union-attr]
             for view, tests in self.tests.items()
         }
 
-    def _tests_of(self, view: dpf.View) -> Candidates:
+    def tests_of(self, view: dpf.View) -> Candidates:
         names = [a.name for a in self.schema.view(view)]
         return Candidates.of_schema(self.schema, names, multiway=False, cuts=True)
 
@@ -190,7 +190,7 @@ class CartWheels:
             scores = Associations(tests, self.tests[OTHER[view]]).evaluate(engine, [self.block], candidates=tests)
             best = np.argsort(-scores, kind="stable")[taken[view]]
             taken[view] += 1
-            yield view, self._columns[view][:, best]
+            yield view, self.columns[view][:, best]
 
     def drawn_starts(self, number: int, seed: int) -> Iterator[tuple[dpf.View, NDArray[Any]]]:
         """Yield the views and classes of the same attributes that `Method.make` draws."""
@@ -201,7 +201,7 @@ class CartWheels:
 
     def tree(self, view: dpf.View, classes: NDArray[Any], depth: int) -> CompleteTree | None:
         """Return CART's tree, filled up to a complete one by asking again what is known; None if it has no test."""
-        grown = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(self._columns[view], classes).tree_
+        grown = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(self.columns[view], classes).tree_
         if grown.feature[0] < 0:
             return None
         tests = np.zeros(2**depth - 1, dtype=np.int64)

@@ -5,6 +5,7 @@ import re
 
 import attrs
 import pytest
+from exact_rows import held
 
 import dpframework as dpf
 from dpframework.cli import main, verify as cli_verify
@@ -27,7 +28,7 @@ class TellsAll(dpf.Miner):
         return dpf.step("ill", Histogram(schema["ill"]), DiscreteLaplace(1))
 
     def mine(self, table):
-        return str(table.release("ill")) + repr(table._rows.rows)
+        return str(table.release("ill")) + repr(held(table)[1].rows)
 
     @classmethod
     def examples(cls):

@@ -178,10 +178,10 @@ class SparseVector(_Outcomes):
         chances = at(z, self.threshold * scale)
         noise = self.noise * scale
         for count, one in zip(answer, outcome, strict=False):
-            chances = chances * (at_most(z - count - 1, noise) if one is None else self._hit(z, count, one, scale))
+            chances = chances * (at_most(z - count - 1, noise) if one is None else self.hit(z, count, one, scale))
         return float(chances.sum())
 
-    def _hit(self, z, count, one, scale):
+    def hit(self, z, count, one, scale):
         noise, first, last = self.noise * scale, one == self.told[0], one == self.told[-1]
         if self.tells == "nothing":
             return at_most(count - z, noise)
@@ -220,18 +220,18 @@ class NoisyMaximum(_Outcomes):
         scale = 2 * float(calibration.scale)
         reach = math.ceil(FURTHEST * scale)
         z = int(max(answer)) + np.arange(-reach, reach + 1)
-        below = np.array([self._at_most(z - count, scale) for count in answer])
+        below = np.array([self.at_most(z - count, scale) for count in answer])
         if not self.right:
             largest = below.prod(axis=0)
             chances = np.diff(largest, prepend=0)
             kept = z <= outcome if outcome == -MOST else z >= outcome if outcome == MOST else z == outcome
             return float(chances[kept].sum())
-        strictly = np.array([self._at_most(z - count - 1, scale) for count in answer])
+        strictly = np.array([self.at_most(z - count - 1, scale) for count in answer])
         others = [strictly[k] if k < outcome else below[k] for k in range(self.counts) if k != outcome]
         own = below[outcome] - strictly[outcome]
         return float((own * np.prod(others, axis=0)).sum())
 
-    def _at_most(self, bound, scale):
+    def at_most(self, bound, scale):
         return np.where(bound < 0, 0.0, -np.expm1(-(bound + 1) / scale)) if self.one_sided else at_most(bound, scale)
 
 

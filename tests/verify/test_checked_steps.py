@@ -95,29 +95,29 @@ class Checks:
         self.told: list[str] = []
         self.left_out: list[str] = []
         self.cut_short = False
-        patch.setattr(step_claims, "search_sensitivity", self._search)
-        patch.setattr(step_claims, "check_sampler", self._sample)
-        patch.setattr(step_claims, "check_losses", self._compare)
-        patch.setattr(step_claims, "call_answers", lambda subject, asked, tables: ("answers", tables))
-        patch.setattr(step_claims, "_probes", lambda subject, asked: (None, ("own",)))
-        patch.setattr(step_claims.AskedHere, "of", classmethod(lambda cls, *given: told_of(*given)))
+        patch.setattr(step_checks, "search_sensitivity", self.search)
+        patch.setattr(step_checks, "check_sampler", self.sample)
+        patch.setattr(step_checks, "check_losses", self.compare_losses)
+        patch.setattr(step_checks, "call_answers", lambda subject, asked, tables: ("answers", tables))
+        patch.setattr(step_checks, "_probes", lambda subject, asked: (None, ("own",)))
+        patch.setattr(step_checks.AskedHere, "of", classmethod(lambda cls, *given: told_of(*given)))
         self.other_amounts: list[Any] = []
         patch.setattr(StepChecks, "_check_spending", lambda checks, *given: self.other_amounts.append(given[:3]))
         self.checks: Any = StepChecks(replays, 5, self.left_out, self.told.append, **given)
 
-    def _search(self, query: Query, schema: Any, relation: Relation, **given: Any) -> SensitivityReport:
+    def search(self, query: Query, schema: Any, relation: Relation, **given: Any) -> SensitivityReport:
         self.searched.append((query, relation, given))
         tables = (b"", bytes((len(self.searched),)))
         measured: Any = SimpleNamespace(ratio=0.5, norm="l1", tables=tables, holds=True, declared=2.0, largest=1.0)
         return SensitivityReport(query.text, relation, (measured,), 1, (), 1)
 
-    def _sample(self, mechanism: Any, *, given: Any, beside: Any, settings: bool) -> Any:
+    def sample(self, mechanism: Any, *, given: Any, beside: Any, settings: bool) -> Any:
         assert beside == ("own",)
         assert settings is step_claims.is_foreign(mechanism)
         self.sampled.append((mechanism, given))
         return SimpleNamespace(passed=mechanism.epsilon != 7, __str__=lambda: "s")
 
-    def _compare(self, mechanism: Any, **given: Any) -> Any:
+    def compare_losses(self, mechanism: Any, **given: Any) -> Any:
         self.compare.append((mechanism, given))
         return SimpleNamespace(passed=mechanism.epsilon != 7, tightness=0.75, cut_short=self.cut_short)
 
@@ -196,7 +196,7 @@ def test_units_of_few_and_of_many_rows_are_searched_where_a_query_declares_it(mo
 
 def test_two_mechanisms_of_a_name_are_sampled_and_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     one, at = Checks(monkeypatch), subject()
-    searched = one._search(Asks(), SCHEMA, ADD)
+    searched = one.search(Asks(), SCHEMA, ADD)
 
     def check(mechanism: Any, query: Query = Asks(), report: Any = searched, **given: Any) -> None:
         one.checks._check_mechanism(

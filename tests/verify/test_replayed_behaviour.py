@@ -90,9 +90,9 @@ class Tried:
         self.on: Any = Behaviour(self.subject, np.random.default_rng(0), patience or Patience())
         self.tables: list[bytes] = []
         self.shows, self.density = shows, density
-        self.on._replay = self._replay
+        self.on._replay = self.replay
 
-    def _replay(self, _: Transcript, rows: bytes) -> Replay:
+    def replay(self, _: Transcript, rows: bytes) -> Replay:
         self.tables.append(rows)
         return Replay(*self.shows(rows), self.density(rows))
 

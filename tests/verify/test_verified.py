@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import attrs
 import pytest
+from exact_rows import held
 
 import dpframework as dpf
 from dpframework.cli import main
@@ -240,7 +241,7 @@ def test_a_claim_that_did_not_hold_is_remembered_as_such():
         name = "prints"
 
         def mine(self, table):
-            return repr(table._rows.rows)
+            return repr(held(table)[1].rows)
 
     examples = {"one": Example(SCHEMA, Prints())}
     found = verify_examples("prints", examples, relations=[ADD], replays=200, runs=0)

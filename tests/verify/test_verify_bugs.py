@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
+from exact_rows import look_at
 from sparse_vector import FirstAbove, IllThriceAndWell
 
 import dpframework as dpf
@@ -71,7 +72,7 @@ def problems_of(miner: dpf.Miner, replays: int) -> list[str]:
 
 def peek(table: PrivateTable) -> int:
     """Return the exact number of rows, past the gate: what a buggy miner gets hold of somehow."""
-    return sum(table._gate.engine.map(table._rows, lambda block: block.rows))
+    return sum(look_at(table, lambda block: block.rows))
 
 
 @attrs.frozen
@@ -616,7 +617,7 @@ class StopsOnManyRows(StopsOnTrueCount):
 class ReturnsExactSum(Concentrated):
     def mine(self, table):
         counts = table.release("counts")
-        blocks = table._gate.engine.map(table._rows, lambda block: float(block.values("age").sum()))
+        blocks = look_at(table, lambda block: float(block.values("age").sum()))
         return {"counts": counts, "ages": float(counts.sum()) if self.right else sum(blocks)}
 
 
@@ -626,7 +627,7 @@ class CentresOnRow(Concentrated):
 
     def mine(self, table):
         counts = table.release("counts").astype(float)
-        (ages,) = table._gate.engine.map(table._rows, lambda block: block.values("age"))
+        (ages,) = look_at(table, lambda block: block.values("age"))
         return counts + (0.0 if self.right or not len(ages) else float(ages[0]))
 
 
@@ -662,7 +663,7 @@ class TakesSeenCandidates(Concentrated):
     """Asks for the counts of towns that occur: what it gives the query is private."""
 
     def mine(self, table):
-        (towns,) = table._gate.engine.map(table._rows, lambda block: sorted(set(block.codes("town").tolist())))
+        (towns,) = look_at(table, lambda block: sorted(set(block.codes("town").tolist())))
         return table.release("counts", towns=(0, 1, 2) if self.right else tuple(towns))
 
 
@@ -696,15 +697,15 @@ class LessNoiseOnMany(DiscreteLaplace):
 
     name = "less-noise-on-many"
 
-    def _scaled(self, answer, calibration):
+    def scaled(self, answer, calibration):
         few = np.max(answer) <= 20
         return calibration if few else attrs.evolve(calibration, scale=calibration.scale / 2)
 
     def release(self, answer, calibration, randomness):
-        return super().release(answer, self._scaled(answer, calibration), randomness)
+        return super().release(answer, self.scaled(answer, calibration), randomness)
 
     def log_density(self, answer, output, calibration):
-        return super().log_density(answer, output, self._scaled(answer, calibration))
+        return super().log_density(answer, output, self.scaled(answer, calibration))
 
 
 @attrs.frozen

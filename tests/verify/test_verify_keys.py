@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
+from exact_rows import held
 
 import dpframework as dpf
 from dpframework.mechanisms import Calibration, PartitionSelection
@@ -129,7 +130,8 @@ class Reads(dpf.Miner):
 
     def private(self, table: PrivateTable) -> dict[str, int]:
         """The exact counts, past the gate, in the order of the rows."""
-        return table._gate.engine.tally(table._rows, lambda block: block.keys("town").counted())
+        engine, rows = held(table)
+        return engine.tally(rows, lambda block: block.keys("town").counted())
 
     def beside(self, table: PrivateTable, released: Any) -> Any:
         raise NotImplementedError

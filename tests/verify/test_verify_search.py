@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 import pytest
+from exact_rows import look_at
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
@@ -153,7 +154,7 @@ def test_a_witness_cannot_make_a_wrong_miner_pass():
         name = "peeks"
 
         def mine(self, table):
-            return table.release("lead"), sum(table._gate.engine.map(table._rows, lambda block: block.rows))
+            return table.release("lead"), sum(look_at(table, lambda block: block.rows))
 
     assert not audit(Peeks(), SCHEMA, ADD, replays=500).passed
     assert not audit(Peeks(), SCHEMA, ADD, replays=500, witnesses=[WITNESS]).passed

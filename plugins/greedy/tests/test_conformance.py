@@ -37,13 +37,13 @@ class Toy(CandidatePool):
     """Two groups of scores, in steps of the noise's scale; a chosen candidate's score falls by one step."""
 
     def __init__(self, step: float, scores: tuple[tuple[float, ...], ...] = ((0, 1, 2), (1.5, -1))) -> None:
-        self.step, self._scores = step, scores
+        self.step, self.own_scores = step, scores
 
     def groups(self) -> list[Group]:
-        return [Group(k, scores) for k, scores in enumerate(self._scores)]
+        return [Group(k, scores) for k, scores in enumerate(self.own_scores)]
 
     def scores(self, group: Group, unit: float) -> tuple[np.ndarray, np.ndarray]:
-        scores = np.rint(np.array(self._scores[group.number]) * self.step / unit).astype(np.int64)
+        scores = np.rint(np.array(self.own_scores[group.number]) * self.step / unit).astype(np.int64)
         return np.arange(len(scores)), scores
 
     def log_weights(self, groups, unit: float, scale: float) -> np.ndarray:
@@ -51,7 +51,7 @@ class Toy(CandidatePool):
         return np.rint(logs).astype(np.int64)
 
     def after(self, group: Group, position: int) -> Toy:
-        scores = [list(own) for own in self._scores]
+        scores = [list(own) for own in self.own_scores]
         scores[group.number][position] -= 1
         return Toy(self.step, tuple(map(tuple, scores)))
 

@@ -438,22 +438,22 @@ class Small(CandidatePool):
     """Two groups; what is chosen is replaced by something a little worse."""
 
     def __init__(self, step: float, scores: tuple[tuple[float, ...], ...] = ((2.0, 0.0), (1.9, 0.0))) -> None:
-        self.step, self._scores = step, scores
+        self.step, self.own_scores = step, scores
 
     def groups(self):
         from dpframework_greedy.choices import Group
 
-        return [Group(k, own) for k, own in enumerate(self._scores)]
+        return [Group(k, own) for k, own in enumerate(self.own_scores)]
 
     def scores(self, group, unit):
-        scores = np.rint(np.array(self._scores[group.number]) * self.step / unit).astype(np.int64)
+        scores = np.rint(np.array(self.own_scores[group.number]) * self.step / unit).astype(np.int64)
         return np.arange(len(scores)), scores
 
     def log_weights(self, groups, unit, scale):
         return np.array([round(scale * np.log(np.exp(self.scores(g, unit)[1] / scale).sum())) for g in groups])
 
     def after(self, group, position):
-        return Small(self.step, tuple((1.9, 0.1) if k == group.number else s for k, s in enumerate(self._scores)))
+        return Small(self.step, tuple((1.9, 0.1) if k == group.number else s for k, s in enumerate(self.own_scores)))
 
 
 def test_noise_pays_for_sixteen_steps_of_rounding_in_every_round() -> None:
@@ -479,7 +479,7 @@ def test_weights_are_remembered_for_as_many_rounds_as_asked(age: int, computed: 
 
         def after(self, group, position):
             return Asked(
-                self.step, tuple((s[0] - 1, 0.0) if k == group.number else s for k, s in enumerate(self._scores))
+                self.step, tuple((s[0] - 1, 0.0) if k == group.number else s for k, s in enumerate(self.own_scores))
             )
 
     pool = Asked(1.0)

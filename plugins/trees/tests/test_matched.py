@@ -16,6 +16,7 @@ from dpframework_trees.redescribe.arrangements import CHOICES, CHOOSE_FROM, PAYS
 from dpframework_trees.redescribe.matched_trees import MATCHED_SCHEMA, _trees, _unions
 from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
 from dpframework_trees.redescribe.witnesses import BY_COUNT
+from exact_rows import look_at
 from row_counts import choose_row_count
 
 import dpframework as dpf
@@ -510,17 +511,17 @@ class PlantedCount(dpf.Miner):
 
     def mine(self, table: dpf.PrivateTable) -> Any:
         released = max(float(table.release("rows")), 1.0)
-        chosen_by = self._true(table) if self.true_rows_choose else released
+        chosen_by = self.true_rows(table) if self.true_rows_choose else released
         arranged = MatchedTrees(self.epsilon).arrange(table.schema, chosen_by)
         part = table.scope(arranged.name)
-        cap = max(int(self._true(table) if self.true_rows_cap else released) * 3 // 10, 1)
+        cap = max(int(self.true_rows(table) if self.true_rows_cap else released) * 3 // 10, 1)
         if arranged.matches:
             return part.release("match", known=[], cap=cap)
         return part.scope("tree 1").release("root", known=[], cap=cap)
 
     @staticmethod
-    def _true(table: dpf.PrivateTable) -> int:
-        return max(sum(table._gate.engine.map(table._rows, lambda block: block.rows)), 1)
+    def true_rows(table: dpf.PrivateTable) -> int:
+        return max(sum(look_at(table, lambda block: block.rows)), 1)
 
 
 def test_a_branch_or_a_cap_by_the_true_number_of_rows_is_caught() -> None:

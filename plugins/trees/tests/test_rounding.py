@@ -268,26 +268,26 @@ class Watched(Randomness):
     private = False
 
     def __init__(self, output: Any = None) -> None:
-        self._source, self._output, self.given = SeededRandomness(1), output, []
+        self.drawn_from, self.put_out, self.given = SeededRandomness(1), output, []
 
     generator = property(lambda self: pytest.fail("the generator is for floating point"))
 
     def noisy_max(self, scores: Any, scale: float, noise: Noise) -> int:
         assert noise is Noise.GUMBEL
         self.given.append((scores, scale))
-        return int(self._output[len(self.given) - 1])
+        return int(self.put_out[len(self.given) - 1])
 
     def discrete_laplace(self, size: int, scale: float) -> Any:
-        return self._source.discrete_laplace(size, scale)
+        return self.drawn_from.discrete_laplace(size, scale)
 
     def discrete_gaussian(self, size: int, scale: float) -> Any:
-        return self._source.discrete_gaussian(size, scale)
+        return self.drawn_from.discrete_gaussian(size, scale)
 
     def integers(self, below: Any, size: int) -> Any:
-        return self._source.integers(below, size)
+        return self.drawn_from.integers(below, size)
 
     def words(self, size: int) -> Any:
-        return self._source.words(size)
+        return self.drawn_from.words(size)
 
 
 def drawn_log(data: TreeData, given: Calibration, output: Any) -> Decimal:
@@ -392,14 +392,14 @@ class Near(Watched):
 
     def __init__(self, words: list[int], answer: bool) -> None:
         super().__init__()
-        self._words, self._answer, self.asked = words, answer, []
+        self.own_words, self.own_answer, self.asked = words, answer, []
 
     def words(self, size: int) -> Any:
-        return np.array(self._words, dtype=np.uint64)
+        return np.array(self.own_words, dtype=np.uint64)
 
     def below_exp(self, exponent: Fraction, word: int) -> bool:
         self.asked.append((exponent, word))
-        return self._answer
+        return self.own_answer
 
 
 def test_a_step_that_floating_point_cannot_decide_is_decided_exactly_and_the_walk_goes_on():
@@ -421,7 +421,7 @@ def test_a_step_that_floating_point_cannot_decide_is_decided_exactly_and_the_wal
         near = int(math.exp(change) * 2**64)
         for word, answer in ((near, True), (near, False), (near - 2**25, None), (near + 2**25, None)):
             source = Near([word], bool(answer))
-            source._source = SeededRandomness(seed)
+            source.drawn_from = SeededRandomness(seed)
             reached = mechanism.release(data, given, source)
             assert source.asked == ([] if answer is None else [(change, word)])
             accepted = word < near if answer is None else answer
