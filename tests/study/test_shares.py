@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -482,9 +483,10 @@ def test_an_epsilon_that_cannot_be_found_is_one_sentence(step, options, sentence
 )
 def test_an_error_without_a_bound_says_what_it_lacks(about, note, sentence, monkeypatch):
     bound = ErrorBound("that", None, size=TableSize(about=about), note=note)
-    monkeypatch.setattr(accuracy._Wanted, "bound", lambda *_: bound)
+    study = mixed(DELTA)
+    monkeypatch.setattr(type(study.miners["own"]), "error_bounds", lambda *_: [bound])
     with pytest.raises(dpf.InputError, match=f"^{sentence}"):
-        mixed(DELTA).epsilon_for("own", within=3)
+        study.epsilon_for("own", within=3)
 
 
 def test_a_percentage_needs_a_number_of_rows_that_is_public(write, capsys):
@@ -591,7 +593,8 @@ def test_another_way_has_the_noise_of_the_first_and_not_more(epsilon):
     for k in range(3):
         study.add(f"step {k}", dpf.share("0.02", "histogram", attribute=f"colour {k}"))
     shares = study.shares()
-    way, factor = shares._other_way("step 1")
+    _, others = shares.choices()
+    way, factor = others["step 1"]
     assert way == 1
     share, own = shares.shares["step 1"], Fraction(2, 100) * epsilon
 
@@ -668,7 +671,35 @@ def test_the_largest_scale_has_a_total_of_what_is_allowed(total_at, largest, mon
 
 # An epsilon for an error
 
-WANTED = accuracy._Wanted("step", "step/counts", None, 3.0)
+
+@attrs.frozen
+class Erring(dpf.Miner):
+    """A miner whose error follows from its epsilon as a test says, and whose noise does not."""
+
+    name = "erring"
+    epsilon: Fraction = attrs.field(converter=Fraction)
+    error: Callable[[Fraction], float] = attrs.field(eq=False)
+    whole: float | None = None
+
+    def plan(self, schema):
+        return dpf.step("counts", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1))
+
+    def mine(self, table):
+        raise NotImplementedError
+
+    def error_bounds(self, part):
+        return [ErrorBound("n", self.error(self.epsilon), whole=self.whole, whole_text="the rows")]
+
+
+def epsilon_for(error, within=3, whole=None):
+    """The epsilon that is found for an error that follows from it."""
+    study = dpf.Study(COLOURS, epsilon=1)
+    study.add("step", Erring(10**18, error, whole))  # with which it is planned, before another is found
+    return study.accuracy("step", within=within).epsilon
+
+
+def met(enough):
+    return lambda epsilon: 1.0 if enough(epsilon) else 5.0
 
 
 @pytest.mark.parametrize(
@@ -694,7 +725,7 @@ def test_the_smallest_epsilon_of_six_digits_is_found(number):
     least = Fraction(number)
     power = Fraction(2) ** math.ceil(math.log2(least))
     unit = last_digit(power, 6)
-    found = accuracy._smallest(lambda epsilon: epsilon >= least, WANTED)
+    found = epsilon_for(met(lambda epsilon: epsilon >= least))
     assert found - unit < least <= found
     assert (found / unit).denominator == 1
 
@@ -703,13 +734,13 @@ def test_the_smallest_epsilon_of_six_digits_is_found(number):
             raise dpf.InputError("the noise is too large")
         return epsilon >= least
 
-    assert accuracy._smallest(fails_far_below, WANTED) == found
+    assert epsilon_for(met(fails_far_below)) == found
 
 
 def test_an_epsilon_is_given_up_where_it_would_be_absurd():
-    with pytest.raises(dpf.InputError, match="no epsilon makes 'step/counts' that accurate; ask for a larger error"):
-        accuracy._smallest(lambda epsilon: False, WANTED)
-    assert 0 < accuracy._smallest(lambda epsilon: True, WANTED) < 2.0**-55
+    with pytest.raises(dpf.InputError, match="no epsilon makes 'step' that accurate; ask for a larger error"):
+        epsilon_for(lambda epsilon: 5.0)
+    assert 0 < epsilon_for(lambda epsilon: 1.0) < 2.0**-55
 
 
 def test_larger_epsilons_are_tried_percent_by_percent_with_six_digits_rounded_up():
@@ -722,33 +753,33 @@ def test_larger_epsilons_are_tried_percent_by_percent_with_six_digits_rounded_up
 
 
 def test_an_error_is_a_number_or_a_percentage_of_its_whole():
-    counts, unknown = ErrorBound("n", 5, whole=3000, whole_text="the 3,000 rows"), ErrorBound("n", 5)
-    assert accuracy._number("1 %", counts, "n") == 30
-    assert accuracy._number(" 0.5% ", attrs.evolve(counts, whole=200), "n") == 1
-    assert accuracy._number("7.5", unknown, "n") == accuracy._number(7.5, counts, "n") == 7.5
-    with pytest.raises(dpf.InputError, match="a percentage for 'n' depends on the number of rows, which is not public"):
-        accuracy._number("1 %", unknown, "n")
+    def inverse(epsilon):
+        return 1 / float(epsilon)
+
+    assert epsilon_for(inverse, "1 %", 3000) == epsilon_for(inverse, 30)
+    assert epsilon_for(inverse, " 0.5% ", 200) == 1
+    assert epsilon_for(inverse, "7.5") == epsilon_for(inverse, 7.5) == epsilon_for(inverse, "7.5", 200)
+    with pytest.raises(dpf.InputError, match="a percentage for 'step' depends on the number of rows, which is not"):
+        epsilon_for(inverse, "1 %")
 
 
 def test_an_error_is_met_where_the_bound_is_within_it():
-    study = histograms(1, 1)
-    plan, miner = study.plan(), study.miners["step 0"]
-    within = plan.previews()["step 0/counts"].within
-    for step in ("step 0", "step 0/counts"):
-        for of in (miner, None):
-            assert accuracy._Wanted("step 0", step, None, within).is_met(plan, of)
-            assert not accuracy._Wanted("step 0", step, None, within * 0.999).is_met(plan, of)
+    study = dpf.Study(COLOURS, epsilon=1)
+    study.add("step", dpf.miner("histogram", attribute="colour 0", epsilon="0.5"))
+    within = study.plan().previews()["step/counts"].within
+    for step in ("step", "step/counts"):
+        assert study.accuracy(step, within=within).epsilon <= Fraction(1, 2)
+        assert study.accuracy(step, within=within).bound.amount <= within
+        assert study.accuracy(step, within=within * 0.999).bound.amount < within
 
 
 def test_the_error_of_one_of_several_releases_is_asked_for_by_its_path():
     study = dpf.Study(COLOURS, epsilon=1)
     study.add("it", Several(Fraction(1)))
-    plan = study.plan()
-    for of in (None, study.miners["it"]):
-        for name in "abc":
-            assert accuracy._Wanted("it", f"it/{name}", None, 1).bound(plan, of).steps == (name,)
-        with pytest.raises(dpf.InputError, match="step 'it' makes several releases; name one of them, such as 'it/a'"):
-            accuracy._Wanted("it", "it", None, 1).bound(plan, of)
+    for name in "abc":
+        assert study.accuracy(f"it/{name}", within=100).bound.steps == (name,)
+    with pytest.raises(dpf.InputError, match="step 'it' makes several releases; name one of them, such as 'it/a'"):
+        study.accuracy("it", within=100)
 
 
 def test_no_budget_is_enough_for_other_steps_beside_shares_of_all_of_it():
@@ -774,7 +805,7 @@ def test_a_miner_is_given_its_share_of_the_scale_times_its_factor(scale):
 def test_the_noise_of_every_release_is_compared():
     study = histograms(2, "0.5")
     shares = study.shares()
-    first, ways = shares.first(), shares._plain()
+    first, ways = shares.first(), next(shares.choices())
     less, more = (shares.made(ways, scale) for scale in (2, Fraction(1, 2)))
     assert shares._no_noisier(first, first)
     assert shares._no_noisier(less, first)

@@ -44,6 +44,18 @@ SECRET = "a-cell-that-nobody-may-see"
 PERSON = 4_607_182_418_800_017  # the first of some ids
 
 
+def client_of(engine: dpf.Dask) -> Any:
+    """Return the client of an engine that has connected: what its workers hold and log, no engine tells."""
+    client = engine._client
+    assert client is not None
+    return client
+
+
+def forget_pieces(engine: dpf.Dask) -> None:
+    """Make an engine forget its workers, as if each had been started anew: none holds a piece."""
+    engine._actors.clear()
+
+
 @functools.cache
 def shared() -> dpf.Dask:
     """A cluster for all tests of this process: it takes seconds to start."""
@@ -85,7 +97,7 @@ class TestDask(EngineConformance):
     @classmethod
     def made(cls) -> dpf.Engine:
         engine = dpf.Dask()
-        engine._client = shared()._client  # whose certificates are in memory only
+        engine._client = client_of(shared())  # whose certificates are in memory only
         return engine
 
 
@@ -114,8 +126,7 @@ def releases(results: dpf.Results) -> str:
 
 def test_workers_of_this_machine_keep_memory_for_the_next_array(engine: dpf.Dask) -> None:
     """Dask's own setting, which gives it back each time, costs more time than counting does."""
-    assert engine._client is not None
-    assert set(engine._client.run(os.environ.get, "MALLOC_TRIM_THRESHOLD_").values()) == {
+    assert set(client_of(engine).run(os.environ.get, "MALLOC_TRIM_THRESHOLD_").values()) == {
         os.environ.get("MALLOC_TRIM_THRESHOLD_")
     }
 
@@ -135,11 +146,10 @@ def test_a_scheduler_elsewhere_is_reached_by_its_authority_s_certificates_only(
     """That also holds for the cluster that an engine starts: another user of the machine cannot speak to it."""
     from distributed.security import Security
 
-    assert engine._client is not None
-    address, made, files = engine._client.scheduler.address, study(*MINERS[:3]), TableFiles(place, SCHEMA)
+    address, made, files = client_of(engine).scheduler.address, study(*MINERS[:3]), TableFiles(place, SCHEMA)
     assert address.startswith("tls://127.0.0.1:")
     expected = made.run(files, seed=5)
-    with dpf.Dask(address, **certificates(tmp_path / "own", engine._client.security)) as far:
+    with dpf.Dask(address, **certificates(tmp_path / "own", client_of(engine).security)) as far:
         found = made.run(files, seed=5, engine=far)
         assert found.plan.engine == address
         people, _ = STUDIES["three rows"]
@@ -297,7 +307,7 @@ def test_files_that_change_are_not_read_again_for_a_lost_worker(engine: dpf.Dask
     rows = engine.open(TableFiles(folder, dpf.Schema(SCHEMA.attributes)))
     for k in range(2):
         pl.read_parquet(folder / f"{k}.parquet").reverse().write_parquet(folder / f"{k}.parquet")
-    engine._actors.clear()  # as if each worker had been started anew: none holds a piece
+    forget_pieces(engine)
     with pytest.raises(dpf.InputError, match=r"\d.parquet: changed while the study ran"):
         engine.number(rows)
     engine.drop(rows)
@@ -312,7 +322,7 @@ def test_keys_that_nobody_lists_come_back_with_their_counts(engine: dpf.Dask, tm
     assert expected.keys == (SECRET, "blue", "green", "red")
     assert (keys.evaluate(engine, rows).keys, keys.evaluate(engine, rows).counts.sum()) == (expected.keys, 500)
     parts = engine.split(rows, SCHEMA["ill"])
-    engine._actors.clear()
+    forget_pieces(engine)
     found = [keys.evaluate(engine, part).at(expected.keys) for part in parts]
     assert np.array_equal(np.sum(found, axis=0), expected.counts)
     engine.drop(rows)
@@ -342,7 +352,7 @@ def test_a_sample_is_the_same_where_its_rows_are_read_again(engine: dpf.Dask, pl
     part = engine.split(sample, SCHEMA["ill"])[1]
     before = [JOINT.evaluate(engine, one).tolist() for one in (sample, part)]
     assert 400 < np.sum(before[0]) < 800
-    engine._actors.clear()  # as if each worker had been started anew: none holds a piece
+    forget_pieces(engine)
     assert [JOINT.evaluate(engine, one).tolist() for one in (part, sample)] == before[::-1]
     del sample
     gc.collect()
@@ -390,7 +400,7 @@ def test_what_rows_were_made_of_is_not_kept_when_a_worker_is_lost(engine: dpf.Da
     del half
     gc.collect()
     engine.number(rows)
-    engine._actors.clear()  # as if each worker had been started anew
+    forget_pieces(engine)
     assert [engine.number(part) for part in parts] == before
     kept = {rows.number, *(part.number for part in parts)}
     assert all(held == kept for held in held_on_workers(engine, rows))
@@ -404,8 +414,7 @@ def held_on_workers(engine: dpf.Dask, rows: Any) -> list[set[int]]:
         latest = list(dask_worker.state.actors.values())[-1:]  # a worker that was started meanwhile has none
         return [set(held) for one in latest for (of, _), held in one._pieces.items() if of == table]
 
-    assert engine._client is not None
-    found = [held for one in engine._client.run(numbers, rows.table.number).values() for held in one]
+    found = [held for one in client_of(engine).run(numbers, rows.table.number).values() for held in one]
     assert found
     return found
 
@@ -481,7 +490,7 @@ def test_no_row_value_or_code_travels(engine: dpf.Dask, tmp_path: Path, monkeypa
         sizes.append(max(answers))
         answers.clear()
     assert 100 < sizes[1] <= sizes[0] + 64
-    logs = str(engine._client.get_worker_logs())
+    logs = str(client_of(engine).get_worker_logs())
     assert "quoted" not in logs
     assert SECRET not in logs
 
@@ -522,17 +531,17 @@ def test_no_id_passes_through_the_client_the_scheduler_or_a_folder(
             for name in names
         )
 
-    engine._client.run(watched, secret)
+    client_of(engine).run(watched, secret)
     with traffic(monkeypatch) as frames:
         made.run(files, seed=1, engine=engine)
         everything = b"\0".join(frames)
-    assert sum(engine._client.run(counted).values()) >= 2  # what is looked for does travel, between workers
+    assert sum(client_of(engine).run(counted).values()) >= 2  # what is looked for does travel, between workers
     assert b"actor_execute" in everything
     for text in (secret, SECRET):
         assert text.encode() not in everything
-        assert text not in str(engine._client.get_worker_logs())
-        assert text not in str(engine._client.scheduler_info())
-        assert all(text.encode() not in found for found in engine._client.run(files_here).values())
+        assert text not in str(client_of(engine).get_worker_logs())
+        assert text not in str(client_of(engine).scheduler_info())
+        assert all(text.encode() not in found for found in client_of(engine).run(files_here).values())
 
 
 def test_a_worker_prints_and_tells_nothing_of_a_failure(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -600,7 +609,7 @@ def test_workers_of_other_code_are_refused_before_a_file_is_read(
     ours = cluster_worker.versions(sorted(distributions()))
     assert len(ours["the code of dpframework"]) >= 32  # a digest; each package is told so
     monkeypatch.setattr(dask_engine, "versions", lambda packages: {**ours, "polars": "0.1"})
-    engine._actors.clear()
+    forget_pieces(engine)
     with pytest.raises(dpf.InputError, match=r"runs other code: polars \(.*, here 0.1\); install the same"):
         engine.open(TableFiles(place, SCHEMA))
 

@@ -551,11 +551,15 @@ def in_memory(files: TableFiles) -> Any:
     return people(here, here.load(files.read()), files)
 
 
+def kept_of(pieces: ShuffledPieces) -> tuple[Any, Any]:
+    """Return the messages that are kept for others, and what is known of each shuffle."""
+    return pieces._messages, pieces._states
+
+
 def require_nothing_left(cluster: Cluster) -> None:
     for address in cluster.live:
         if address in cluster.workers:
-            left = cluster.workers[address]._shuffled
-            assert (left._messages, left._states) == ({}, {})
+            assert kept_of(cluster.workers[address]._shuffled) == ({}, {})
 
 
 @pytest.mark.usefixtures("asking")
@@ -707,17 +711,18 @@ def test_a_failure_while_a_bucket_is_gathered_tells_its_kind_only(monkeypatch: p
 
 def test_what_is_handed_over_is_handed_once_and_of_all_or_none() -> None:
     held = ShuffledPieces()
-    held._messages = {("pieces", 1, 0): {0: b"", 1: b"b"}, ("pieces", 1, 1): {0: b"c"}, ("buckets", 1, 0): {0: b"d"}}
+    messages, states = kept_of(held)
+    messages |= {("pieces", 1, 0): {0: b"", 1: b"b"}, ("pieces", 1, 1): {0: b"c"}, ("buckets", 1, 0): {0: b"d"}}
     assert held.hand(1, "pieces", [0, 1], 0) == [b"", b"c"]
     assert held.hand(1, "pieces", [0, 1], 0) is None
     assert held.hand(1, "pieces", [0, 7], 1) is None
     assert held.hand(2, "pieces", [0], 1) is None
     assert held.hand(1, "buckets", [0], 0) == [b"d"]
-    held._messages[("pieces", 2, 0)], held._states[2, 0] = {0: b"e"}, None
+    messages["pieces", 2, 0], states[2, 0] = {0: b"e"}, None
     held.end(1)
-    assert (held._messages, held._states) == ({("pieces", 2, 0): {0: b"e"}}, {(2, 0): None})
+    assert kept_of(held) == ({("pieces", 2, 0): {0: b"e"}}, {(2, 0): None})
     held.end(2)
-    assert (held._messages, held._states) == ({}, {})
+    assert kept_of(held) == ({}, {})
 
 
 def test_a_piece_is_settled_by_the_worker_that_spread_it(of_people: dict[str, TableFiles]) -> None:

@@ -105,6 +105,16 @@ class Checks:
         patch.setattr(StepChecks, "_check_spending", lambda checks, *given: self.other_amounts.append(given[:3]))
         self.checks: Any = StepChecks(replays, 5, self.left_out, self.told.append, **given)
 
+    def look(self, at: Any, asked: Any, patience: Patience | None = None) -> Any:
+        """Let a query of a run be searched."""
+        return self.checks._search(at, asked, patience or Patience())
+
+    @property
+    def known(self) -> dict[Any, Any]:
+        """What was asked before, by what it depends on."""
+        found: dict[Any, Any] = self.checks._asked
+        return found
+
     def search(self, query: Query, schema: Any, relation: Relation, **given: Any) -> SensitivityReport:
         self.searched.append((query, relation, given))
         tables = (b"", bytes((len(self.searched),)))
@@ -125,7 +135,7 @@ class Checks:
 def test_a_query_is_searched_with_an_eighth_of_the_replays(monkeypatch: pytest.MonkeyPatch) -> None:
     for replays, pairs in ((8_000, 1_000), (480, 60), (487, 60), (488, 61), (1, 60)):
         one = Checks(monkeypatch, replays)
-        report = one.checks._search(subject(), call(Asks(1)), Patience())
+        report = one.look(subject(), call(Asks(1)))
         ((query, relation, given),) = one.searched
         assert (query, relation, report.query) == (Asks(1), ADD, "asks 1")
         assert given == {
@@ -138,31 +148,31 @@ def test_a_query_is_searched_with_an_eighth_of_the_replays(monkeypatch: pytest.M
         }
         assert one.told == ["searching the sensitivity of asks 1"]
     one = Checks(monkeypatch)
-    one.checks._search(subject(), call(Asks(1)), Patience(100))
+    one.look(subject(), call(Asks(1)), Patience(100))
     assert 40 < one.searched[0][2]["seconds"] <= 50
-    one.checks._search(subject(rows=4), call(Asks(2, of_unit=True)), Patience())
-    one.checks._search(subject(rows=4), call(Asks(3)), Patience())
+    one.look(subject(rows=4), call(Asks(2, of_unit=True)))
+    one.look(subject(rows=4), call(Asks(3)))
     assert [given["rows"] for _, _, given in one.searched] == [1, 4, 1]
 
 
 def test_of_queries_that_are_alike_three_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     one, at = Checks(monkeypatch), subject()
-    found = [one.checks._search(at, call(Asks(number)), Patience()) for number in (1, 1, 2, 3, 4, 1)]
+    found = [one.look(at, call(Asks(number))) for number in (1, 1, 2, 3, 4, 1)]
     assert [query.number for query, _, _ in one.searched] == [1, 2, 3]
     assert found[0] is found[1] is found[4] is found[5]
     assert found[3].query == "asks 3"
     elsewhere = subject(dpf.Schema([dpf.Boolean("ill")]))
-    assert one.checks._search(elsewhere, call(Asks(5)), Patience()) is None
-    one.checks._search(subject(relation=REPLACE), call(Asks(1)), Patience())
-    one.checks._search(at, call(Asks(9, worth=2)), Patience())
+    assert one.look(elsewhere, call(Asks(5))) is None
+    one.look(subject(relation=REPLACE), call(Asks(1)))
+    one.look(at, call(Asks(9, worth=2)))
     assert len(one.searched) == 5
-    assert [len(key) for key in one.checks._asked] == [3] * 5
-    first = next(iter(one.checks._asked.values()))
+    assert [len(key) for key in one.known] == [3] * 5
+    first = next(iter(one.known.values()))
     query, (schema, rows, derived, inputs) = first.query, first.rest
     assert (query, schema, derived, inputs) == (Asks(1), SCHEMA, (("d", "c"),), {"a": 1})
     assert rows == bytes(k * k % 6 for k in range(30))
-    one.checks._search(at, call(Count()), Patience())
-    assert len(one.checks._asked) == 5  # the project's own are asked nowhere else
+    one.look(at, call(Count()))
+    assert len(one.known) == 5  # the project's own are asked nowhere else
 
 
 def test_units_of_few_and_of_many_rows_are_searched_where_a_query_declares_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +286,7 @@ def test_problems_are_those_of_what_does_not_hold(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(step_claims, "differences", differing)
     for number in (1, 2):
-        one.checks._search(subject(), call(Asks(number)), Patience())
+        one.look(subject(), call(Asks(number)))
     for passed in (True, False):
         one.checks.samplers[passed] = one.checks.losses[passed] = SimpleNamespace(passed=passed)
     first, *others = one.checks.problems()

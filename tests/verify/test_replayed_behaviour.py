@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -95,6 +95,20 @@ class Tried:
     def replay(self, _: Transcript, rows: bytes) -> Replay:
         self.tables.append(rows)
         return Replay(*self.shows(rows), self.density(rows))
+
+    def neighbours(self, rows: Labelled, most: int) -> list[Labelled]:
+        found: list[Labelled] = self.on._neighbours(rows, most)
+        return found
+
+    def far_tables(self, rows: bytes, most: int) -> list[bytes]:
+        return [*self.on._far_tables(rows, most)]
+
+    def unlike(self, rows: bytes, k: int) -> bytes:
+        found: bytes = self.on._unlike(rows, k)
+        return found
+
+    def walk(self, rows: bytes, far: bytes) -> None:
+        self.on._walk(rows, far, transcript())
 
     @property
     def said(self) -> dict[str, str]:
@@ -211,42 +225,42 @@ def test_what_differs_on_a_neighbour_is_shown_on_the_smallest_tables() -> None:
 
 def test_from_a_far_table_the_first_neighbours_that_differ_are_found() -> None:
     one = Tried(lambda rows: OTHER if len(rows) > 8 else SAME)
-    one.on._walk(b"\0\1", b"\2" * 10, transcript())
+    one.walk(b"\0\1", b"\2" * 10)
     assert one.said == {"control": "on a neighbour, it differs"}
     assert tuple(map(len, one.shown("control"))) == (8, 9)
     gone = Tried(lambda rows: REFUSED if len(rows) < 2 else SAME)
-    gone.on._walk(b"\0\1\3", b"\2", transcript())
+    gone.walk(b"\0\1\3", b"\2")
     assert gone.shown("refused") == (b"\1\3", b"\3")
     alike = Tried(lambda rows: OTHER if rows.count(2) > 1 else SAME, relation=REPLACE, schema=OF_FIVE)
-    alike.on._walk(b"\0\1\0\1\0", b"\2" * 5, transcript())
+    alike.walk(b"\0\1\0\1\0", b"\2" * 5)
     one_, other = alike.shown("control")
     assert (one_.count(2), other.count(2), len(one_), len(other)) == (1, 2, 5, 5)
     still = Tried()
-    still.on._walk(b"\0\1", b"\2\2\2", transcript())
+    still.walk(b"\0\1", b"\2\2\2")
     assert still.tables == [b"\1", b"", b"", b"\2", b"\2\2", b"\2\2\2"]
     assert still.said == {}
 
 
-def of(one: Behaviour | Any, rows: Labelled, most: int) -> set[tuple[int, int]]:
+def of(one: Tried, rows: Labelled, most: int) -> set[tuple[int, int]]:
     """How many rows each neighbour has more, and how many have another label."""
-    found: Sequence[Labelled] = one._neighbours(rows, most)
+    found = one.neighbours(rows, most)
     labels = {label for label, _ in rows}
     return {(len(other) - len(rows), sum(label not in labels for label, _ in other)) for other in found}
 
 
 def test_neighbours_are_those_of_the_relation() -> None:
     rows = label_rows(b"\0\1\2\3\4")
-    assert of(Tried().on, rows, 40) == {(-1, 0), (1, 1)}
-    assert of(Tried(relation=REPLACE).on, rows, 40) == {(0, 1)}
-    assert of(Tried(schema=OF_FIVE).on, rows, 40) == {(1, 1)}
-    assert len(Tried().on._neighbours(rows, 3)) == 3
-    assert len(Tried().on._neighbours(rows, 40)) == 40
-    assert len(Tried(relation=REPLACE).on._neighbours(rows, 40)) == 5
-    assert {len(other) for other in Tried().on._neighbours(label_rows(bytes(60)), 40)} == {59, 61}
-    assert {len(other) for other in Tried().on._neighbours(label_rows(bytes(61)), 40)} == {60}
-    tables = [drop_labels(other) for other in Tried().on._neighbours(label_rows(bytes(4)), 300)]
+    assert of(Tried(), rows, 40) == {(-1, 0), (1, 1)}
+    assert of(Tried(relation=REPLACE), rows, 40) == {(0, 1)}
+    assert of(Tried(schema=OF_FIVE), rows, 40) == {(1, 1)}
+    assert len(Tried().neighbours(rows, 3)) == 3
+    assert len(Tried().neighbours(rows, 40)) == 40
+    assert len(Tried(relation=REPLACE).neighbours(rows, 40)) == 5
+    assert {len(other) for other in Tried().neighbours(label_rows(bytes(60)), 40)} == {59, 61}
+    assert {len(other) for other in Tried().neighbours(label_rows(bytes(61)), 40)} == {60}
+    tables = [drop_labels(other) for other in Tried().neighbours(label_rows(bytes(4)), 300)]
     assert {table.index(5) for table in tables if 5 in table} == {0, 1, 2, 3, 4}
-    replaced = Tried(relation=REPLACE).on._neighbours(rows, 40)
+    replaced = Tried(relation=REPLACE).neighbours(rows, 40)
     assert {tuple(k for k in range(5) if other[k] != rows[k]) for other in replaced} == {(k,) for k in range(5)}
 
 
@@ -259,17 +273,17 @@ def test_neighbours_of_sampled_units_differ_by_all_rows_of_one() -> None:
 
 
 def test_far_tables_have_the_size_that_is_public() -> None:
-    far = [*Tried().on._far_tables(b"\0\1\2", 20)]
+    far = [*Tried().far_tables(b"\0\1\2", 20)]
     assert (far[0], len(far)) == (b"", 20)
     assert all(len(table) <= 10 for table in far[1::2])
     assert max(map(len, far)) > 10
     for one in (Tried(relation=REPLACE), Tried(schema=OF_FIVE)):
-        assert {len(table) for table in one.on._far_tables(b"\0\1\2\3\4", 20)} == {5}
-    unlike = [Tried().on._unlike(b"\0\1\2", k) for k in range(4)]
+        assert {len(table) for table in one.far_tables(b"\0\1\2\3\4", 20)} == {5}
+    unlike = [Tried().unlike(b"\0\1\2", k) for k in range(4)]
     assert unlike == [b"", bytes([1, 3, 5, 1]), bytes([2, 5, 2, 5] * 2), bytes([3, 1, 5] * 4)]
-    assert len(Tried().on._unlike(bytes(40), 3)) == 60
-    assert Tried(relation=REPLACE).on._unlike(b"\0\1\2", 0) == bytes([0, 1, 2])
-    assert Tried(schema=OF_FIVE).on._unlike(bytes(5), 1) == bytes([1, 3, 5, 1, 3])
+    assert len(Tried().unlike(bytes(40), 3)) == 60
+    assert Tried(relation=REPLACE).unlike(b"\0\1\2", 0) == bytes([0, 1, 2])
+    assert Tried(schema=OF_FIVE).unlike(bytes(5), 1) == bytes([1, 3, 5, 1, 3])
 
 
 def test_very_many_equal_rows_are_replayed_kind_by_kind() -> None:
@@ -353,7 +367,7 @@ def test_what_runs_keep_is_compared_on_tables_with_the_same_releases(monkeypatch
 
     said, tables = told(lambda rows: {"global 'A'": "public"})
     assert said == []
-    assert tables == [b"\0\1", b"\0\1", *(Tried().on._unlike(b"\0\1", k) for k in range(4))]
+    assert tables == [b"\0\1", b"\0\1", *(Tried().unlike(b"\0\1", k) for k in range(4))]
     runs = "a run keeps something of its rows for later ones, in "
     assert told(lambda rows: {"global 'A'": str(rows), "b": "x"})[0] == [f"{runs}global 'A'"]
     assert told(lambda rows: {name: str(rows) for name in "dbca"})[0] == [f"{runs}a, b, c"]
