@@ -192,9 +192,15 @@ def test_the_noise_of_least_predicted_error_is_taken() -> None:
     assert isinstance(MarginalsMiner(rho="0.1").plan(binary).mechanism, Gaussian)  # type: ignore[attr-defined]
 
 
+def importance_of(work: Workload) -> dict[tuple[int, ...], float]:
+    """The factor of each residual's variance in the error: what is released of it, by how much of it is kept."""
+    kept = [0.25 if size == 2 else 1 - 1 / size for size in work.sizes]
+    return {one: own * math.prod(kept[a] for a in one) for one, own in work.released().items()}
+
+
 def root_of(work: Workload, sets: list[tuple[int, ...]], in_blocks: bool) -> float:
     """The cube root of the predicted sum of variances of some residuals, by the formulas of the two kinds of noise."""
-    importance = work._importance()
+    importance = importance_of(work)
     lengths = [math.prod(work.sizes[a] for a in one if work.sizes[a] > 2) for one in sets]
     if not in_blocks:
         return 2 ** (1 / 3) * sum(importance[one] ** (1 / 3) for one in sets)
@@ -210,7 +216,7 @@ def test_groups_are_the_best_of_all_ways_to_divide_residuals_by_their_length(siz
     of = [dpf.Categorical(f"a{k}", [str(v) for v in range(size)]) for k, size in enumerate(sizes)]
     work = Workload(tuple(of), dict.fromkeys(all_sets(len(sizes), 2), 1.0), False)
     by_length: dict[int, list[tuple[int, ...]]] = {}
-    for one in work._importance():
+    for one in importance_of(work):
         by_length.setdefault(math.prod(sizes[a] for a in one if sizes[a] > 2), []).append(one)
     lengths = sorted(by_length)
     ways = []
@@ -226,7 +232,7 @@ def test_groups_are_the_best_of_all_ways_to_divide_residuals_by_their_length(siz
     assert sum(one.share for one in groups) == 1
     for one, root in zip(groups, found, strict=True):
         assert float(one.share) == pytest.approx(root / sum(found), abs=0.0011 * len(groups))
-    assert sorted(one for group in groups for one in group.query.sets) == sorted(work._importance())
+    assert sorted(one for group in groups for one in group.query.sets) == sorted(importance_of(work))
     assert all(set(one.query.weights) == {1} for one in groups if one.query.norm is Norm.BLOCKS)
 
 

@@ -32,6 +32,32 @@ def kept(one: Set, sizes: tuple[int, ...]) -> float:
     return math.prod(0.25 if sizes[a] == 2 else 1 - 1 / sizes[a] for a in one)
 
 
+def importance_of(of: Workload, sizes: tuple[int, ...]) -> dict[Set, float]:
+    """The factor of each residual's variance in the error: what is released of it, by how much of it is kept."""
+    return {one: kept(one, sizes) * own for one, own in of.released().items()}
+
+
+def length_of(one: Set, sizes: tuple[int, ...]) -> int:
+    """How many numbers a residual is."""
+    return math.prod(1 if sizes[a] == 2 else sizes[a] for a in one)
+
+
+def root_of(among: Mapping[Set, float], in_blocks: bool, sizes: tuple[int, ...]) -> float:
+    """The root of the error of residuals that are released together, as the module states it.
+
+    At epsilon 1 the error is 2 (sum of cube roots)**3 for Laplace noise, and 2 (D+1) (D+2) sum of g / ((k+1) (k+2)) in
+    blocks. A single block would be Laplace noise.
+    """
+    lengths = [length_of(one, sizes) for one in among]
+    if not in_blocks:
+        return 2 ** (1 / 3) * sum(math.cbrt(own) for own in among.values())
+    if len(among) < 2:
+        return math.inf
+    whole = sum(lengths)
+    parts = sum(own / ((k + 1) * (k + 2)) for own, k in zip(among.values(), lengths, strict=True))
+    return math.cbrt(2 * (whole + 1) * (whole + 2) * parts)
+
+
 def cells(one: Set, sizes: tuple[int, ...]) -> int:
     return math.prod(sizes[a] for a in one)
 
@@ -45,8 +71,7 @@ def test_the_weighted_sum_of_variances_is_that_of_the_noise_by_importance(sizes:
     noise = dict(zip(needed, np.random.default_rng(0).uniform(1, 9, len(needed)).tolist(), strict=True))
     known = {one: kept(one, sizes) * own for one, own in noise.items()}
     total = sum(w * cells(one, sizes) * cell_variance(one, sizes, known) for one, w in of.wanted.items())
-    assert total == pytest.approx(sum(of._importance()[one] * own for one, own in noise.items()))
-    assert of._importance() == pytest.approx({one: own * kept(one, sizes) for one, own in needed.items()})
+    assert total == pytest.approx(sum(importance_of(of, sizes)[one] * own for one, own in noise.items()))
     public = workload(sizes, rows_known=True)
     assert public.released() == {one: own for one, own in needed.items() if one}
 
@@ -55,7 +80,7 @@ def test_the_weighted_sum_of_variances_is_that_of_the_noise_by_importance(sizes:
 def test_weights_are_in_proportion_to_roots_of_the_importance(sizes: tuple[int, ...]) -> None:
     """The third root for Laplace noise; for Gaussian noise of V proportional to sqrt(q / g), weights of its root."""
     of = workload(sizes)
-    importance = np.array(list(of._importance().values()))
+    importance = np.array(list(importance_of(of, sizes).values()))
     (laplace,) = of.laplace()
     assert laplace.share == 1
     assert laplace.query.norm is Norm.L1
@@ -89,34 +114,24 @@ def compositions(number: int) -> Iterator[list[tuple[int, int]]]:
 @pytest.mark.parametrize("sizes", [*SIZES, (2,) * 6, (3, 3, 3), (2, 2, 7)])
 def test_no_other_groups_are_predicted_to_have_less_error(sizes: tuple[int, ...]) -> None:
     of = workload(sizes)
-    needed = of._importance()
-    lengths = sorted({of._length(one) for one in needed})
+    needed = importance_of(of, sizes)
+    lengths = sorted({length_of(one, sizes) for one in needed})
 
     def least(start: int, end: int) -> float:
-        among = {one: own for one, own in needed.items() if of._length(one) in lengths[start:end]}
-        return min(of._root(among, in_blocks) for in_blocks in (False, True))
+        among = {one: own for one, own in needed.items() if length_of(one, sizes) in lengths[start:end]}
+        return min(root_of(among, in_blocks, sizes) for in_blocks in (False, True))
 
     best = min(sum(least(*run) for run in runs) for runs in compositions(len(lengths)))
     groups = of.least_error()
     roots = [
-        of._root({one: needed[one] for one in group.query.sets}, group.query.norm is Norm.BLOCKS) for group in groups
+        root_of({one: needed[one] for one in group.query.sets}, group.query.norm is Norm.BLOCKS, sizes)
+        for group in groups
     ]
     assert sum(roots) == pytest.approx(best)
     assert sorted(one for group in groups for one in group.query.sets) == sorted(needed)
     assert sum(group.share for group in groups) == 1
     for group, root in zip(groups[:-1], roots, strict=False):  # in proportion, rounded down to a thousandth
         assert group.share == Fraction(max(1, math.floor(1000 * root / sum(roots))), 1000)
-
-
-def test_predictions_are_the_sums_that_the_module_states() -> None:
-    """At epsilon 1: 2 (sum of cube roots)**3 for Laplace noise; 2 (D+1) (D+2) sum of g / ((k+1) (k+2)) in blocks."""
-    of = workload((2, 3, 4))
-    among: Mapping[Set, float] = {(0,): 2.0, (1,): 5.0, (0, 2): 7.0}  # blocks of 1, 3 and 4 numbers
-    assert of._root(among, False) ** 3 == pytest.approx(2 * sum(math.cbrt(g) for g in among.values()) ** 3)
-    in_blocks = 2 * 9 * 10 * (2 / (2 * 3) + 5 / (4 * 5) + 7 / (5 * 6))
-    assert of._root(among, True) ** 3 == pytest.approx(in_blocks)
-    assert of._root({(0,): 2.0}, True) == math.inf  # of a single block it is Laplace noise
-    assert [of._length(one) for one in ((), (0,), (1,), (0, 1), (1, 2))] == [1, 1, 3, 3, 12]
 
 
 @pytest.mark.parametrize("size", [2, 3, 7])

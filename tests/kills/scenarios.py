@@ -17,6 +17,7 @@ from ledger import test_ledger_crash as crash
 import dpframework as dpf
 from dpframework import cli
 from dpframework.facts.files import write_whole
+from dpframework.ledger.chain import Chain
 from dpframework.study.registry import registry
 
 ON = ("--data-set", "people")
@@ -192,7 +193,7 @@ def entries(folder: Path) -> tuple[str, ...]:
             raise
         return ()  # its first entry was being written, and SQLite has just taken back all of it
     found.verify()
-    with found._chain.reading() as transaction:
+    with Chain(found.path).reading() as transaction:
         return tuple(entry.kind for entry in transaction.read())
 
 

@@ -12,6 +12,7 @@ import pytest
 from noisy_runs import TABLE, interrupted_run, never, study_of
 
 import dpframework as dpf
+from dpframework.ledger.chain import Chain
 from dpframework.ledger.journal import Journal, seal
 from dpframework.ledger.key import journal_key, key_place
 from dpframework.mechanisms import DiscreteLaplace
@@ -53,7 +54,7 @@ def test_a_journal_of_somebody_without_the_key_is_refused(ledger: dpf.Ledger, tm
         forged(copy, statement, b"another key")
         refused(ledger, copy, "or another user wrote it")
     # With the key, the same change is taken: so the seal is what refuses it.
-    forged(journal, "UPDATE release SET output = '7' WHERE number = 1", journal_key(ledger._chain, make=False))
+    forged(journal, "UPDATE release SET output = '7' WHERE number = 1", journal_key(Chain(ledger.path), make=False))
     assert study_of().run(TABLE, ledger=ledger.run("people", journal=journal))["m"][0] == 7
 
 
@@ -130,7 +131,7 @@ def test_a_key_that_was_begun_when_its_process_was_killed_is_made(ledger: dpf.Le
     study = study_of()
     ledger.approve("people", study.plan(), by="b")
     study.run(TABLE, ledger=ledger.run("people", journal=tmp_path / "run.journal"))
-    assert len(journal_key(ledger._chain, make=False)) == 32
+    assert len(journal_key(Chain(ledger.path), make=False)) == 32
 
 
 def test_an_interrupt_while_a_journal_is_opened_waits_until_the_run_can_close_it(

@@ -24,6 +24,7 @@ from dpframework.cli import main
 from dpframework.cli.run import write_outputs
 from dpframework.facts.output_text import clock_text
 from dpframework.ledger import chain, sqlite
+from dpframework.ledger.chain import Chain
 from dpframework.ledger.journal import Journal, seal
 from dpframework.ledger.key import journal_key, key_place
 from dpframework.ledger.ledger import Ledger
@@ -292,7 +293,7 @@ def test_what_may_not_be_run_reads_nothing_and_charges_nothing(ledger, journal):
 
 def test_a_journal_of_no_run_goes_when_a_plan_is_refused(ledger, journal):
     """A process that was killed before it charged anything leaves such a journal."""
-    Journal(journal, journal_key(ledger._chain, make=True)).close()
+    Journal(journal, journal_key(Chain(ledger.path), make=True)).close()
     with pytest.raises(dpf.PlanRefused, match="is not approved"):
         study_of().run(never, ledger=ledger.run("people", journal=journal))
     assert not journal.exists()
@@ -961,7 +962,7 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
         assert "\n" not in str(caught.value)
         assert journal.exists()
 
-    key, (run,) = journal_key(ledger._chain, make=False), ledger.data_set("people").runs
+    key, (run,) = journal_key(Chain(ledger.path), make=False), ledger.data_set("people").runs
     lacking = '{"attrs": "no.such:Thing", "fields": {}}'
     for statement, text in (
         ("DELETE FROM release WHERE number > 1", "one of the two is not as the run left it"),
@@ -999,7 +1000,7 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
     other.open("people", epsilon=9)
     other.approve("people", study_of().plan(), by="b")
     refused("of another ledger", of=other)
-    journal_key(other._chain, make=True)
+    journal_key(Chain(other.path), make=True)
     refused("of another ledger", of=other)
     # A ledger from before the run, and one from the middle of it.
     older = ledger.path.with_name("older")
@@ -1084,7 +1085,7 @@ def test_a_run_is_resumed_by_one_process_only(ledger, journal, tmp_path):
     interrupted(ledger, journal)
     copy = tmp_path / "copy"
     copy.write_bytes(journal.read_bytes())
-    held = Journal(journal, journal_key(ledger._chain, make=False))
+    held = Journal(journal, journal_key(Chain(ledger.path), make=False))
     with pytest.raises(dpf.InputError, match="another process is making this run"):
         study_of().run(never, ledger=ledger.run("people", journal=journal))
     held.close()

@@ -21,6 +21,7 @@ from people import TREE_STUDY
 
 import dpframework as dpf
 from dpframework import cli
+from dpframework.ledger.chain import Chain
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])
 FILE, ON = "people.ledger", ("--data-set", "people")
@@ -52,7 +53,7 @@ def held(folder: Path) -> tuple[str, ...]:
         return ()
     found = dpf.Ledger(path)
     found.verify()
-    with found._chain.reading() as transaction:
+    with Chain(found.path).reading() as transaction:
         return tuple(entry.kind for entry in transaction.read())
 
 

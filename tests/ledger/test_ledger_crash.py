@@ -23,6 +23,7 @@ from people import study_file, tree_step
 import dpframework as dpf
 from dpframework import cli
 from dpframework.cli.run import write_outputs
+from dpframework.ledger.chain import Chain
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.journal import Journal
 from dpframework.ledger.key import journal_key
@@ -100,7 +101,7 @@ def check_killed(folder: Path, outputs: list[list[object]]) -> str:
         assert run.end == "finished"
         assert json.loads((folder / "out" / "results.json").read_text())["run"] == run.id
         return "written"
-    key = journal_key(dpf.Ledger(folder / "people.ledger")._chain, make=False)
+    key = journal_key(Chain(dpf.Ledger(folder / "people.ledger").path), make=False)
     journal = Journal(folder / ".out.unfinished", key)
     kept = [[release.path, np.asarray(release.output).tolist()] for release in journal.releases(run.id).values()]
     journal.close()

@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 import dpframework as dpf
+from dpframework.ledger.chain import Chain
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.tables.engines import Engine
 
@@ -132,7 +133,7 @@ def test_a_refusal_without_an_approval_is_not_one_that_dpframework_makes(study, 
     with pytest.raises(dpf.InputError):
         study.run(BAD, ledger=ledger.run("people"))
     content = {"run": "0" * 16, "data_set": "people", "plan": study.plan().hash, "why": "rows"}
-    with ledger._chain.writing() as transaction:
+    with Chain(ledger.path).writing() as transaction:
         transaction.read()
         transaction.append("refusal", content)
     with pytest.raises(dpf.DPFrameworkError, match="is not one that dpframework makes"):
@@ -276,7 +277,7 @@ def test_entries_that_no_run_writes_are_refused(study, ledger, journal, tmp_path
     other = dpf.Study(SCHEMA, epsilon=2)
     other.add("m", Counts())
     ledger.approve("people", other.plan(), by="b")
-    with ledger._chain.reading() as transaction:
+    with Chain(ledger.path).reading() as transaction:
         whole = next(entry.content for entry in transaction.read() if entry.kind == "run")
     unread, release = {"run": charged}, {"run": begun, "number": 1, "path": "m/n"}
     for kind, content, why in (
@@ -292,7 +293,7 @@ def test_entries_that_no_run_writes_are_refused(study, ledger, journal, tmp_path
         copy.write_bytes(ledger.path.read_bytes())
         forged = dpf.Ledger(copy)
         forged.verify()
-        with forged._chain.writing() as transaction:
+        with Chain(forged.path).writing() as transaction:
             transaction.read()
             transaction.append(kind, content)
         with pytest.raises(dpf.DPFrameworkError, match=why):

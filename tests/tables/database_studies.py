@@ -163,3 +163,8 @@ def found(case: Case, engine: dpf.Engine, write: Callable[[str, pl.DataFrame], N
 def releases(results: dpf.Results) -> dict[str, Any]:
     """Return results without what names the engine's code, and the time."""
     return {**results.to_dict(), "plan": None, "about": None, "counted": None}
+
+
+def connection_of(engine: Any) -> Any:
+    """Return the connection of an engine that has opened one: its tables are of no use to who counts."""
+    return engine._connection

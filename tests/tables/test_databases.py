@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
+from database_studies import connection_of
 from queries.test_joint_counts import study_of
 from tables import database_studies as studies
 from tables.postgres_cluster import Cluster
@@ -91,7 +92,7 @@ def left_behind(engine: SqlEngine) -> list[str]:
         "duckdb": "select table_name from duckdb_tables() where temporary union select name from duckdb_variables()",
         "postgres": "select relname from pg_class where relnamespace = pg_my_temp_schema() and relkind = 'r'",
     }
-    return sorted(str(row[0]) for row in engine._connection.rows(own[engine.name]))
+    return sorted(str(row[0]) for row in connection_of(engine).rows(own[engine.name]))
 
 
 def counts_of(schema: dpf.Schema, **given: Any) -> dpf.Study:
@@ -180,7 +181,7 @@ def test_cells_of_a_database_are_read_as_those_of_other_tables(made: str, server
         engine = server.engine()
         opened = engine.open(DatabaseTable(table, COLUMNS, ordered=table == "odd"))
         order = "place" if table == "odd" else "c0, c1, c2, c3"
-        found = engine._connection.columns(f"select * from {opened.table.name} order by {order}")
+        found = connection_of(engine).columns(f"select * from {opened.table.name} order by {order}")
         codes = list(zip(*(np.ma.filled(found[f"c{k}"], 99).tolist() for k in range(4)), strict=True))
         right = list(zip(*(column.tolist() for column in expected.columns), strict=True))
         assert codes == (right if table == "odd" else sorted(right))
@@ -324,7 +325,7 @@ def test_a_query_that_is_ended_is_an_event_of_the_ledger(
         with pytest.raises(dpf.InputError) as caught:
             study.run(DatabaseTable("t", study.schema), engine=engine, ledger=run)
         monkeypatch.setattr(SqlConnection, "_tell", told)
-        engine._connection._timeout = 600
+        connection_of(engine)._timeout = 600
         ended = "which took longer than the engine's timeout" if late else "which was cancelled"
         assert ended in str(caught.value) or how in str(caught.value)
         assert caught.value.__context__ is None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from database_studies import connection_of
 from queries.test_joint_counts import study_of
 
 import dpframework as dpf
@@ -40,7 +41,7 @@ def opened(files: TableFiles) -> tuple[DuckDB, Any]:
 
 def names_of_tables(engine: DuckDB) -> list[str]:
     both = "select table_name from duckdb_tables() union all select name from duckdb_variables()"
-    return [str(row[0]) for row in engine._connection.rows(both)]
+    return [str(row[0]) for row in connection_of(engine).rows(both)]
 
 
 # Cells: each is read as the reader reads it.
@@ -102,7 +103,7 @@ def require_same_codes(frame: pl.DataFrame, folder: Path, schema: dpf.Schema, po
     files = TableFiles(folder / "odd.parquet", schema, out_of_domain=policy)
     expected = files.read()
     engine, rows = opened(files)
-    found = engine._connection.columns(f"select * from {rows.table.name}")
+    found = connection_of(engine).columns(f"select * from {rows.table.name}")
     for k, attribute in enumerate(schema):
         assert np.array_equal(np.ma.filled(found[f"c{k}"], 99), expected.columns[k]), attribute.name
         if attribute.name in expected.values:
@@ -305,7 +306,7 @@ def test_a_table_of_too_many_cells_is_refused(monkeypatch: pytest.MonkeyPatch, t
 def test_an_error_quotes_no_cell_and_leaves_no_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     engine = DuckDB(threads=1)
     with pytest.raises(dpf.InputError, match=r"^DuckDB cannot read .* \(ConversionException\); nothing"):
-        engine._connection.rows("select cast(x as integer) from (values ('secret')) as t(x)")
+        connection_of(engine).rows("select cast(x as integer) from (values ('secret')) as t(x)")
     files = TableFiles(parquet_of(TREE, 50, tmp_path / "t.parquet").path, dpf.Schema(TREE.attributes, rows=51))
     with pytest.raises(DoesNotFit, match="the number of rows is not the schema's public rows = 51"):
         engine.open(files)
@@ -377,8 +378,8 @@ def test_a_database_is_opened_for_reading_and_leads_to_nothing_else(tmp_path: Pa
             engine.open(dpf.DatabaseTable(name, schema))
     for statement in ("insert into t values (true)", "create table u (x int)", "set enable_external_access = true"):
         with pytest.raises(dpf.InputError, match="DuckDB cannot read or count this table"):
-            engine._connection.run(statement)
-    with pytest.raises(NotOpened, match="engine 'duckdb' with a database reads tables of that database, and no other"):
+            connection_of(engine).run(statement)
+    with pytest.raises(NotOpened, match="engine 'duckdb' reads tables of its database, and no files beside it"):
         engine.open(TableFiles(f"{other}.parquet", schema))
     assert engine.number(engine.open(dpf.DatabaseTable("main.t", schema))) == 1
     engine.close()

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 import pytest
+from database_studies import connection_of
 from tables import database_studies as studies
 from tables.postgres_cluster import Cluster
 
@@ -139,7 +140,7 @@ def test_a_connection_that_is_lost_ends_the_run_and_the_next_one_connects_anew(s
     server.write("t", pl.DataFrame({"ill": [True, False]}))
     engine = Postgres(server.reader())
     rows = engine.open(dpf.DatabaseTable("t", ILL))
-    pid = engine._connection._connection.info.backend_pid
+    pid = connection_of(engine)._connection.info.backend_pid
     server.owner.execute(f"select pg_terminate_backend({pid}, 5000)")
     with pytest.raises(dpf.InputError, match="PostgreSQL"):
         engine.number(rows)

@@ -38,8 +38,24 @@ class Pure(AdditiveAccountant):
     sample, sample_of_rows = PureAccountant.sample, PureAccountant.sample_of_rows
 
 
-def checked(kind: Any = Pure, deltas: Iterable[Fraction] = (NONE,), relations: Any = (ADD,)) -> _AccountantCheck:
-    return _AccountantCheck(kind, [*deltas], relations)
+class Parts(_AccountantCheck):
+    """A check, each part of which can be asked by itself."""
+
+    def call(self, what: str, function: Any) -> Any:
+        return self._try(what, function)
+
+    def sentences(self) -> list[str]:
+        return [*self._sentences()]
+
+    def delta_holds(self, total: PrivacyLoss, plan: Any) -> bool:
+        return self._delta_of(total, plan)
+
+    def of_its_rules(self, plan: Any) -> PrivacyLoss | None:
+        return self._of_its_rules(plan)
+
+
+def checked(kind: Any = Pure, deltas: Iterable[Fraction] = (NONE,), relations: Any = (ADD,)) -> Parts:
+    return Parts(kind, [*deltas], relations)
 
 
 def excess(case: Case, loss: PrivacyLoss, delta: Fraction = NONE, claim: bool = True) -> str:
@@ -121,7 +137,7 @@ def test_the_pairs_that_are_tried_are_few(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(accountants, name, compared)
     case = Case("release", "a larger count", step("n", Count(), DiscreteLaplace("0.75")))
     assert excess(case, small("1", rho="1", delta="0.1"), TENTH) == excess(case, small("1")) == ""
-    assert checked()._delta_of(small("1"), case.plan(ADD, TENTH))
+    assert checked().delta_holds(small("1"), case.plan(ADD, TENTH))
     assert tried == [16] * 5
 
 
@@ -150,12 +166,12 @@ def test_calls_that_fail_are_told_once_and_refusals_are_passed_on() -> None:
     def fail(error: Exception) -> Any:
         raise error
 
-    assert check._try("a call", lambda: 5) == 5
-    assert check._try("a call", lambda: fail(KeyError("x"))) is None
-    assert check._try("a call", lambda: fail(ValueError("y"))) is None
+    assert check.call("a call", lambda: 5) == 5
+    assert check.call("a call", lambda: fail(KeyError("x"))) is None
+    assert check.call("a call", lambda: fail(ValueError("y"))) is None
     assert check.others == {"a call": "accountant 'planted': a call fails with KeyError: 'x'"}
     with pytest.raises(PlanRefused):
-        check._try("a call", lambda: fail(PlanRefused("no")))
+        check.call("a call", lambda: fail(PlanRefused("no")))
 
 
 def test_deltas_are_those_that_the_accountant_admits_each_once() -> None:
@@ -178,18 +194,18 @@ def test_what_holds_without_the_relation_is_said_to_ignore_it(rule: str) -> None
     check = checked()
     check.faults[rule, REPLACE] = "wrong"
     end = "; under add-or-remove-one it holds: the relation is ignored" if rule in FIRST else ""
-    assert [*check._sentences()] == [f"wrong{end}"]
+    assert check.sentences() == [f"wrong{end}"]
     check.faults[rule, ADD] = "wrong, too"
-    assert sorted(check._sentences()) == ["wrong", "wrong, too"]
+    assert sorted(check.sentences()) == ["wrong", "wrong, too"]
     del check.faults[rule, REPLACE]
-    assert [*check._sentences()] == ["wrong, too"]
+    assert check.sentences() == ["wrong, too"]
 
 
 def test_compositions_are_left_out_where_a_single_release_is_wrong() -> None:
     def sentences(*rules: str) -> list[str]:
         check = checked()
         check.faults = {(rule, ADD): rule for rule in rules}
-        return [*check._sentences()]
+        return check.sentences()
 
     assert sentences("sequential", "release") == ["release"]
     assert sentences("sequential", "no claim", "release", "unit") == ["release", "no claim"]
@@ -236,17 +252,17 @@ def test_a_total_holds_at_the_studys_delta_up_to_rounding() -> None:
     check = checked()
     found = delta_at(COUNT.plan(ADD, TENTH), 0.25)
     for share, right in ((1 + 1e-9, True), (1 - 5e-7, True), (1 - 2e-6, False), (0.5, False)):
-        assert check._delta_of(small("0.25"), COUNT.plan(ADD, Fraction(found * share))) is right
-    assert check._delta_of(small("0.25"), COUNT.plan(ADD, NONE)) is False
-    assert check._delta_of(small("9"), COUNT.plan(ADD, NONE)) is False
+        assert check.delta_holds(small("0.25"), COUNT.plan(ADD, Fraction(found * share))) is right
+    assert check.delta_holds(small("0.25"), COUNT.plan(ADD, NONE)) is False
+    assert check.delta_holds(small("9"), COUNT.plan(ADD, NONE)) is False
 
 
 def test_rules_compose_a_total_at_the_studys_delta() -> None:
-    total = checked(PureAccountant)._of_its_rules(CASES["two equal histograms"].plan(ADD, NONE))
+    total = checked(PureAccountant).of_its_rules(CASES["two equal histograms"].plan(ADD, NONE))
     assert total == PrivacyLoss(epsilon=2)
     plan = GAUSSIAN.plan(ADD, TENTH)
-    assert checked(ZCDPAccountant)._of_its_rules(plan) == ZCDPAccountant(ADD, delta="0.1").total(plan)
-    assert checked(ZCDPAccountant)._of_its_rules(GAUSSIAN.plan(ADD, NONE)) is None
+    assert checked(ZCDPAccountant).of_its_rules(plan) == ZCDPAccountant(ADD, delta="0.1").total(plan)
+    assert checked(ZCDPAccountant).of_its_rules(GAUSSIAN.plan(ADD, NONE)) is None
 
 
 def charges(kind: Any, delta: Fraction = NONE, relation: Relation = ADD) -> list[str]:

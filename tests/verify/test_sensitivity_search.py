@@ -71,10 +71,35 @@ def weight(rows: bytes) -> Any:
     return np.array([sum((1, 1, 5, 5, 3, 3)[kind] for kind in rows)])
 
 
+class Parts(_Searched):
+    """A search, each part of which can be asked by itself."""
+
+    def hold(self, rows: bytes) -> Any:
+        return self._hold(rows)
+
+    def one_row(self) -> list[Pair]:
+        return [*self._one_row()]
+
+    def many(self) -> list[Pair]:
+        return [*self._many()]
+
+    def cut_into_blocks(self) -> None:
+        self._cut_into_blocks()
+
+    def ratio(self, one: bytes, other: bytes) -> float:
+        return self._ratio(one, other)
+
+    def answer_to(self, rows: bytes) -> Any:
+        return self._answer(rows)
+
+    def steer(self, number: int) -> Pair:
+        return self._steer(number)
+
+
 def searched(query: Query, relation: Relation = ADD, schema: dpf.Schema = SCHEMA, **given: Any) -> Any:
     """A search, each part of which can be asked or replaced."""
     rest = {"inputs": {}, "derived": (), "pairs": 60, "seed": 0, "patience": Patience(), **given}
-    return _Searched(query, schema, relation, **rest)
+    return Parts(query, schema, relation, **rest)
 
 
 def test_defaults_of_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,9 +142,9 @@ def test_tables_that_are_searched_are_those_of_the_relation_and_the_unit() -> No
         searched(query, schema=KEYED, rows=k).engine.together for query in (Keys("town"), Count()) for k in (1, 3)
     ]
     assert together == [1, 3, 1, 1]
-    held = searched(Keys("town"), schema=KEYED, rows=3)._hold(bytes(4))
+    held = searched(Keys("town"), schema=KEYED, rows=3).hold(bytes(4))
     assert (held.rows, held.derived, held.number, held.units) == (bytes(4), (), 0, (0, 1, 1, 1))
-    assert searched(Count(), rows=3)._hold(bytes(4)).units is None
+    assert searched(Count(), rows=3).hold(bytes(4)).units is None
 
 
 class Told:
@@ -186,7 +211,7 @@ def test_an_answer_that_never_changes_is_said_of_others_queries_where_rows_come(
 
 
 def units(one: Any) -> list[tuple[bytes, bytes]]:
-    found = list(one._one_row())
+    found = one.one_row()
     assert {pair.shared for pair in found} == {bytes(one.sizes.least)}
     return [(pair.one, pair.other) for pair in found]
 
@@ -215,16 +240,16 @@ def test_units_that_change_the_answer_most_come_first_where_there_are_many(monke
 def test_rows_are_cut_into_two_blocks() -> None:
     asked: list[list[int]] = []
     one = searched(ByBlocks(lambda sizes: asked.append(sizes) or np.array([sum(sizes)])))
-    one._cut_into_blocks()
+    one.cut_into_blocks()
     assert (asked, one.wrong) == ([[7], [3, 4], [60], [30, 30]], {})
     tables: list[bytes] = []
     one = searched(Answers(lambda rows: tables.append(rows) or number(rows)))
-    one._cut_into_blocks()
+    one.cut_into_blocks()
     of_seven, of_all = (bytes(k % 6 for k in range(size)) for size in (7, 60))
     assert tables == [of_seven] * 2 + [of_all] * 2
     failing = searched(ByBlocks(lambda sizes: asked.append(sizes) or 1 / (2 - len(sizes))))
     asked.clear()
-    failing._cut_into_blocks()
+    failing.cut_into_blocks()
     assert failing.wrong == {"fails": "fails on a table with ZeroDivisionError: division by zero"}
     assert asked == [[7], [3, 4]]
 
@@ -247,25 +272,25 @@ def test_blocks_may_change_an_answer_by_rounding(piecewise: bool) -> None:
         (1000, -1.5e-6, False),
     ):
         one = searched(ByBlocks(answer(size, off)))
-        one._cut_into_blocks()
+        one.cut_into_blocks()
         wrong = {} if holds else {"blocks": "its answer depends on how the rows are cut into blocks"}
         assert one.wrong == wrong, (size, off)
 
 
 def test_a_pair_is_measured_in_every_norm_that_is_declared() -> None:
     one = searched(Answers(weight, RISES))
-    assert one._ratio(b"", b"\0") == 0.5
+    assert one.ratio(b"", b"\0") == 0.5
     assert one.largest == {"l1": (1, b"", b"\0"), "l1 fall": (0, b"", b"")}
-    assert one._ratio(b"", b"\1") == 0.5
+    assert one.ratio(b"", b"\1") == 0.5
     assert one.largest["l1"] == (1, b"", b"\0")  # the first of those that change it as much
-    assert one._ratio(b"\0", b"\2") == 2
+    assert one.ratio(b"\0", b"\2") == 2
     assert one.largest["l1"] == (4, b"\0", b"\2")
-    assert one._ratio(b"\4", b"") == 3  # of a bound of 0, the change itself
+    assert one.ratio(b"\4", b"") == 3  # of a bound of 0, the change itself
     assert one.largest == {"l1": (4, b"\0", b"\2"), "l1 fall": (3, b"\4", b"")}
     assert one.wrong == {}
     of_two = (dpf.Sensitivity("histograms", 2, 2, source="test"),)
     for relation, ratio in ((ADD, 0.5), (REPLACE, UNBOUNDED / 2)):
-        assert searched(Answers(number, of_two, (1,)), relation)._ratio(b"", b"\0") == ratio
+        assert searched(Answers(number, of_two, (1,)), relation).ratio(b"", b"\0") == ratio
 
 
 def test_what_cannot_be_measured_is_said_and_is_no_change() -> None:
@@ -293,22 +318,22 @@ def test_what_cannot_be_measured_is_said_and_is_no_change() -> None:
         (lambda rows: np.zeros(len(rows)), (b"", b"\1"), "the length of its answer depends on the rows"),
     ):
         one = searched(Answers(answer))
-        assert one._ratio(*tables) == 0
+        assert one.ratio(*tables) == 0
         assert [*one.wrong.values()] == [wrong]
         assert one.largest == {"l1": (0.0, b"", b"")}
-        one._ratio(*tables)
+        one.ratio(*tables)
         assert [*one.wrong.values()] == [wrong]
 
 
 def test_answers_are_kept_and_forgotten_where_they_are_many() -> None:
     asked: list[bytes] = []
     one = searched(Answers(lambda rows: asked.append(rows) or number(rows)))
-    assert [one._answer(rows).tolist() for rows in (b"\1", b"\1", b"\2\2", b"\1")] == [[1], [1], [2], [1]]
+    assert [one.answer_to(rows).tolist() for rows in (b"\1", b"\1", b"\2\2", b"\1")] == [[1], [1], [2], [1]]
     assert asked == [b"\1", b"\2\2"]
     one.answers = dict.fromkeys(range(10_000))
-    one._answer(b"\1")
+    one.answer_to(b"\1")
     assert len(one.answers) == 10_001
-    one._answer(b"\2")
+    one.answer_to(b"\2")
     assert [*one.answers] == [b"\2"]
 
 
@@ -327,10 +352,10 @@ def test_very_many_rows_are_tried_up_to_where_a_query_fails() -> None:
         return number(rows)
 
     one = searched(Answers(failing))
-    sizes = {len(pair.shared) for pair in one._many()}
+    sizes = {len(pair.shared) for pair in one.many()}
     assert sizes == {127, 255, 32_767, 65_535, 70_000, 1000}
     one.wrong["fails"] = "is bad"
-    assert [*one._many()] == []
+    assert one.many() == []
 
 
 class Ends:
@@ -349,7 +374,7 @@ def test_larger_tables_are_steered_to_the_largest_change() -> None:
     for pairs, tried in ((5, 10), (10, 10), (40, 40)):
         one, seen = searched(Answers(number)), list[tuple[bytes, bytes]]()
         one._ratio = lambda *tables, seen=seen: seen.append(tables) or float(len(tables[1]))
-        best = one._steer(pairs)
+        best = one.steer(pairs)
         assert one.search.tried == len(seen) == tried
         assert best.tables == max(seen, key=lambda tables: len(tables[1]))
         assert all(len(shared) <= 60 for shared, _ in seen)
@@ -357,13 +382,13 @@ def test_larger_tables_are_steered_to_the_largest_change() -> None:
     assert {kind for _, table in seen for kind in table} == set(range(6))
     one = searched(Answers(number), REPLACE, OF_FOUR)
     one._ratio = lambda *tables: 0.0
-    assert len(one._steer(1).shared) == 3
+    assert len(one.steer(1).shared) == 3
     one.patience = Ends(4)
     one.search.tried = 0
-    one._steer(50)
+    one.steer(50)
     assert one.search.tried == 3
     one.patience = OVER
-    assert one._steer(50) == Pair(b"", *one.changes[0])
+    assert one.steer(50) == Pair(b"", *one.changes[0])
     assert one.search.tried == 3
 
 
