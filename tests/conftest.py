@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from dpframework.run.gate import Gate
 from dpframework.run.scope import Run
 
 sys.path.insert(0, str(Path(__file__).parent))
+from collecting import without_empty_doctests
 from tiers import mark_slow
 
 # the kit starts a process for each verification, a second each: `test_other_process.py` lets it
@@ -122,6 +123,12 @@ def write(tmp_path: Path) -> Callable[[str], Path]:
 def journal(tmp_path: Path) -> Path:
     """Return where the journal of a run may be."""
     return tmp_path / ".out.unfinished"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Look for no examples in files of tests that have none."""
+    return without_empty_doctests(file_path, (yield))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -13,9 +13,9 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
-from database_studies import connection_of
 from queries.test_joint_counts import study_of
 from tables import database_studies as studies
+from tables.database_studies import connection_of
 from tables.postgres_cluster import Cluster
 from tables.test_duckdb import EXAMPLES, SOME, frame_of
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from database_studies import connection_of
 from queries.test_joint_counts import study_of
+from tables.database_studies import connection_of
 
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 import pytest
-from database_studies import connection_of
 from tables import database_studies as studies
+from tables.database_studies import connection_of
 from tables.postgres_cluster import Cluster
 
 import dpframework as dpf
