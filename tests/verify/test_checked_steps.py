@@ -249,7 +249,7 @@ def test_two_mechanisms_of_a_name_are_sampled_and_compared(monkeypatch: pytest.M
     check(DiscreteLaplace(1))
     assert one.left_out == []  # the project's own
     check(Other(1))
-    assert one.left_out == ["sampling other on asks 0, of which a draw takes too long"]
+    assert one.left_out == ["sampling other on asks 0, since one draw takes too long"]
     assert (one.sampled, one.compare) == ([], [])
     monkeypatch.setattr(step_claims, "_can_be_drawn", lambda *_: True)
     check(Other(1), report=None)
@@ -265,12 +265,12 @@ def test_what_was_reached_is_noted_of_each_step(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(step_claims, "trace_queries", lambda of: iter(calls))
     one.checks.check(at, Patience())
     assert one.checks.steps == {
-        "step 'a', add-or-remove-one": "reached 50% of the l1 change that its query declares, 75% of what its "
-        "mechanism claims",
+        "step 'a', add-or-remove-one": "reached 50% of the l1 change that its query declares, reached 75% of what "
+        "its mechanism claims",
         "step 'b/c', add-or-remove-one": "reached 50% of the l1 change that its query declares",
     }
     one.checks._note(at, call(Asks(2), path="d"), None)
-    assert one.checks.steps["step 'd', add-or-remove-one"] == "reached an equal query was searched before"
+    assert one.checks.steps["step 'd', add-or-remove-one"] == "an equal query was searched before"
     late = Checks(monkeypatch)
     late.checks.check(at, OVER)
     assert late.left_out == ["the sensitivity of asks 1", "the sensitivity of asks 2"]

@@ -377,5 +377,5 @@ def test_what_runs_keep_is_compared_on_tables_with_the_same_releases(monkeypatch
     assert told(lambda rows: {"the cache of 'f'": str(rows)})[0] == []
     assert told(lambda rows: {"the cache of 'f'": str(rows)}, matters=True)[0] == [f"{runs}the cache of 'f'"]
     assert told(lambda rows: {"the cache of 'f'": str(rows), "a": str(rows)})[0] == [f"{runs}a, the cache of 'f'"]
-    first = "a run keeps something for later ones: on another table as the first, it differs"
+    first = "a run keeps something for later ones: if its first run is on another table, it differs"
     assert told(lambda rows: {}, divergence=OTHER)[0] == [first]

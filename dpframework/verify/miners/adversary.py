@@ -1,9 +1,9 @@
 """The worst transcript of a pair of tables, found by choosing at each release the output that loses most.
 
 A pure claim holds for every possible output, however rare, while drawn transcripts hold likely ones. So an adversary
-runs the miner on one table, knows the other one too, and chooses each output: among all positions of a selection,
-numbers beyond both answers, or many drawn outputs, one whose log-densities differ most. Outputs that are nearly as bad
-are chosen at random, since some of them lead further into the plan.
+runs the miner on one table, knows another table too, and chooses each output. It compares positions of a selection,
+numbers beyond both answers, or drawn outputs, and takes one whose log-densities on the two tables differ most. It
+chooses at random among outputs that are nearly as bad, since some of them lead further into the plan.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from dpframework.verify.miners.transcript import (
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_tables import Held
 
-NEARLY = 0.98  # of the largest loss of one release: as good
-MOST_POSITIONS = 12  # of a selection; of more, those whose scores lose most, and some others
-DRAWN = 16
-CROSSED = 32  # outputs that are made of two others
+NEARLY = 0.98  # the share of a release's largest loss from which on an output counts as equally bad
+MOST_POSITIONS = 12  # the most positions of a selection that are tried: half those that lose most, half at random
+DRAWN = 16  # how many outputs are drawn if they are not numbers
+CROSSED = 32  # how many outputs are made from two others
 FLATTENINGS = (1, 3, 10, 100)
-BEYOND = (0, 1, 8)  # changes, by which a number lies beyond an answer
-ROUNDING = 1e-9  # of a loss, relative
+BEYOND = (0, 1, 8)  # how far beyond an answer a number lies, in differences of the two answers
+ROUNDING = 1e-9  # the relative rounding error of a loss
 
 
 @final
 @attrs.frozen(eq=False)
 class _WorstGate(WatchedGate):
-    """A gate that runs on one table, holds a second table, and puts out outputs that are likelier on the first."""
+    """A gate for a run on one table that holds a second one too, and chooses outputs that are likelier on the first."""
 
     rng: np.random.Generator = attrs.field(kw_only=True)
     others: dict[int, Held] = attrs.field(kw_only=True)
@@ -78,7 +78,7 @@ class _WorstGate(WatchedGate):
             self.tried[0] += 1
             here = mechanism.log_density(answer, output, calibration)
             loss = -math.inf if here == -math.inf else here - mechanism.log_density(other, output, calibration)
-            # An output outside the core of a release with an exact delta loses more, and delta pays for it.
+            # An output outside the core of a release with an exact delta loses more, but that delta covers it.
             return loss if loss <= most else -math.inf
 
         tried = [(lose(output), output) for output in outputs(mechanism, calibration, answer, other, self.rng)]
@@ -90,9 +90,8 @@ class _WorstGate(WatchedGate):
         return tried[int(near[self.rng.integers(len(near))])][1]
 
     def kept(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
-        return Held(
-            rows.rows, rows.derived, 0, rows.units, rows.places
-        )  # all: the row that tells most is in the sample
+        # All rows are kept, so that the row that tells most is in the sample.
+        return Held(rows.rows, rows.derived, 0, rows.units, rows.places)
 
     def happened(self, event: Event) -> None:
         self.events.append(event)
@@ -116,13 +115,13 @@ def worst_transcript(
     Parameters
     ----------
     subject
-        What is audited.
+        The subject of the audit.
     one, other
-        The tables.
+        The table of the run, and the other table.
     rng
-        Chooses between outputs that are equally bad.
+        The random generator, which draws outputs and chooses between outputs that are nearly equally bad.
     given
-        Outputs that are fixed, by the paths of their releases.
+        Outputs that are fixed, or functions that return them for an answer and a calibration, by their releases' paths.
     """
     randomness = SeededRandomness(int(rng.integers(2**31)))
     others = {0: subject.engine.hold(other)}
@@ -134,7 +133,7 @@ def worst_transcript(
 def outputs(
     mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, rng: np.random.Generator
 ) -> Iterator[Any]:
-    """Yield outputs to compare the log-densities of, given the answers on two tables."""
+    """Yield outputs whose log-densities are to be compared, for the answers on two tables."""
     if isinstance(one, PiecewiseScores):
         breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
         yield from (breaks[:-1] + breaks[1:]) / 2
@@ -159,7 +158,7 @@ def composite(output: Any) -> bool:
 def _cross(
     tried: Sequence[tuple[float, Any]], lost: Callable[[Any], float], rng: np.random.Generator
 ) -> list[tuple[float, Any]]:
-    """Put parts of some outputs into the worst one as long as that makes it worse, and return all that was tried."""
+    """Put parts of other outputs into the worst one, keep each change that makes it worse, and return all tries."""
     best, found = max(tried, key=lambda one: one[0]), []
     for k in range(CROSSED):
         donor = tried[int(rng.integers(len(tried)))][1]
@@ -178,7 +177,7 @@ def _cross(
 
 
 def _is_number(answer: Any) -> bool:
-    """Tell whether an answer is a number or several, rather than something that a mechanism of its own takes."""
+    """Tell whether an answer is a number or an array of numbers, rather than of a type for one mechanism."""
     return isinstance(answer, NUMBERS)
 
 
@@ -191,7 +190,7 @@ def _positions(one: Any, other: Any, rng: np.random.Generator) -> Sequence[int]:
 
 
 def _beyond(calibration: Calibration, one: Any, other: Any) -> Iterator[Any]:
-    """Yield an answer, and lattice points that lie beyond it, seen from the other answer."""
+    """Yield lattice points at an answer and beyond it, on the side away from the other answer."""
     here, change = np.asarray(one), np.asarray(one) - np.asarray(other)
     for times in BEYOND:
         point = here + times * change

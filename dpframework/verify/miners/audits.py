@@ -1,8 +1,8 @@
-"""The replay audit, which lets no neighbour see a transcript with a larger loss than the plan claims.
+"""The replay audit, which looks for a transcript that loses more between neighbours than the plan claims.
 
-A run on one table is recorded and its outputs are forced upon neighbouring tables. The log-densities of the outputs
-there differ by the realised privacy loss, exactly and without statistical error. Source: the definition of
-differential privacy; a pure claim bounds the loss of every output on every pair of neighbours.
+A run on one table is recorded, and its outputs are forced upon neighbouring tables. The realised privacy loss is the
+difference of the outputs' log-densities on two tables. It is exact, without statistical error. Source: the definition
+of differential privacy. A pure claim bounds the loss of every output on every pair of neighbours.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from dpframework.verify.tables.neighbours import Rows, changes
 
 FLATTENINGS = (1, 1, 3, 10)
 FEWEST_RUNS, MOST_RUNS = 8, 16
-SHOWN = 100  # tables tried, to make a pair small that shows no violation
-WITNESSED = 4  # times that a witness's outputs are chosen: of those that are nearly as bad any may come
-BEHAVIOUR = 0.4  # of the time, if it is limited; the rest is for the largest loss
-STEERED = 0.3  # of that time
-SHORT = 4  # releases of a run, up to which a replay counts as one; a longer one takes longer, and counts for more
+SHOWN = 100  # the most tables tried to make a pair smaller that shows no violation
+WITNESSED = 4  # how often a witness's outputs are chosen, since chance decides between outputs that are nearly as bad
+BEHAVIOUR = 0.4  # the share of a limited time for comparing runs; the rest is for the search for the largest loss
+STEERED = 0.3  # the share of what is left of that time for steered runs
+SHORT = 4  # the most releases of a run whose replay counts as one; the replay of a longer run counts for more
 
 
 def audit(
@@ -61,40 +61,44 @@ def audit(
     """Replay a miner's transcripts on neighbouring small tables and look for the largest loss.
 
     Transcripts are recorded on random tables, with the claimed noise and with wider noise. Each is replayed, miner
-    and all, on its own table, also in another order, on neighbours, and on tables far away. There too the miner must
-    follow its releases only, and each release must be possible. Then the releases alone are weighed on pairs of
-    neighbours: random, small and very large ones. At last two searches alternate until the claim is reached: one for
-    the outputs that lose most on a pair, and one for a pair on which these lose more.
+    included, on its own table, on the same rows in another order, on neighbours, and on tables far away. On all of
+    them, what the miner does must depend on its releases only, and each release must be possible. Then the releases
+    alone are weighed on random, small and very large pairs of neighbours. At last two searches alternate until they
+    come near the claim: one looks for the outputs that lose most on a pair, the other for a pair on which these outputs
+    lose more.
 
     Parameters
     ----------
     miner
         The miner.
     schema
-        What its tables are of. A small one (a few attributes of two or three values) comes near the worst case.
+        The schema of its tables. A small one (a few attributes of two or three values) comes near the worst case.
     relation
         The neighbouring relation.
     delta
-        Above 0, what is claimed at a delta is tested too; without a pure claim it is anyway.
+        If it is above 0, the claim at this delta is tested too. Without a pure claim, a claim with a delta is tested in
+        any case.
     replays
-        How many to make, about.
+        About how many replays to make, at least 100.
     seed
         The seed of the tables and draws: the same seed gives the same report.
     accounting
         The accountant whose total is the claim; by default the one that a study would charge the plan by.
     witnesses
-        Tables and outputs that are replayed first; those of the other relation are left out.
+        Tables and outputs that are replayed before the search for the largest loss. Witnesses under the other relation
+        are left out.
     tell
-        Called with what is tried.
+        Called with a text that says what is tried next.
     seconds
-        The seconds of this processor, after which the search ends; the report then says so, and depends on the machine.
+        The processor seconds after which the search ends. The report then says so, and depends on the machine.
     unit
         Whom the claim is to protect: neighbours differ by as many rows as one unit may have.
 
     Raises
     ------
     InputError
-        If the miner has no finite claim under the relation, not even with a delta, or refuses the schema.
+        If `replays` is below 100, if the miner refuses the schema or has no finite claim under the relation, not even
+        with a delta, or if the schema allows a single kind of row, so that replacing a row changes nothing.
     """
     relation = Relation.parse(relation)
     given: dict[str, Any] = {"patience": Patience(seconds), "unit": unit, "accounting": accounting}
@@ -177,7 +181,7 @@ class _Audit:
         while len(transcripts) < number and not (transcripts and behaviour.patience.over):
             k = len(transcripts)
             self.tell(f"run {k + 1} of {number}, on neighbours and far away")
-            # small tables show control that depends on rows, large ones reach further into a plan that may stop early
+            # small tables show control flow that depends on rows, large ones reach further if a plan may stop early
             table = behaviour.table(SMALL if k % 2 else MOST_ROWS)
             seed, flattening = int(self.rng.integers(2**31)), FLATTENINGS[k // 2 % 4]
             transcripts.append(record(self.subject, table, seed, flattening=flattening))
@@ -191,10 +195,10 @@ class _Audit:
         return transcripts
 
     def _telling(self, tail: TailReport) -> tuple[Subject, TailReport]:
-        """Test the claim on the tables of the witnesses, too, and return the most telling of all tests."""
+        """Test the claim on the tables of the witnesses too, and return the test that fails, or comes nearest to it."""
         found = [(self.subject, tail)]
         for witness in self.witnesses:
-            self.tell("how much probability lies beyond the claim, of a witness")
+            self.tell("how much probability lies beyond the claim, on a witness's tables")
             shown = replay_witness(self.subject, witness, self.rng)
             given: dict[str, Any] = {"runs": tail.runs, "seed": self.seed, "tests": 1 + len(self.witnesses)}
             of_witness = check_tail_of(shown.subject, tables=shown.tables, **given)
@@ -225,9 +229,9 @@ class _Audit:
     def _largest_loss(
         self, transcripts: list[Transcript], steered: list[Transcript], claim: Fraction, reached: float
     ) -> tuple[float, Violation | None]:
-        """Search for the pair of tables with the largest realised loss, and return the smallest such pair."""
+        """Search for the largest realised loss. Return it with small tables that show it, unless a claim is broken."""
         behaviour = self.behaviour
-        # A generator of its own: the hunt's findings do not depend on how many runs came before.
+        # The hunt has its own generator, so that its findings do not depend on how many runs came before.
         rng = np.random.default_rng([self.seed, 3])
         hunt = Hunt(self.subject, claim, behaviour.allowed, self.most, rng, self.tell)
         pairs = (self.replays // 2 - behaviour.reruns) * SHORT // max(SHORT, _length(transcripts))
@@ -238,7 +242,7 @@ class _Audit:
                 behaviour.examine_pair(*ended)
         worst = max(found.loss, 0.0)
         if worst > behaviour.allowed:
-            # a pair that was searched for shows more than one that was met
+            # a pair that was searched for shows more than one that was met by chance, so it takes its place
             claims = f"{decimal_text(claim)}{self.subject.name_accountant(self.subject.exact_delta)}"
             what = f"a transcript loses {number(worst)}, the plan claims {claims}"
             behaviour.violations["loss"] = self._shrunk(
@@ -250,7 +254,7 @@ class _Audit:
         return worst, self._shrunk(what, found, telling, lambda loss: loss >= 0.999 * worst, SHOWN)
 
     def _shrunk(self, what: str, found: WorstPair, transcript: Transcript, enough: Any, most: int) -> Violation:
-        """Keep the smallest tables on which a transcript's releases still lose enough."""
+        """Return a violation on the smallest tables found on which a transcript's releases still lose enough."""
         weigher = Weigher(self.subject, transcript)
         one, other = label_pair(found.pair)
 

@@ -1,9 +1,9 @@
-"""A run must do the same on every table if its releases are the same, in every notion of loss.
+"""The check that a run does the same on every table if its releases are the same. Every notion of loss needs this.
 
-A recorded run is replayed, miner and all, on its own table, on that table in another order, on neighbours, and on
+A recorded run is replayed, miner included, on its own table, on the same rows in another order, on neighbours, and on
 tables that have nothing in common with it. Steps, public inputs, candidates, the result and all printed text must
-follow from the releases alone. Any difference came from the rows without a mechanism. Nor may a release fail or warn on
-any of these tables: a failure depends on the rows, and no density accounts for it.
+follow from the releases alone. Any difference is information on the rows that passed through no mechanism. Nor may a
+release fail or warn on any of these tables, since a failure depends on the rows and no density accounts for it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from dpframework.verify.queries.large_tables import telling_kinds
 from dpframework.verify.tables.neighbours import Pair, Rows, Sizes
 from dpframework.verify.tables.small_tables import units_of
 
-TOLERANCE = 1e-6  # of floating point, in a sum of log-densities
+TOLERANCE = 1e-6  # rounding allowed in a sum of log-densities, relative to 1 plus the claim
 MOST_ROWS = 60
 SMALL = 10
-FORGOTTEN = 4  # tables that a transcript is replayed on as if no run had been before
-SHOWN = 3  # places that are named
+FORGOTTEN = 4  # further tables on which a transcript is replayed as if no run had come before
+SHOWN = 3  # how many places a message names
 ADVICE = "if the miner draws random numbers, take them from table.public_random(), which repeats them"
-STILL = 8  # tables that a query is asked on, to see whether its answer ever changes
+STILL = 8  # how many sizes of tables, each with two tables, show whether a query's answer ever changes
 
 
 @final
@@ -46,22 +46,22 @@ class Behaviour:
     Parameters
     ----------
     subject
-        What is audited.
+        The subject of the audit.
     rng
-        The random generator of the tables.
+        The random generator that draws the tables.
     patience
-        When it ends early, after one replay or more.
+        When this is over, no further tables are tried. Each transcript is still replayed on its own table.
 
     Attributes
     ----------
     sizes
-        How many rows two neighbours share.
+        The fewest and the most rows that two neighbours may share.
     allowed
-        The largest loss that a pure claim allows, floating point included; infinite without one.
+        The largest loss that a pure claim allows, with a margin for rounding; infinite without a pure claim.
     reruns
         How often the miner was run again.
     violations
-        What was found, at most one of a kind.
+        The violations found, by kind, at most one of each kind.
     """
 
     def __init__(self, subject: Subject, rng: np.random.Generator, patience: Patience) -> None:
@@ -76,23 +76,23 @@ class Behaviour:
         self._hidden = HiddenState({id(part): part for part in (*parts, subject.miner)}.values())
 
     def table(self, most: int) -> Rows:
-        """Return a random table, of few kinds of rows as often as of many."""
+        """Return a random table of up to `most` rows. One in two has at most three kinds of rows."""
         least = self.sizes.least + (1 if self.subject.relation is Relation.REPLACE_ONE else 0)
         size = int(self.rng.integers(least, max(least, min(self.sizes.most, most)) + 1))
         kinds = self.rng.integers(0, self.subject.universe.kinds, 3 if self.rng.random() < 0.5 else MOST_ROWS)
         return bytes(self.rng.choice(kinds, size).tolist())
 
     def examine(self, table: Rows, transcript: Transcript, most: int) -> None:
-        """Replay a transcript on its own table, on its rows in another order, on neighbours, and far away.
+        """Replay a transcript on its own table, on its rows in another order, on neighbours, and on tables far away.
 
         Parameters
         ----------
         table
-            The table that it was recorded on.
+            The table that the transcript was recorded on.
         transcript
-            What is replayed.
+            The transcript to replay.
         most
-            The most neighbours; half as many tables far away.
+            The most neighbours to try. Of tables far away, half as many are tried.
         """
         if transcript.refused is not None:
             self.found("plan", transcript.refused, table, table, transcript)
@@ -127,7 +127,7 @@ class Behaviour:
     def examine_memory(self, table: Rows, transcript: Transcript) -> None:
         """Replay a transcript on several tables, each time with all hidden state as it was before the first run.
 
-        After the same releases, the state must be the same on every table, and so must the run.
+        The run must do the same on every table, and leave the same state behind.
         """
         # These few replays are not counted, so that each search is as long as without them.
         replay(self.subject, transcript, table)
@@ -144,13 +144,13 @@ class Behaviour:
                 what = f"a run keeps something of its rows for later ones, in {', '.join(places[:SHOWN])}"
                 self.found("kept", what, table, rows, transcript)
             elif there.divergence is not None and _kind(there) not in self.violations:
-                what = f"a run keeps something for later ones: on another table as the first, {there.divergence}"
+                what = f"a run keeps something for later ones: if its first run is on another table, {there.divergence}"
                 self.found("kept", what, table, rows, transcript)
 
     def _cache_matters(self, transcript: Transcript, table: Rows, other: Rows) -> bool:
-        """Tell whether a query's answer on a table changes once the query was asked on another one.
+        """Tell whether a query's answer on a table changes once the query was asked on another table.
 
-        The cache of a function that depends on its arguments alone remembers earlier tables, and changes no answer.
+        The cache of a function that depends on its arguments alone remembers earlier tables, but changes no answer.
         """
 
         def answers(rows: Rows) -> list[Any]:
@@ -165,9 +165,10 @@ class Behaviour:
         return not same(alone, answers(other))
 
     def note_no_loss(self, transcripts: Sequence[Transcript]) -> None:
-        """Take note that no loss at all was found, and of the queries that answer the same on every table.
+        """Record that no loss at all was found, and which queries answer the same on every table.
 
-        Of queries that follow from the number of rows alone, no row in place of another can change the answer.
+        Under replace-one, nothing is recorded if every answer follows from the number of rows alone: replacing a row
+        cannot change such an answer.
         """
         engine, sizes = self.subject.engine, (len(self.table(MOST_ROWS)) for _ in range(STILL))
         held = [engine.hold((self.table(MOST_ROWS) + bytes(size))[:size]) for size in sizes for _ in range(2)]
@@ -189,8 +190,9 @@ class Behaviour:
     def examine_many(self, transcript: Transcript, most: int) -> None:
         """Replay a transcript on very many equal rows.
 
-        The run is compared on one kind of row only, and not at all under a public number of rows, since the recorded
-        table has few. Whether the releases can be made is tried on each of a few kinds.
+        Whether the releases can be made is tried with each of a few kinds of rows. Whether the run does the same is
+        compared with one kind only. Under replace-one and with a public number of rows it is not compared, since no
+        chain of neighbours leads from the small recorded table to a larger one.
         """
         alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         first = int(self.rng.integers(self.subject.universe.kinds))
@@ -214,7 +216,7 @@ class Behaviour:
                 self.found("refused", f"on this table, {there.divergence}", row * most, row * most, transcript)
 
     def examine_pair(self, pair: Pair, transcript: Transcript) -> None:
-        """Replay a transcript on both tables of a pair, miner and all, such as those on which it loses most."""
+        """Replay a transcript, miner included, on both tables of a pair, such as the pair on which it loses most."""
         one, other = label_pair(pair)
         for here, there in ((one, other), (other, one)):
             replayed = self._replay(transcript, drop_labels(there))
@@ -224,7 +226,7 @@ class Behaviour:
                 )
 
     def found(self, kind: str, what: str, one: Rows, other: Rows, transcript: Transcript | None) -> None:
-        """Keep a violation, the first of its kind."""
+        """Keep a violation if it is the first of its kind."""
         self.violations.setdefault(kind, Violation.on(self.subject, what, one, other, transcript))
 
     def _order(self, here: Replayed, rows: Labelled, transcript: Transcript) -> None:
@@ -244,9 +246,9 @@ class Behaviour:
         return replay(self.subject, transcript, rows)
 
     def _neighbours(self, rows: Labelled, most: int) -> list[Labelled]:
-        """Return some neighbours, the row that is added or put in place of another at any position.
+        """Return some random neighbours, in which a row at any position is added, removed or replaced.
 
-        Of a plan that samples units, the neighbours that differ by one of them.
+        If the plan reads whole units, the neighbours differ by a whole unit.
         """
         number = len(rows)
         neighbours: list[Labelled] = []
@@ -258,7 +260,7 @@ class Behaviour:
             if self.subject.schema.rows is None:
                 neighbours += [_join(units[:k] + units[k + 1 :]) for k in range(len(units))]
             if number <= self.sizes.most:
-                # No unit comes before one that has fewer rows.
+                # Only the first unit may have fewer rows, so nothing is put before such a unit.
                 least = min(number % size, 1)
                 for j, k in enumerate(self.rng.integers(least, len(units) + 1, most).tolist()):
                     added = tuple((number + i, kinds[1][(j + i) % len(kinds[1])]) for i in range(size))
@@ -266,7 +268,7 @@ class Behaviour:
         return [neighbours[int(k)] for k in self.rng.permutation(len(neighbours))[:most]]
 
     def _far_tables(self, table: Rows, most: int) -> Iterator[Rows]:
-        """Yield tables that have little in common with a table, of its own size if that is public."""
+        """Yield random tables, of the given one's size under replace-one and where the number of rows is public."""
         alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         for k in range(most):
             far = self.table(SMALL if k % 2 else MOST_ROWS)
@@ -275,13 +277,13 @@ class Behaviour:
             yield b"" if k == 0 and not alike else far
 
     def _unlike(self, table: Rows, k: int) -> Rows:
-        """Return a fixed table unlike a given one, of its own size if that is public."""
+        """Return a fixed table unlike a given one, of its size under replace-one and where the number is public."""
         alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         size = len(table) if alike else min(self.sizes.most, k * (len(table) + 1))
         return bytes((k + j * (k + 1)) % self.subject.universe.kinds for j in range(size))
 
     def _walk(self, table: Rows, far: Rows, transcript: Transcript) -> None:
-        """Go from one table to another, neighbour by neighbour, to where a replay begins to differ."""
+        """Go from one table to another, neighbour by neighbour, and keep the first divergence."""
         alike = len(far) == len(table)
         steps = (
             [far[:k] + table[k:] for k in range(len(table) + 1)]
@@ -306,7 +308,10 @@ class Behaviour:
             return
 
     def _keep_divergence(self, kind: str, what: str, one: Labelled, other: Labelled, transcript: Transcript) -> None:
-        """Keep the smallest two tables that show a divergence: the transcript fits one of them and not the other."""
+        """Keep a divergence with the smallest two tables found that show it.
+
+        The run on the first table follows the transcript. The run on the other one does not, or loses too much.
+        """
         if kind in self.violations:
             return
 
@@ -322,7 +327,7 @@ class Behaviour:
             return there.divergence is not None or (kind == "order" and loss > self._tolerance)
 
         tables = drop_labels(one), drop_labels(other)
-        # Where units are sampled, a row less would regroup the rows of all units after it.
+        # If rows are grouped into units, leaving out one row would regroup the rows of other units.
         if self.subject.together == 1:
             tables = shrunk(one, other, shows, self.sizes.least)
         self.found(kind, what, *tables, transcript)
@@ -337,5 +342,5 @@ def _join(units: Sequence[Labelled]) -> Labelled:
 
 
 def number(loss: float) -> str:
-    """Write a loss."""
+    """Write a loss with six digits, an infinite one in words."""
     return "infinitely much" if math.isinf(loss) else f"{loss:.6g}"

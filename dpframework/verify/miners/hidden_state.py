@@ -27,25 +27,28 @@ from dpframework.verify.miners.sameness import cell_content
 
 ENVIRONMENT, CACHE = "the environment", "the cache of"
 CORE = __name__.partition(".")[0]
-MOST_VISITED = 20_000  # objects of one place
+MOST_VISITED = 20_000  # the most objects that are visited from one root, or for one digest
 ATOMS = (type(None), bool, int, float, complex, str, bytes, range, np.generic, np.dtype)
+# Of these packages' objects, attributes and slots are looked at, although they are Python's own or the core's.
 WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "threading", "functools"})
+# Objects of these packages are not looked into.
 OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
 
 Held: TypeAlias = list[tuple[str, Any]]
-"""What a value holds, by name."""
+"""The objects that a value holds, each with its name, or with an empty one."""
 
 
 @final
 class HiddenState:
-    """A snapshot of all data that the code of some objects can keep: theirs, their classes' and their packages'.
+    """A snapshot of all places where the code of some objects can keep data.
 
-    Python's own modules and the core's keep nothing of rows.
+    These are the objects themselves, their classes, the modules of their packages, and the environment. Python's own
+    modules and the core's are left out, since they keep nothing of rows.
 
     Parameters
     ----------
     things
-        A miner, the queries and mechanisms of its plan.
+        A miner, and the queries and mechanisms of its plan.
     """
 
     def __init__(self, things: Iterable[Any]) -> None:
@@ -63,12 +66,12 @@ class HiddenState:
         self._known = self._walk()
 
     def put_back(self) -> None:
-        """Restore the snapshot."""
+        """Give every place the contents that it had in the snapshot, as far as that is possible."""
         for _, value, held in self._find_changes():
             _restore(value, held)
 
     def kept(self) -> dict[str, str]:
-        """Return a digest of the contents of each place, by its name, where they differ from the snapshot."""
+        """Return the names of places whose contents differ from the snapshot, each with a digest of the contents."""
         digests = {}
         for place, value, held in self._find_changes():
             if isinstance(value, types.ModuleType | type) or place == ENVIRONMENT:
@@ -89,7 +92,7 @@ class HiddenState:
                 name, value = left.pop()
                 if isinstance(value, ATOMS) or id(value) in seen:
                     continue
-                seen[id(value)] = value  # itself, so that its id stays its own
+                seen[id(value)] = value  # the object is kept, so that no other object gets its id
                 name = f"{CACHE} '{value.__qualname__}'" if _is_cache(value) else name
                 held = self._contents_of(value)
                 if held is not None:
@@ -152,14 +155,14 @@ class HiddenState:
             return held or None
         try:
             return [("", pickle.dumps(value))]
-        except Exception:  # nobody can tell
+        except Exception:  # without a pickle, nothing tells whether it changed
             return None
 
     def _is_own(self, value: Any) -> bool:
         return (getattr(value, "__module__", None) or "").partition(".")[0] in self._packages
 
     def _digest(self, value: Any) -> str:
-        """Return a digest of a value and of all that it holds, whatever its addresses are."""
+        """Return a digest of a value and of all that it holds, but not of addresses in memory."""
         digest, seen = hashlib.blake2b(digest_size=16), dict[int, Any]()
         left = [value]
         while left and len(seen) < MOST_VISITED:
@@ -193,7 +196,7 @@ def _is_data(name: str) -> bool:
 
 
 def _place(place: str, holder: Any, label: str) -> str:
-    """Name the content of a place, as far in as a reader knows it by name."""
+    """Name a part of a place, or return the place's own name where a reader knows no name for the part."""
     match holder:
         case types.ModuleType():
             return f"the global '{label}' of {place}"
@@ -222,7 +225,7 @@ def _in_cache(referent: Any) -> Iterable[Any]:
 def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.ModuleType]:
     """Return those modules of the packages that the classes' modules hold or import, directly or indirectly.
 
-    A package, such as one of tests, may have hundreds of modules that the classes never use.
+    Others are left out: a package, such as one of tests, may have hundreds of modules that the classes never use.
     """
     known = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in packages}
     left, found = [kind.__module__ for kind in kinds], dict[str, types.ModuleType]()
@@ -243,21 +246,21 @@ def _modules_behind(held: Any) -> Iterable[str]:
     codes = [code for part in left if isinstance(code := getattr(part, "__code__", None), types.CodeType)]
     while codes:
         code = codes.pop()
-        names.update(code.co_names)  # an import within a function is by a name of its code
+        names.update(code.co_names)  # a module that a function imports is among the names of its code
         codes += (part for part in code.co_consts if isinstance(part, types.CodeType))
     return [name for name in names if isinstance(name, str)]
 
 
 @functools.cache
 def _slots(kind: Any) -> list[str]:
-    """Return the names of the slots of a class and its bases. A property of a subclass may hide one of a base."""
+    """Return the names of the slots of a class and its bases, without those that a subclass hides by a property."""
     bases = (vars(base) for base in kind.__mro__ if "__slots__" in vars(base))
     names = {name for base in bases for name, part in base.items() if isinstance(part, types.MemberDescriptorType)}
     return sorted(name for name in names if isinstance(getattr(kind, name, None), types.MemberDescriptorType))
 
 
 def _alike(one: Held, other: Held) -> bool:
-    """Tell whether two values hold the same objects under the same names, numbers and texts by value."""
+    """Tell whether two values hold the same objects under the same names. Numbers and texts are compared by value."""
     return len(one) == len(other) and all(
         name == again and (a is b or (type(a) is type(b) and isinstance(a, ATOMS) and bool(a == b)))
         for (name, a), (again, b) in zip(one, other, strict=True)
@@ -265,7 +268,7 @@ def _alike(one: Held, other: Held) -> bool:
 
 
 def _restore(value: Any, held: Held) -> None:
-    """Give a value its earlier contents. Parts that cannot be put back stay."""
+    """Give a value its earlier contents. Parts that cannot be put back stay as they are."""
     parts = [part for _, part in held]
     match value:
         case types.ModuleType() | type():

@@ -1,8 +1,8 @@
 """The hunt for the largest realised loss, over transcripts and over pairs of neighbouring tables.
 
-Drawn transcripts are weighed on random pairs, on all small ones, and on very many equal rows. Then it is a game of two
-moves, played from several pairs: for a pair of tables, the outputs that lose most on it (`adversary`); for these
-outputs, pairs that are climbed to. It ends early where no more can be won, since the claim is reached.
+Drawn transcripts are weighed on random pairs, on all small ones, and on very many equal rows. Then a game of two moves
+is played from several pairs. One move takes the outputs that lose most on the pair (`adversary`). The other climbs to a
+pair on which these outputs lose more. The hunt ends early once it comes near the claim, since little more can be found.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from dpframework.verify.queries.large_tables import pairs_of_many
 from dpframework.verify.tables.neighbours import Pair, Sizes, changes
 
 MOST_ROWS = 1000
-EXHAUSTED = 3  # transcripts that are weighed on all small tables
-FEW = 16  # pairs that a steered transcript is weighed on
-TIGHT = 0.97  # of the claim: as near as a search needs to come
-FEWEST_GAMES = 4  # even if the claim is reached: a mistake may show on other tables
-MOVES = 40  # of a climb, after which the outputs are chosen anew
-TIRED = 2  # climbs without success that end a game
-MOST_ENDS = 12  # of games, that are kept
+EXHAUSTED = 3  # how many transcripts are weighed on all small tables
+FEW = 16  # on how many random pairs a steered transcript is weighed
+TIGHT = 0.97  # the share of the claim at which a search has come near enough
+FEWEST_GAMES = 4  # how many games are played even if the claim is reached, since a mistake may show on other tables
+MOVES = 40  # how many pairs a climb tries before the outputs are chosen anew
+TIRED = 2  # after how many climbs without success a game ends
+MOST_ENDS = 12  # of how many games the last pairs are kept
 
 
 @final
 class Hunt:
-    """Pairs and transcripts of one subject.
+    """The search for the pair and the transcript of one subject with the largest loss.
 
     Parameters
     ----------
     subject
-        What is audited.
+        The subject of the audit.
     claim
         Its pure epsilon.
     allowed
@@ -49,16 +49,16 @@ class Hunt:
     rng
         The random generator of the search.
     tell
-        Called with how far the hunt is, now and then.
+        Called before each game with a text that says how far the hunt is.
 
     Attributes
     ----------
     tried
-        How many pairs of tables have been weighed, and how often an output was chosen at every release.
+        How many pairs of tables have been weighed, plus how many outputs have been tried for each release of a run.
     exhaustive
-        Up to how many shared rows all tables of a few kinds of rows were tried; -1 for none.
+        The number of shared rows up to which all tables of a few kinds of rows were tried; -1 if none were.
     ends
-        Where the first games ended: a pair of tables, and outputs that lose much on it.
+        The pairs of tables at which the first games ended, each with a transcript that loses much on it.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Hunt:
 
     @property
     def tried(self) -> int:
-        """How many pairs have been weighed."""
+        """How many pairs have been weighed, plus how many outputs have been tried for each release of a run."""
         return self._search.tried + self._chosen
 
     def worst(
@@ -92,13 +92,14 @@ class Hunt:
         Parameters
         ----------
         transcripts
-            Drawn ones.
+            Transcripts with drawn outputs.
         steered
-            Others, weighed on a few pairs: they show what lies behind a branch; drawn ones come nearer a claim.
+            Transcripts of steered runs. They show code behind a branch, but drawn ones come nearer a claim, so these
+            are weighed on a few pairs only.
         pairs
-            How many pairs to try, about.
+            About how many pairs to try.
         reached
-            The largest loss that is known before.
+            The largest loss that is known already.
         """
         found, patience = self._weigh_draws(transcripts, steered, pairs), self._subject.patience
         games = 0
@@ -120,7 +121,11 @@ class Hunt:
     def _weigh_draws(
         self, transcripts: list[Transcript], steered: list[Transcript], pairs: int
     ) -> tuple[WorstPair, Transcript]:
-        """Weigh drawn transcripts, all on random pairs, some on all small ones, the longest on many equal rows."""
+        """Weigh transcripts, and climb from the worst pair.
+
+        All are weighed on random pairs. Some drawn ones are also weighed on all small pairs, and the longest drawn one
+        on many equal rows.
+        """
         search, weighers = self._search, [Weigher(self._subject, transcript) for transcript in transcripts]
         each, every = max(pairs // (16 * len(weighers)), 2), pairs // (16 * EXHAUSTED)
         tried = [(search.at_random(weigher.loss, each), k) for k, weigher in enumerate(weighers)]
@@ -152,7 +157,7 @@ class Hunt:
         return best
 
     def _choose_pair_for(self, pair: Pair) -> tuple[WorstPair, Transcript]:
-        """Return a pair with the worst outputs for it, either way round."""
+        """Return a pair with the worst outputs found for it, chosen on one of its tables or on the other."""
         chosen = []
         for one, other in (pair.tables, pair.tables[::-1]):
             transcript, tried = worst_transcript(self._subject, one, other, self._rng)

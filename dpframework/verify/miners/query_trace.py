@@ -26,14 +26,14 @@ from dpframework.verify.queries.row_climb import answer_among, climb_rows
 from dpframework.verify.tables.neighbours import Rows, Universe
 from dpframework.verify.tables.small_tables import Held
 
-MOST_ALIKE = 24  # queries of a plugin that have the same facts
-MOST_CLIMBED = 4  # queries of a miner, whose worst rows are looked for
+MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are traced
+MOST_CLIMBED = 4  # for how many queries of a miner the rows that change them most are looked for
 
 
 @final
 @attrs.frozen(eq=False)
 class QueryCall:
-    """A query in a run, with its mechanism, inputs, the attributes that were derived before, and its step's path."""
+    """A query in a run, with its mechanism, its inputs, the attributes derived before it, and the path of its step."""
 
     query: Query
     mechanism: Mechanism
@@ -43,7 +43,11 @@ class QueryCall:
 
 
 def trace_queries(subject: Subject) -> Iterator[QueryCall]:
-    """Yield the queries that some runs ask, of alike ones of a mechanism the first; of a plugin's `MOST_ALIKE`."""
+    """Yield the queries that some runs ask.
+
+    Of queries with equal facts and a mechanism of the same name, only the first is yielded. If they are a plugin's, up
+    to `MOST_ALIKE` are yielded which are not equal themselves.
+    """
     seen: dict[Any, list[Query]] = {}
     kinds = subject.universe.kinds
     for seed, size in enumerate((0, 3, 12, 60, 60, 60)):
@@ -74,7 +78,7 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
 
 
 def are_equal(one: Any, other: Any) -> bool:
-    """Tell whether two queries are equal. Queries that cannot be compared, such as ones with arrays, are not."""
+    """Tell whether two queries are equal. Ones that cannot be compared, such as those with arrays, are not."""
     try:
         return one is other or bool(one == other)
     except Exception:
@@ -82,18 +86,21 @@ def are_equal(one: Any, other: Any) -> bool:
 
 
 def fitting(subject: Subject, rows: Rows) -> Rows:
-    """Return rows cut or repeated to a number that the schema's public facts allow."""
+    """Return rows, cut off or filled up with rows of the first kind, in a number that the public facts allow."""
     least, most = subject.schema.rows or 0, subject.schema.row_bound
     return (rows + bytes(max(least - len(rows), 0)))[:most]
 
 
 def takes_any_answers(mechanism: Mechanism) -> bool:
-    """Tell whether a mechanism draws from numbers or scores, rather than from answers of its own kind."""
+    """Tell whether a mechanism accepts numbers or scores, and not only answers of a type of its own."""
     return any(serves(mechanism, probe) for probe in probes())
 
 
 def call_answers(subject: Subject, asked: QueryCall, tables: Sequence[tuple[Rows, Rows]]) -> Answers:
-    """Return a query's facts with pairs of answers, on given pairs of tables or on made-up ones."""
+    """Return a query's facts with pairs of answers.
+
+    The answers are made up if the mechanism accepts numbers or scores. Otherwise they are those on the given tables.
+    """
     facts = asked.query.facts()
     if takes_any_answers(asked.mechanism):
         return invent_answers(facts)
@@ -112,9 +119,10 @@ def evaluate(subject: Subject, asked: QueryCall, rows: Rows) -> Any:
 
 
 def with_climbed_rows(subject: Subject) -> Subject:
-    """Return the subject with those rows among its kinds that change a plugin's queries most, if not all are among it.
+    """Return the subject with further kinds of rows, those that change a plugin's queries most.
 
-    Of more kinds than are tried the worst may be none.
+    If the schema allows more kinds of rows than are tried, the worst ones may be missing. If all kinds are tried, the
+    subject is returned as it is.
     """
     universe = subject.universe
     if not universe.sampled or universe.places is None or subject.plan.index.samples or not is_foreign(subject.miner):
@@ -125,7 +133,7 @@ def with_climbed_rows(subject: Subject) -> Subject:
         climbed = climb_rows(universe, answer, least)
         found += [] if climbed is None else [climbed]
     places = np.concatenate([*found, universe.places], axis=1)
-    kept = np.sort(np.unique(places, axis=1, return_index=True)[1])  # the climbed ones first
+    kept = np.sort(np.unique(places, axis=1, return_index=True)[1])  # so that the climbed rows come first
     return attrs.evolve(subject, given_universe=universe.among(places[:, kept]))
 
 

@@ -2,7 +2,7 @@
 
 `replay` runs the miner again and compares the runs. It also sees whether each release could be made on that table at
 all: a release that is refused on some tables tells them apart, and no density accounts for that. `Weigher` evaluates
-the same releases without the miner. That is many times faster, as the search for the worst case needs it.
+the same releases without the miner. This is many times faster, which the search for the worst case needs.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ from dpframework.verify.miners.transcript import (
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_tables import Held, with_units
 
-MOST_SAMPLES = 512  # of one table that are added up
-MOST_REMEMBERED = 100_000  # rows of tables whose answers are kept
+MOST_SAMPLES = 512  # the most samples of one table whose probabilities are added up
+MOST_REMEMBERED = 100_000  # the most rows, in total, of tables whose results are cached
 
 
 @final
 @attrs.frozen(eq=False)
 class Replayed:
-    """A transcript forced upon a table.
+    """The replay of a transcript on a table.
 
     Attributes
     ----------
     densities
-        The log-density of each of its outputs on that table, -inf for one that is impossible there. None where samples
-        are too many to add up, or the run differs.
+        The log-density of each output of the transcript on that table, -inf for an impossible output. None if there are
+        too many samples to add up, or if the run does not follow the transcript.
     divergence
         How the run differs in what it makes public, in one sentence; None if it does not.
     refused
-        Whether that is a release which cannot be made on that table.
+        Whether the run differs in that a release cannot be made on that table.
     caps
-        The most that the core of each release may lose (see `caps_of`).
+        The most that each release may add to a loss (see `caps_of`).
     """
 
     densities: tuple[float, ...] | None
@@ -83,9 +83,10 @@ class Refused(Diverged):
 @final
 @attrs.frozen(eq=False)
 class _ForcedGate(WatchedGate):
-    """A gate that puts out the outputs of a transcript, and stops a run that asks for something else.
+    """A gate that returns the outputs of a transcript, and stops a run that asks for something else.
 
-    Each output is drawn, too, and thrown away: the mechanism must be able to, and say so by its density.
+    At each release, an output is also drawn and thrown away. This shows whether the mechanism can make the release, and
+    whether its density allows what it draws.
     """
 
     events: Sequence[Event] = ()
@@ -143,7 +144,7 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
             densities = None
     caps = caps_of(subject, transcript.events)
     if outcome.error != transcript.outcome.error:
-        differs = "it fails on one table and not, or otherwise, on the other"
+        differs = "it fails on one table, and on the other it does not or fails in another way"
     elif outcome.printed != transcript.outcome.printed:
         differs = "it prints, logs or warns of something else with the same releases"
     elif not same(outcome.result, transcript.outcome.result) or _text(outcome.result) != _text(
@@ -161,22 +162,22 @@ def _text(result: Any) -> str:
 
 
 class TooManySamplesError(Exception):
-    """A table has more samples than can be added up."""
+    """Raised if a table has more samples than can be added up."""
 
 
 @final
 class Weigher:
     """The log-densities of a transcript's outputs on any table, with a cache for each part's rows.
 
-    A release reads its own rows only, so a row more changes the densities of those releases that it reaches: all
+    A release reads its own rows only. One more row changes the densities of those releases only that read it, and all
     others are looked up.
 
     Parameters
     ----------
     subject
-        What is audited.
+        The subject of the audit.
     transcript
-        The outputs.
+        The transcript with the outputs.
     """
 
     def __init__(self, subject: Subject, transcript: Transcript) -> None:
@@ -188,22 +189,22 @@ class Weigher:
     def densities(self, rows: Rows) -> list[float]:
         """Return the log-density of each release, in order.
 
-        Releases from a sample are one, whose density is the mean over all samples.
+        All releases from one sample count as one release, whose density is the mean over all samples.
 
         Raises
         ------
         TooManySamplesError
-            If these are too many.
+            If there are too many samples to add up.
         """
         return self._densities({0: self._subject.engine.hold(rows)}, 0)
 
     def _densities(self, held: dict[int, Held], first: int) -> list[float]:
-        """Return the log-densities of releases from some rows and their parts, from one event on."""
+        """Return the log-densities of releases from the held rows and their parts, from event number `first` on."""
         densities = []
         for number in range(first, len(self._events)):
             known, event = self._known[number], self._events[number]
             if event.rows not in held:
-                continue  # from a sample, or not from this one
+                continue  # its rows are of another sample than those held
             source = held[event.rows]
             if isinstance(event, SampleEvent):
                 samples = samples_of(source, event.rate, ordered=self._subject.plan.reads_places)
@@ -229,7 +230,7 @@ class Weigher:
         return densities
 
     def _remember(self, known: dict[Any, Any], key: Any, found: Any, rows: int) -> None:
-        """Cache the log-densities of some rows, as long as the cache is small."""
+        """Cache the result of an event for some rows, unless they are many. A full cache is emptied first."""
         if rows > MOST_REMEMBERED // 100:
             return
         self._remembered += rows
@@ -255,8 +256,8 @@ class Weigher:
     def loss(self, one: Rows, other: Rows) -> float:
         """Return the realised privacy loss between two tables, infinite if only one of them can give the outputs.
 
-        Where samples are too many to add up, nothing is known, and 0 is returned. A query or density that fails on a
-        table counts as infinitely much: a run would end there.
+        If there are too many samples to add up, nothing is known, and 0 is returned. If a query or a density fails on a
+        table, the loss is infinite, since a run would end there.
         """
         try:
             return difference(self.densities(one), self.densities(other), self._caps)
@@ -267,12 +268,13 @@ class Weigher:
 
 
 def caps_of(subject: Subject, events: Iterable[Event]) -> tuple[float, ...]:
-    """Return the most that each release may lose, infinite but for those that have an exact delta.
+    """Return the most that each release may add to a loss: infinite, except for releases with an exact delta.
 
-    These may put out, with probability delta, what lies beside their core (see `mechanisms.losses`). Of an output one
-    cannot tell, so each counts for no more than its core may lose; that delta is large enough is seen where all outputs
-    of a release are listed (`check_losses`). A release counts for nothing where a unit's rows may be in several parts,
-    or its sample has to be averaged over.
+    With probability delta, such a release may have an output outside its core (see `mechanisms.losses`). A single
+    output does not show this, so each release counts for at most what its core may lose. Whether delta is large enough
+    is tested where all outputs of a release are listed (`check_losses`). In a plan with an exact delta, a release
+    counts for nothing if it is made from a sample, as does one with an exact delta if a unit's rows may lie in several
+    parts. The caps are empty for a plan without an exact delta.
     """
     plan, caps, sampled = subject.plan, [], set[int]()
     if not plan.has_exact_delta:
@@ -301,15 +303,16 @@ def core_loss(charge: Charge, plan: Plan) -> float:
 def difference(one: Sequence[float], other: Sequence[float], caps: Sequence[float] = ()) -> float:
     """Return the absolute difference of two sums of log-densities, 0 if both tables exclude the outputs.
 
-    A density that is not a number counts as a violation: infinitely much.
+    If a density is not a number, the difference is infinite, which counts as a violation.
 
     Parameters
     ----------
     one, other
         The log-densities of each release, on one table and on the other.
     caps
-        The most that each may add to the difference, finite for releases with an exact delta. An output of these that
-        only one table can give is beside the core: of such a transcript nothing is known.
+        The most that each release may add to the difference, finite for releases with an exact delta. If only one table
+        can give the output of such a release, the output lies outside the core. The difference is then 0, since nothing
+        is known about such a transcript.
     """
     if any(map(math.isnan, one)) or any(map(math.isnan, other)):
         return math.inf
@@ -328,8 +331,9 @@ def difference(one: Sequence[float], other: Sequence[float], caps: Sequence[floa
 def samples_of(held: Held, rate: Fraction, *, ordered: bool = False) -> list[tuple[float, Held]] | None:
     """Return every sample of a table without regard to order, with the logarithm of its probability.
 
-    Each row is in it or not, or each unit with all rows that are here. None where there are too many to add up. If
-    `ordered`, units of the same rows in another order differ, as they do where places in units are read.
+    A sample holds each row or not. If the rows' units are known, it holds all of a unit's rows in the table or none.
+    None if there are too many samples to add up. If `ordered`, units with the same rows in another order count as
+    different, as they must if the places of rows in their units are read.
     """
     rows = held.rows
     if held.units is None:

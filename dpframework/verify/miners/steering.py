@@ -1,9 +1,11 @@
 """Runs that are steered into code which drawn outputs hardly ever reach, such as a branch on a large noisy count.
 
-A release is public, so code may branch on it, and the code behind the branch must follow from releases, too. Small
-tables have small counts, and noise is seldom large. So the outputs of some runs are chosen: very large and very small
-numbers, each coordinate the largest in turn, and the constants of the code with the numbers next to them. A run is kept
-if it executes code that no run before has executed.
+A release is public, so code may branch on it. What the code does in a branch must depend on the rows through releases
+alone, too. Small tables have small counts, and noise is seldom large. So the outputs of some runs are chosen: very
+large and very small numbers, each coordinate made the largest in turn, and the constants of the code with the numbers
+next to them. A run is kept if it reaches something that no earlier run has reached: an operation of the code, a step,
+another number of releases, or a large or negative input. Two runs, with very large and very small outputs throughout,
+are kept in any case.
 """
 
 from __future__ import annotations
@@ -33,28 +35,29 @@ from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_tables import Held
 
 LARGE = 10**6
-ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # code may do the same with them, and something else come of it
-USUAL = 100  # a number beyond is hardly ever an input that follows from releases of small tables
+ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # always kept: they may run known code with another result
+USUAL = 100  # an input larger than this hardly ever comes from a release of a small table
 MOST_CONSTANTS = 12
-COORDINATES = 4  # that are each the largest in turn
-OPPOSED = 2  # of these, that lie on the other side of 0 than all others
+COORDINATES = 4  # how many coordinates are each made the largest in turn
+OPPOSED = 2  # how many of them are also put on the other side of 0 than all others
 FEWEST_RUNS = 40
-REPLAYS_OF_RUN = 80  # of an audit, for each steered run
-MOST_STEPS = 4  # of a run, of which each is aimed otherwise where the run reached something new
-LONG = 6  # releases: a run of more takes long, and fewer are made
+REPLAYS_OF_RUN = 80  # how many replays of an audit allow one more steered run
+MOST_STEPS = 4  # if a run reached something new, how many of its events are aimed at other outputs, one at a time
+LONG = 6  # the most events of such a run: a longer one takes long, so no variants of it are tried
 MOST_KEPT = 6
-MOST_CALLS = 20  # of one function in a run that are traced: each operation of it is a call of the tracer
+MOST_CALLS = 20  # how many calls of one function are traced in a run: the tracer is called for each of its operations
 Aim: TypeAlias = "tuple[float, int | None] | tuple[float, int, float] | None"
-"""A number, the coordinate that it is for, None for all, and what the others are, 0 by default.
+"""The output to aim at: a number, the coordinate that it is put into, and the number in the other coordinates.
 
-Or None for an output as it is drawn.
+The coordinate None stands for all coordinates. The number in the others is 0 by default. An aim that is None leaves the
+output as it is drawn.
 """
 
 
 @final
 @attrs.frozen(eq=False)
 class _SteeringGate(WatchedGate):
-    """A gate that puts out a wanted number, or candidate, where the mechanism may put it out."""
+    """A gate that returns a chosen number or candidate, wherever the mechanism can output it."""
 
     aims: Sequence[Aim] = (None,)
     events: list[Event] = attrs.field(factory=list)
@@ -88,18 +91,21 @@ class _SteeringGate(WatchedGate):
 def steer(
     subject: Subject, tables: Sequence[Rows], patience: Patience, replays: int = 12_000
 ) -> Iterator[tuple[Rows, Transcript]]:
-    """Yield runs that reach code which none before them has reached, each with its table.
+    """Yield runs that reach something which no earlier run has reached, each with its table.
+
+    At most `MOST_KEPT` runs are kept. The runs of `ALWAYS` are kept whatever they reach.
 
     Parameters
     ----------
     subject
-        What is audited.
+        The subject of the audit.
     tables
-        The tables of the runs, by turns. The first ones are drawn on them as claimed: what these reach is known.
+        The tables, which the runs use in turn. The first two runs return what is drawn. They only show which code
+        ordinary runs reach.
     patience
-        When no more are tried.
+        When this is over, no more runs are tried.
     replays
-        How many the audit may make, which limits the number of runs.
+        How many replays the audit may make. More replays allow more runs.
     """
     steps = list(subject.plan.steps())
     things = [subject.miner, *(part for step in steps for part in (step.query, step.mechanism))]
@@ -125,7 +131,7 @@ def steer(
 
 
 def _beside(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
-    """Yield a run's outputs, each time with one release aimed at another output."""
+    """Yield a run's aims, each time with one event aimed at another output."""
     whole = [aims[k % len(aims)] for k in range(length + 1)]
     others: list[Aim] = [(LARGE, None), (-LARGE, None), *((LARGE, place) for place in range(COORDINATES))]
     for k in range(min(length, MOST_STEPS)):
@@ -134,7 +140,7 @@ def _beside(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> Ite
 
 
 def _paths(events: Sequence[Event]) -> Iterator[Any]:
-    """Yield the steps of a run's releases, their number, and whether their inputs are large or below 0."""
+    """Yield the paths of a run's releases, their number up to 3, and whether numeric inputs are large or negative."""
     made = [event for event in events if isinstance(event, ReleaseEvent)]
     yield from (event.charge.path for event in made)
     yield "number of releases", min(len(made), 3)
@@ -146,7 +152,7 @@ def _paths(events: Sequence[Event]) -> Iterator[Any]:
 
 
 def _aims(constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
-    """Yield the outputs of all releases of a run."""
+    """Yield the aims of the first runs, each a single aim for all releases."""
     yield from ([(number, None)] for number in (0, LARGE, -LARGE))
     yield from ([(number, place, -number)] for place in range(OPPOSED) for number in (LARGE, -LARGE))
     for number in constants:
@@ -156,13 +162,13 @@ def _aims(constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
 
 @functools.cache
 def _branches(code: types.CodeType) -> bool:
-    """Tell whether a function can go two ways. One that cannot is reached as a whole."""
+    """Tell whether a function's code branches. If it does not, each call executes all of it."""
     return any(operation.opcode in (*dis.hasjrel, *dis.hasjabs) for operation in dis.get_instructions(code))
 
 
 @contextlib.contextmanager
 def _trace(packages: set[str]) -> Iterator[set[Any]]:
-    """Yield a set that fills with the operations that code of some packages executes, as coverage tools do it."""
+    """Yield a set that fills with the executed operations of some packages' code, traced as coverage tools do it."""
     reached: set[Any] = set()
     calls = collections.Counter[types.CodeType]()
     before = sys.gettrace()

@@ -1,4 +1,4 @@
-"""Checks of each step of a miner's runs: its query's sensitivity, its mechanism's draws and its mechanism's claims."""
+"""Checks of each step of a miner's runs: the sensitivity of its query, and the draws and claims of its mechanism."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ from dpframework.verify.queries.related_schemas import related_mechanisms, relat
 from dpframework.verify.queries.sensitivity import search_sensitivity, search_smallest_tables
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 
-ALIKE = 3  # queries of one name with the same sensitivities, that differ in what they are asked of
-SAMPLED = 2  # mechanisms of one name, with different parameters
-DRAWN = 6_000  # outputs that a mechanism's tests draw or weigh, about, where it takes answers of its own kind
-UNITS = (UNIT, 2 * UNIT + 1)  # rows of a unit: what is right of few may be wrong of more
-MORE_UNITS = (UNIT - 1, 20)  # and what is right of an odd number, of an even one
-COMPARED = 2  # mechanisms of one name, with different queries or relations
+ALIKE = 3  # how many queries of one name, with the same sensitivities, are searched in full
+SAMPLED = 2  # how many mechanisms of one name, with different parameters, are sampled
+DRAWN = 6_000  # about how many outputs a mechanism's tests draw or weigh, if it takes answers of a type of its own
+UNITS = (UNIT, 2 * UNIT + 1)  # numbers of rows in a unit: a claim that holds for few rows may fail for more
+MORE_UNITS = (UNIT - 1, 20)  # even numbers, for plugins: a claim that holds for odd numbers may fail for these
+COMPARED = 2  # for how many queries the claims of mechanisms with one name are compared, under each relation
 
 
 @final
 class StepChecks:
-    """Checks of each query's sensitivity and of some mechanisms' draws and claims, as runs ask for them.
+    """Checks of the queries that runs ask, and of the draws and claims of some of their mechanisms.
 
     Parameters
     ----------
     replays
-        The replays of an audit: an eighth of them is how many pairs of tables a query is searched on.
+        The number of replays of an audit. Each query is searched on an eighth as many pairs of tables, at least on 60.
     seed
         The seed of the searches.
     left_out
-        Where what there was no time for is written.
+        The list to which a text is added for each check that there was no time for.
     tell
-        Called with what is about to be done.
+        Called with a text that says what is about to be done.
     foreign
-        Whether the project's own mechanisms are left to their own suites.
+        Whether only plugins' mechanisms are checked. The project's own mechanisms have suites of their own.
     """
 
     def __init__(
@@ -80,9 +80,12 @@ class StepChecks:
         self.losses: dict[tuple[Mechanism, QueryFacts, Relation], LossReport] = {}
 
     def check(self, subject: Subject, patience: Patience) -> None:
-        """Check the queries of a subject's runs that were not checked before."""
+        """Check the queries and mechanisms of a subject's runs, except those that were checked before.
+
+        A plugin's miner is tried on other schemas and with other parameters too.
+        """
         if self._other is None and is_foreign(subject.miner):
-            self._other = OtherProcess()  # now, before its code sees a table
+            self._other = OtherProcess()  # started now, before the miner's code sees a table
         own: list[Any] = []
         for asked in trace_queries(subject):
             own.append(asked.query)
@@ -100,15 +103,15 @@ class StepChecks:
                 self._check_related(attrs.evolve(subject, miner=miner), how, own, patience)
 
     def _check_related(self, subject: Subject, how: str, own: Sequence[Any], patience: Patience) -> None:
-        """Search the queries that a plugin makes of another schema than its example's, if the miner plans that.
+        """Search the queries that a plugin's miner makes on another schema or with another parameter.
 
-        Or with another parameter. Those that it asks in its example too follow from neither, and are its author's word.
+        A query that it makes for its example too depends on neither, so it is its author's word and not searched again.
         """
         try:
             if subject.delta_needed is None:
                 return
             asked = list(trace_queries(subject))
-        except Exception:  # it does not serve such a schema or parameter, and so claims nothing of it
+        except Exception:  # the miner does not accept this schema or parameter, and so claims nothing for it
             return
         for one in asked:
             facts = one.query.facts()
@@ -128,7 +131,7 @@ class StepChecks:
             self.sensitivities[key] = attrs.evolve(found, query=f"{found.query}, {how}")
 
     def ask_elsewhere(self) -> None:
-        """Ask the queries again in one new process, and note those that answer otherwise there."""
+        """Ask the queries again in one new process, and note those whose answers differ there."""
         if not self._asked:
             return
         asked, self._asked = self._asked, {}
@@ -150,23 +153,28 @@ class StepChecks:
         ]
 
     def _note(self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None) -> None:
-        """Say how near the searches came to the bounds of a step's query and the claim of its mechanism."""
+        """Write down how near the searches came to the sensitivities of a step's query and to its mechanism's claim."""
         found = ["an equal query was searched before"]
         if searched is not None:
-            found = [f"{one.ratio:.0%} of the {one.norm} change that its query declares" for one in searched.measured]
+            found = [
+                f"reached {one.ratio:.0%} of the {one.norm} change that its query declares" for one in searched.measured
+            ]
         compared = self.losses.get((asked.mechanism, asked.query.facts(), subject.relation))
         if compared is not None:
-            found.append(f"{compared.tightness:.0%} of what its mechanism claims")
-        self.steps[f"step '{asked.path}', {subject.relation}"] = "reached " + ", ".join(found)
+            found.append(f"reached {compared.tightness:.0%} of what its mechanism claims")
+        self.steps[f"step '{asked.path}', {subject.relation}"] = ", ".join(found)
 
     def _search(self, subject: Subject, asked: QueryCall, patience: Patience) -> SensitivityReport | None:
-        """Search a query's sensitivity, or return the findings of an equal one on the same schema."""
+        """Search a query's sensitivity, or return the earlier report of an equal query on the same schema.
+
+        None if earlier searches for such queries were all on other schemas.
+        """
         facts, schema = asked.query.facts(), subject.schema.fingerprint
         rows = subject.by.rows if asked.query.for_rows(subject.by.rows) else 1
         key = facts, subject.relation, schema
         alike = self._alike.setdefault((facts.name, facts.sensitivities, subject.relation), [])
         if key in self.sensitivities or len(alike) >= ALIKE:
-            # Equal facts may hide a mistake of a plugin's query, so another one is searched on the smallest tables.
+            # Of two plugin queries with equal facts only one may be wrong, so each is searched on the smallest tables.
             known = self._searched.setdefault(key, [])
             if is_foreign(asked.query) and not any(are_equal(asked.query, one) for one in known):
                 known.append(asked.query)
@@ -204,7 +212,7 @@ class StepChecks:
         )
 
     def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:
-        """Search a query's declarations for units of several rows, though no run asks for one here."""
+        """Search the sensitivities that a query declares for units of several rows, although here a unit is one row."""
         facts, bound = asked.query.facts(), subject.schema.row_bound
         for rows in (*UNITS, *MORE_UNITS) if is_foreign(asked.query) else UNITS:
             declared = asked.query.for_rows(rows)
@@ -212,7 +220,7 @@ class StepChecks:
             if subject.by.rows > 1 or not declared or like in self._units or patience.over:
                 return
             if bound is not None and bound <= rows:
-                return  # no room for a unit
+                return  # beside such a unit there is no room for another row
             self._units.add(like)
             found = self._search_sensitivity(subject, asked, self._pairs // 2, patience, rows)
             self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {rows} rows")
@@ -228,13 +236,13 @@ class StepChecks:
             self._left_out.append(f"the draws and claims of {mechanism.name} on {facts.text}")
             return
         if not made_up and not _can_be_drawn(subject, asked, patience):
-            self._left_out.append(f"sampling {mechanism.name} on {facts.text}, of which a draw takes too long")
+            self._left_out.append(f"sampling {mechanism.name} on {facts.text}, since one draw takes too long")
             return
         alike = sum(1 for known in self.samplers if known.name == mechanism.name)
         if mechanism not in self.samplers and alike < SAMPLED:
             self._tell(f"sampling {mechanism.name}")
             drawn_from, beside = _probes(subject, asked)
-            foreign = is_foreign(mechanism)  # ours are tried in every setting by their own suites
+            foreign = is_foreign(mechanism)  # the project's own mechanisms are tried in every setting by their suites
             self.samplers[mechanism] = check_sampler(mechanism, given=drawn_from, beside=beside, settings=foreign)
         compared = [known for by, known, at in self.losses if (by.name, at) == (mechanism.name, subject.relation)]
         tables = [] if searched is None else [measured.tables for measured in searched.measured]
@@ -250,7 +258,7 @@ class StepChecks:
                 self._check_spending(mechanism, facts, subject.relation, patience)
 
     def _check_spending(self, mechanism: Mechanism, facts: QueryFacts, relation: Relation, patience: Patience) -> None:
-        """Test a plugin's mechanism with less and with more to spend than its example does."""
+        """Test a plugin's mechanism with less and with more to spend than in its example."""
         for how, other in related_mechanisms(mechanism):
             if other in self.samplers or patience.over:
                 continue
@@ -263,7 +271,7 @@ class StepChecks:
 
 
 def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> bool:
-    """Tell whether there is time for the draws from answers of the plan's own that a mechanism's tests make."""
+    """Tell whether there is time for the draws that a mechanism's tests make from an answer of the plan."""
     answer = evaluate(subject, asked, fitting(subject, bytes(1)))
     calibration = asked.mechanism.calibrate(asked.query.facts(), subject.relation)
     if calibration is None:
@@ -273,10 +281,10 @@ def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> boo
 
 
 def _probes(subject: Subject, asked: QueryCall) -> tuple[Sequence[Probe] | None, Sequence[Probe]]:
-    """Return the probes that replace the kit's probes (None: nothing replaces them), and those that are added to them.
+    """Return the probes that replace the kit's probes (None: keep the kit's), and the probes that are added to them.
 
-    A mechanism that takes answers of its own kind is drawn from with the plan's answers only. Another mechanism of a
-    plugin is drawn from with both.
+    A mechanism that takes only answers of a type of its own draws from the plan's answer alone. Any other mechanism of
+    a plugin draws from the kit's probes and from the plan's answer.
     """
     made_up = takes_any_answers(asked.mechanism)
     if made_up and not is_foreign(asked.mechanism):

@@ -14,10 +14,10 @@ import numpy as np
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Change, Pair, Rows, Sizes, all_tables
 
-COPIES = (1, 1, 1, 2, 4, 8, 16, 32, 64, 128)  # of a row, that one move of the climb adds or drops
-FEW_KINDS = 4  # of rows, in exhaustive search
-MOST_SHRINKS = 500  # tables tried; one of many thousands of rows counts for more, since it takes longer
-ROWS_OF_A_TRY = 4_000
+COPIES = (1, 1, 1, 2, 4, 8, 16, 32, 64, 128)  # how many copies of a row one move of the climb may add or drop
+FEW_KINDS = 4  # how many kinds of rows the exhaustive search uses
+MOST_SHRINKS = 500  # the most pairs that are tried to make a pair smaller
+ROWS_OF_A_TRY = 4_000  # a pair with more shared rows takes longer, so it counts as several tries
 
 _KIND = operator.itemgetter(1)
 
@@ -35,20 +35,25 @@ class WorstPair:
 
 @final
 class Search:
-    """Pairs of neighbours of one universe, tried at random, all of them where they are few, or by climbing.
+    """A search among pairs of neighbours of one universe: at random, over all small pairs, or by climbing.
 
     Parameters
     ----------
     changes
-        How neighbours may differ (see `tables.changes`).
+        How neighbours may differ (see `neighbours.changes`).
     kinds
         The number of kinds of rows.
     sizes
-        How many rows the two tables share.
+        The fewest and the most rows that the two tables may share.
     rng
-        Where moves are drawn from.
+        The random generator that pairs and moves are drawn from.
     patience
-        When it ends early, after one pair or more.
+        When this is over, each search ends after the pair that it tries.
+
+    Attributes
+    ----------
+    tried
+        How many pairs have been tried.
     """
 
     def __init__(
@@ -63,7 +68,7 @@ class Search:
         self.tried = 0
 
     def random_pair(self) -> Pair:
-        """Return a pair of any size, with small ones as likely as large ones."""
+        """Return a random pair. Its size is uniform on a logarithmic scale, so that small tables are tried often."""
         least, most = self._sizes.least, self._sizes.most
         size = least + int((most - least + 1) ** self._rng.random()) - 1 if most > least else least
         # Tables of few distinct rows are often the worst.
@@ -79,14 +84,14 @@ class Search:
         return self.worst(loss, (self.random_pair() for _ in range(number)))
 
     def exhaustive(self, loss: Loss, number: int) -> WorstPair:
-        """Return the worst of all pairs of a few kinds of rows, up to as many rows as `number` pairs allow."""
+        """Return the worst of all pairs of a few kinds of rows, up to the largest size that `number` pairs allow."""
         kinds = sorted(self._rng.permutation(self._kinds)[:FEW_KINDS].tolist())
         among = [c for c in self._changes if all(kind in kinds for unit in c for kind in unit)]
         tables = all_tables(kinds, range(self._sizes.least, self.sizes_covered(number) + 1))
         return self.worst(loss, (Pair(rows, *change) for rows, change in itertools.product(tables, among)))
 
     def sizes_covered(self, number: int) -> int:
-        """Return the number of shared rows up to which `exhaustive` tries every pair, or -1 if none."""
+        """Return the number of shared rows up to which `exhaustive` tries every pair, or -1 if it tries none."""
         kinds = min(FEW_KINDS, self._kinds)
         among = sum(all(kind < kinds for unit in c for kind in unit) for c in self._changes)
         pairs = 0
@@ -99,7 +104,7 @@ class Search:
     def climb(self, loss: Loss, start: Pair, number: int, *, enough: float = math.inf) -> WorstPair:
         """Climb from a pair by small changes of its tables, keeping every step that does not lower the loss.
 
-        It ends after a number of tables, or once the loss is large enough.
+        The climb ends after `number` pairs, or once the loss is at least `enough`.
         """
         best = self.worst(loss, iter([start]))
         for _ in range(number - 1):
@@ -143,24 +148,24 @@ class Search:
         return Pair(rows, *self._change())
 
 
-Labelled: TypeAlias = "tuple[tuple[int, int], ...]"  # (label, kind of row): rows of two tables with one label are one
+Labelled: TypeAlias = "tuple[tuple[int, int], ...]"  # (label, kind): rows of two tables with equal labels are one row
 
 
 def shrunk(
     one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], least: int, *, most: float = MOST_SHRINKS
 ) -> tuple[Rows, Rows]:
-    """Return the smallest pair of neighbours, by leaving out rows that both share, that still shows something.
+    """Leave out rows that two neighbours share, as long as they still show something, and return what is left.
 
     Parameters
     ----------
     one, other
-        The tables; rows of the same label are shared.
+        The tables. Rows with the same label are shared.
     shows
-        What is to be kept.
+        Tells whether two smaller tables still show it.
     least
         The fewest shared rows that the schema allows.
     most
-        After how many tables tried the smallest so far is returned.
+        The number of tries after which the smallest pair so far is returned.
     """
     chunk, tried = max(len(one), len(other), 1), 0.0
     while chunk:
@@ -185,7 +190,9 @@ def shrunk(
 
 
 def last_before(stops: Callable[[int], bool], most: int) -> int:
-    """Return the last size at which something does not stop, by bisection from 0 to a size at which it does.
+    """Return a size at which something does not stop, although it stops at the next size.
+
+    The size is found by bisection. Nothing may stop at 0, and something must stop at `most`.
 
     Examples
     --------
@@ -200,7 +207,7 @@ def last_before(stops: Callable[[int], bool], most: int) -> int:
 
 
 def label_rows(rows: Rows, first: int = 0) -> Labelled:
-    """Return rows with labels of their own, from `first` on."""
+    """Return rows with consecutive labels, from `first` on."""
     return tuple(enumerate(rows, start=first))
 
 
