@@ -90,7 +90,7 @@ def assert_sensitivity_holds(
 def assert_loses_as_claimed(
     mechanism: Mechanism, *, given: Sequence[Answers] | None = None, min_tightness: float = 0.0
 ) -> LossReport:
-    """Fail if a mechanism's own log-density loses more than its epsilon, rho or event (see `check_losses`).
+    """Fail if a mechanism's own log-density shows a larger loss than it claims (see `check_losses`).
 
     With `min_tightness`, fail too if its losses did not come that near to what it claims.
 
@@ -143,7 +143,7 @@ def assert_not_told_apart(
 def assert_read_row_by_row(
     schema: Schema, *, readers: Iterable[Reader] | None = None, tables: int = 200, seed: int = 0
 ) -> ReadingReport:
-    """Fail if one row changes how another is read, or whether it is (see `check_reading`).
+    """Fail if one row changes how another row is read, or whether it is read (see `check_reading`).
 
     Raises
     ------
@@ -178,7 +178,7 @@ def assert_derived_row_by_row(
 def assert_bounded(
     schema: Schema, unit: PrivacyUnit, *, readers: Iterable[UnitReader] | None = None, tables: int = 9
 ) -> BoundingReport:
-    """Fail if one unit more adds more rows than it may, or changes which rows others keep (see `check_bounding`).
+    """Fail if one more unit adds more rows than it may, or changes which rows others keep (see `check_bounding`).
 
     Raises
     ------

@@ -3,7 +3,8 @@
     class TestNoisyMode(MinerConformance):
         miner = NoisyMode
 
-pytest collects the inherited tests, one for each example and relation that the examples claim something under.
+pytest collects the inherited tests. For a miner, it runs most of them for each example and each relation under which
+the example claims something.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ from dpframework.verify.tables.compared_engines import ByTables, Together
 from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.small_tables import SmallTables
 
-EXTREMES = (Fraction(1, 10**6), Fraction(10**6))  # amounts at which noise is all there is, and at which it is 0
-AMOUNTS = (int, float, str, Decimal, Fraction)  # types of a parameter `epsilon` or `rho`
+EXTREMES = (Fraction(1, 10**6), Fraction(10**6))  # amounts with hardly anything but noise, and with hardly any noise
+AMOUNTS = (int, float, str, Decimal, Fraction)  # the types that a parameter `epsilon` or `rho` may have
 
 
 def _study(example: Example, relation: Relation, *, delta: Fraction | None = None) -> Study:
-    """Return a study of one example that allows whatever it assumes, with a delta or that which its claim needs."""
+    """Return a study of one example that allows its assumptions, with a given delta or the one that its claim needs."""
     subject = _subject(example, relation)
     allow, unit = list(subject.plan.assumptions), example.unit
     least = subject.delta_needed or 0 if delta is None else delta
@@ -78,7 +79,7 @@ def _subject(example: Example, relation: Relation) -> Subject:
 
 
 def _table(example: Example, relation: Relation) -> Table:
-    """Return a table of an example's schema, in which all units but the first have all rows that they may have."""
+    """Return a table of an example's schema, in which only the first unit may have fewer rows than allowed."""
     universe, most = Universe(example.schema), example.unit.rows
     sizes = Sizes.of(example.schema, relation, 30)
     rows = sizes.most + (relation is Relation.REPLACE_ONE)
@@ -109,7 +110,7 @@ class MinerConformance:
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: Any) -> None:
-        """Make one test an example, or an example and relation."""
+        """Make one test for each example, or for each example and relation under which it claims something."""
         examples = cls.miner.examples()
         if "relation" in metafunc.fixturenames:
             claimed = _find_claims(cls.miner)
@@ -119,7 +120,7 @@ class MinerConformance:
             metafunc.parametrize("example", list(examples.values()), ids=list(examples))
 
     def test_it_names_and_documents_itself(self) -> None:
-        """The name is for study files, and the docstring's first line for lists."""
+        """Study files need the name, and lists show the docstring's first line."""
         whose = self.miner.__name__
         assert isinstance(getattr(self.miner, "name", None), str), f"{whose} has no name; set `name`, for study files"
         assert self.miner.name, f"the name of {whose} is empty"
@@ -127,7 +128,7 @@ class MinerConformance:
         assert attrs.has(self.miner), f"{whose} is no attrs class; decorate it with @attrs.frozen"
 
     def test_it_has_examples_with_a_claim(self) -> None:
-        """Without one nothing of its privacy is tested."""
+        """Without examples nothing of the miner's privacy is tested."""
         examples = self.miner.examples()
         assert examples, f"define {self.miner.__name__}.examples()"
         for name, example in examples.items():
@@ -137,37 +138,37 @@ class MinerConformance:
             assert any(delta is not None for delta in needed), f"example '{name}' claims no finite epsilon"
 
     def test_its_plan_follows_from_schema_and_parameters(self, example: Example, relation: Relation) -> None:
-        """The same plan each time, from a copy of the miner too, and through a plan file."""
+        """A copy of the miner has the same plan, and a plan file keeps it."""
         plan = _study(example, relation).plan()
         copied = attrs.evolve(example, miner=pickle.loads(pickle.dumps(copy.deepcopy(example.miner))))
         assert _study(copied, relation).plan() == plan, (
-            "a copy of the miner has another plan: it follows from something else than schema and parameters"
+            "a copy of the miner has another plan: the plan must follow from schema and parameters alone"
         )
         mechanisms = {type(step.mechanism) for step in plan.steps()}  # a miner's own need no hook
         again = StudyPlan.from_json(plan.to_json(), mechanisms=mechanisms)
-        assert again == plan, "the plan is another one once it was written to a plan file and read"
+        assert again == plan, "the plan differs once it was written to a plan file and read back"
         assert again.total() == plan.total(), (
-            "the plan's total is another one once it was written to a plan file and read"
+            "the plan's total differs once the plan was written to a plan file and read back"
         )
 
     def test_its_plan_passes_the_checks(self, example: Example, relation: Relation) -> None:
-        """No check refuses the plan, once its assumptions are allowed."""
+        """No check refuses the plan if its assumptions are allowed."""
         refusals = [str(finding) for finding in _study(example, relation).plan().refusals()]
         assert refusals == [], "\n".join(refusals)
 
     def test_its_result_can_be_printed_and_written(self, example: Example, relation: Relation) -> None:
-        """As text and as JSON, and no run spends more than the plan."""
+        """The result has a text and a JSON form, and the run spends no more than the plan."""
         results = _study(example, relation).run(_table(example, relation), seed=0)
-        assert str(results["example"]), "the result is printed as an empty text; define its __str__"
+        assert str(results["example"]), "the result prints as an empty text; define its __str__"
         json.dumps(to_json_safe(results["example"]), allow_nan=False)
         spent, planned = results.spent, results.plan.total().epsilon or math.inf
         assert spent is not None and spent.epsilon is not None, "the run spent no finite epsilon"  # noqa: PT018
-        assert spent.epsilon <= planned, f"the run spent {float(spent.epsilon):g}, and planned {float(planned):g}"
+        assert spent.epsilon <= planned, f"the run spent {float(spent.epsilon):g}; its plan allows {float(planned):g}"
 
     def test_it_runs_with_hardly_any_noise_and_with_hardly_anything_else(
         self, example: Example, relation: Relation
     ) -> None:
-        """Its parameter `epsilon` or `rho` may be a millionth or a million, unless it refuses that in a sentence."""
+        """The miner runs with `epsilon` or `rho` at a millionth and at a million, or refuses these in a sentence."""
         for amount in EXTREMES:
             given = {
                 name: amount for name in ("epsilon", "rho") if isinstance(getattr(example.miner, name, None), AMOUNTS)
@@ -182,7 +183,7 @@ class MinerConformance:
             assert str(results["example"])
 
     def test_blocks_of_rows_make_no_difference(self, example: Example, relation: Relation) -> None:
-        """The same seed gives the same result from one block of rows and from three, asked one by one and together."""
+        """The same seed gives the same result from one block of rows, and from three that are counted together."""
         table = _table(example, relation)
         one, again, three = (
             to_json_safe(_study(example, relation).run(table, seed=3, engine=engine)["example"])
@@ -190,8 +191,8 @@ class MinerConformance:
         )
         assert same(one, again), f"two runs with one seed differ: {ADVICE}"
         assert same(one, three), (
-            "the result from three blocks of rows is not the one from all rows: a query counts what does not add up "
-            f"over blocks, or depends on their order. From one block: {short(one)}; from three: {short(three)}"
+            "the result from three blocks of rows is not the one from all rows: some query's counts do not add up over "
+            f"blocks, or depend on their order. From one block: {short(one)}; from three: {short(three)}"
         )
 
     def test_it_spends_no_more_than_its_parameter_says(self, example: Example, relation: Relation) -> None:
@@ -206,9 +207,9 @@ class MinerConformance:
             assert spent <= exact(given, name), f"{what}: is it spent more than once?"
 
     def test_each_step_holds_what_it_declares(self, example: Example, relation: Relation) -> None:
-        """No query changes by more than declared, and no mechanism of the plugin loses more, or draws otherwise.
+        """No answer changes by more than its query declares, and the plugin's mechanisms draw and lose as they claim.
 
-        Queries are asked on all pairs of tables of one row first. pytest's report with -rP says how near that came.
+        pytest's report with -rP says how near to each claim the searches came.
         """
         checks = _steps_of(self.miner, self.replays // 4)
         checks.steps.clear()
@@ -217,7 +218,7 @@ class MinerConformance:
         print("\n".join(f"{step}: {reached}" for step, reached in checks.steps.items()))
 
     def test_no_transcript_loses_more_than_the_plan_claims(self, example: Example, relation: Relation) -> None:
-        """The audit finds no larger loss than claimed in any notion, and comes near the claim."""
+        """The audit finds no larger loss than claimed, in any notion of loss, and comes near the claim."""
         names = [name for name, known in self.miner.examples().items() if known.miner == example.miner]
         least = self.min_tightness
         if isinstance(least, Mapping):
@@ -248,7 +249,7 @@ def _find_claims(miner: type[Miner]) -> list[tuple[str, Relation]]:
 
 @functools.cache
 def _steps_of(miner: type[Miner], replays: int) -> StepChecks:
-    """Return the checks of a miner's steps, which try alike ones of several examples once."""
+    """Return the checks of a miner's steps, shared by its examples so that equal steps are checked once."""
     return StepChecks(replays, 0, [], foreign=True)
 
 
@@ -258,11 +259,12 @@ class QueryConformance:
     Attributes
     ----------
     queries
-        Queries with a schema and what they are given at run time, by name.
+        Queries by name, each with a schema and the inputs that it is given at run time.
     pairs
-        The pairs of neighbours, in each search.
+        How many pairs of neighbours each search tries.
     min_tightness
-        How near the search must come to every declared sensitivity, as for a miner; by a query's name, too.
+        How near the search must come to every declared sensitivity, for all queries or by a query's name. A smaller
+        number needs a reason, as for a miner.
     """
 
     queries: ClassVar[Mapping[str, tuple[Query, Schema, Mapping[str, Any]]]]
@@ -271,7 +273,7 @@ class QueryConformance:
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: Any) -> None:
-        """Make one test a query, or a query and relation."""
+        """Make one test for each query, or for each query and relation."""
         if "relation" in metafunc.fixturenames:
             both = [(given, relation) for given in cls.queries.values() for relation in Relation]
             ids = [f"{name}-{relation}" for name in cls.queries for relation in Relation]
@@ -291,22 +293,22 @@ class QueryConformance:
             assert_sensitivity_holds(query, schema, relation, inputs=inputs, pairs=self.pairs, min_tightness=least)
 
     def test_the_order_and_the_blocks_of_rows_make_no_difference(self, given: tuple[Query, Schema, Any]) -> None:
-        """The same answer from rows in another order, and from several blocks, alone and together with others."""
+        """The answer is the same with the rows in another order or in several blocks, and beside another query."""
         query, schema, inputs = given
         universe, rows = Universe(schema), _rows(schema)
         engine = SmallTables(universe)
         answer = answer_of(query, engine, engine.hold(rows), inputs)
         backwards = answer_of(query, engine, engine.hold(rows[::-1]), inputs)
-        assert _is_unchanged(query, answer, backwards), f"{query.name} answers otherwise on the rows in another order"
+        assert _is_unchanged(query, answer, backwards), f"{query.name} has another answer on the rows in another order"
         threads = Together()
         loaded = threads.load(universe.table(rows))
         in_blocks = answer_of(query, threads, loaded, inputs)
-        assert _is_unchanged(query, answer, in_blocks), f"{query.name} answers otherwise on three blocks of the rows"
+        assert _is_unchanged(query, answer, in_blocks), f"{query.name} has another answer on three blocks of the rows"
         for again in answers_of(threads, [(query, loaded, inputs), (query, loaded, inputs)]):
-            assert _is_unchanged(query, answer, again), f"{query.name} answers otherwise beside another query"
+            assert _is_unchanged(query, answer, again), f"{query.name} has another answer beside another query"
 
     def test_its_tables_give_what_it_counts(self, given: tuple[Query, Schema, Any]) -> None:
-        """The same answer from the cross tables that the query names, if it names any (see `Query.tables`)."""
+        """The answer from the cross tables that the query names, if any, is the same (see `Query.tables`)."""
         import pytest
 
         query, schema, inputs = given
@@ -314,10 +316,10 @@ class QueryConformance:
             pytest.skip("the query names no cross tables; engines that count nothing else refuse it")
         table = Universe(schema).table(_rows(schema))
         answers = [answer_of(query, one, one.load(table), inputs) for one in (Together(), ByTables())]
-        assert _is_unchanged(query, *answers), f"{query.name} answers otherwise from the tables that it names"
+        assert _is_unchanged(query, *answers), f"{query.name} has another answer from the tables that it names"
 
     def test_answers_are_the_same_in_another_process(self) -> None:
-        """All queries are asked again in one new process, where nothing is kept from this one."""
+        """Plugins' queries are asked again in one new process, which has nothing that this one keeps."""
         asked = {
             name: AskedHere.of(query, schema, _rows(schema), (), inputs)
             for name, (query, schema, inputs) in self.queries.items()
@@ -329,7 +331,7 @@ class QueryConformance:
 
 
 def _rows(schema: Schema) -> bytes:
-    """Return a small table of all kinds of rows of a schema."""
+    """Return a small table of up to 30 rows, of as many kinds as fit in."""
     kinds = Universe(schema).kinds
     return bytes(k % kinds for k in range(Sizes.of(schema, Relation.ADD_OR_REMOVE_ONE, 30).most))
 
@@ -348,15 +350,15 @@ class MechanismConformance:
     Attributes
     ----------
     mechanisms
-        Some, with parameters between 0.1 and 5.
+        The mechanisms to test, with parameters between 0.1 and 5.
     probes
-        What to draw from, for mechanisms with answers of a type of their own; None for the kit's probes.
+        Answers to draw from, for mechanisms with answers of a type of their own; None for the kit's probes.
     answers
-        Pairs of answers to compare claims on, for such mechanisms; None for the kit's.
+        Pairs of answers on which claims are compared, for such mechanisms; None for the kit's pairs.
     draws
-        From each probe, by each source of randomness; more while the scale is undecided.
+        How many outputs are drawn from each probe by each source of randomness; more while the scale is undecided.
     min_tightness
-        How near the losses must come to what is claimed, as for a miner.
+        How near the losses must come to what is claimed. A smaller number needs a reason, as for a miner.
     """
 
     mechanisms: ClassVar[Sequence[Mechanism]]
@@ -367,12 +369,12 @@ class MechanismConformance:
 
     @classmethod
     def pytest_generate_tests(cls, metafunc: Any) -> None:
-        """Make one test a mechanism."""
+        """Make one test for each mechanism."""
         if "mechanism" in metafunc.fixturenames:
             metafunc.parametrize("mechanism", list(cls.mechanisms), ids=[str(m) for m in cls.mechanisms])
 
     def test_it_draws_what_it_states(self, mechanism: Mechanism) -> None:
-        """See `check_sampler`."""
+        """The mechanism draws from the distribution that it states (see `check_sampler`)."""
         assert_samples_as_stated(mechanism, given=self.probes, draws=self.draws)
 
     def test_it_loses_no_more_than_it_claims(self, mechanism: Mechanism) -> None:
@@ -382,7 +384,7 @@ class MechanismConformance:
         assert_loses_as_claimed(mechanism, given=self.answers, min_tightness=self.min_tightness)
 
     def test_it_survives_pickling(self, mechanism: Mechanism) -> None:
-        """A plan may be sent to another process."""
+        """Plans may be sent to other processes, so a mechanism must survive pickling unchanged."""
         assert pickle.loads(pickle.dumps(mechanism)) == mechanism, (
-            f"{mechanism.name} is another one once it was pickled"
+            f"{mechanism.name} differs once it was pickled and read back"
         )

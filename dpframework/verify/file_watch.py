@@ -1,6 +1,7 @@
-"""Watch which files code writes, and which it reads that were written since this process began.
+"""Watch which files code writes, and which files it reads that an earlier run may have written.
 
-What a run keeps in a file for later runs is a release that no plan holds.
+If a run keeps something in a file for later runs, that is a release which no plan holds. A file that is read counts if
+it was changed since this process began, or lies in the folder for temporary files.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT
-CODE = (".py", ".pyc", ".nbi", ".nbc")  # what Python and numba write of code
+CODE = (".py", ".pyc", ".nbi", ".nbc")  # files of code, which Python and numba write
 STARTED = time.time()
 
 _watched: list[set[str]] = []
@@ -49,7 +50,7 @@ def watch_files() -> Iterator[set[str]]:
     """Yield a set that fills with the files that are opened to be written, or that an earlier run may have written.
 
     Files that are gone at the end, as temporary ones are, do not count. Nor do folders, which are opened for a file
-    without a name: numba tries so whether it can keep code there.
+    without a name: numba tries in this way whether it can keep code there.
     """
     if not _hooked:
         # An audit hook cannot be removed. It does nothing while nobody watches.
@@ -60,5 +61,5 @@ def watch_files() -> Iterator[set[str]]:
     try:
         yield files
     finally:
-        _watched.pop()  # the innermost: sets that hold the same files are equal
+        _watched.pop()  # the innermost one; `remove` would take another set with the same files
         files.intersection_update([name for name in files if os.path.exists(name) and not os.path.isdir(name)])

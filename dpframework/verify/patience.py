@@ -1,4 +1,4 @@
-"""A search's time in processor seconds, since each table of a large schema can cost as much as a small audit."""
+"""The processor seconds that a search may take, since one table of a large schema can cost as much as an audit."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import final
 
 @final
 class Patience:
-    """Some processor seconds of this process, from now on.
+    """A number of processor seconds of this process, counted from now on.
 
     Parameters
     ----------
     seconds
-        How many; without end by default. A search that they end found what it found by then: how much that is depends
-        on the machine.
+        How many, by default without end. A search that runs out of them keeps what it has found so far. How much that
+        is depends on the machine.
     """
 
     def __init__(self, seconds: float = math.inf) -> None:
@@ -24,23 +24,23 @@ class Patience:
 
     @property
     def left(self) -> float:
-        """The seconds that are left, below 0 if they have passed."""
+        """The seconds that are left, negative if all have passed."""
         return self._end if math.isinf(self._end) else self._end - time.process_time()
 
     @property
     def over(self) -> bool:
-        """Whether they have passed."""
+        """Whether all seconds have passed."""
         return self.left <= 0
 
     def part(self, share: float) -> Patience:
-        """Return a share of the seconds that are left."""
+        """Return a patience of a share of the seconds that are left."""
         return Patience(self.left * share)
 
     def allows(self, times: int, call: Callable[[], object]) -> bool:
-        """Tell whether something can be done `times` times, judged by one try."""
+        """Tell whether there is time to call something `times` times, judged by one call."""
         if math.isinf(self._end):
             return True
-        call()  # a kernel is compiled when it is called first
+        call()  # not timed, since a first call may compile a kernel
         started = time.process_time()
         call()
         return times * (time.process_time() - started) <= self.left

@@ -24,11 +24,11 @@ from dpframework.verify.tables.derivation import check_derivation
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.verification_report import Audited, Verification
 
-STEPS = 0.35  # of the time; the rest is for audits
-STEPS_AT_ONCE = 0.3  # of the time for steps: those of the first examples are new, later ones alike
-AUDIT = 0.8  # of the time for an example
-BOUNDED = 2  # attributes of the tables of people that are read
-PEOPLE = 2  # such tables, for each way to hold one
+STEPS = 0.35  # the share of the time for checks of steps; the rest is for audits
+STEPS_AT_ONCE = 0.3  # the share of what is left of that time for one example: later ones have fewer new steps
+AUDIT = 0.8  # the share of an example's time for its audit
+BOUNDED = 2  # how many attributes of the tables of people are read
+PEOPLE = 2  # how many tables of people are read in each way to hold a table
 
 
 def verify_examples(
@@ -48,26 +48,26 @@ def verify_examples(
     Parameters
     ----------
     name
-        What is verified, for the report.
+        The name of what is verified, for the report.
     examples
         Miners on small schemas, by name.
     relations
-        The neighbouring relations to verify; examples without a claim under one are noted.
+        The neighbouring relations to verify. An example without a claim under one of them is noted.
     replays
         The replays of each audit.
     runs
-        The runs of the distinguishing test on the worst pair of each audit, on each table; 0 for none.
+        How often the distinguishing test runs on each table of an audit's worst pair; 0 leaves this test out.
     seed
-        The seed of everything drawn but the mechanisms' private draws.
+        The seed of everything drawn except the mechanisms' private draws.
     seconds
-        The seconds of this processor, for all of it, about. Each example has an equal part of what is left under each
-        relation. What is left out is listed, and depends on the machine.
+        About how many processor seconds all of it may take. Each audit of an example under a relation gets an equal
+        share of what is left. What is left out is listed, and depends on the machine.
     tell
-        Called with what is about to be done, for progress.
+        Called with a text that says what is about to be done, to show progress.
     unit
-        Whom the claims are to protect: replays are on tables that differ by one such unit. Where a column of ids names
-        them, reading is tested to bound their rows (see `check_bounding`). Derived columns are tested to follow from
-        each row by itself (see `check_derivation`).
+        Whom the claims are to protect: replays are on tables that differ by one such unit. If a column of ids names the
+        units, it is also tested whether reading bounds their rows (see `check_bounding`). Derived columns are tested
+        for any unit (see `check_derivation`).
 
     Raises
     ------
@@ -92,7 +92,7 @@ def verify_examples(
 
 @final
 class _Verifying:
-    """The findings so far."""
+    """One verification, with its findings so far."""
 
     def __init__(
         self, replays: int, runs: int, seed: int, seconds: float, tell: Callable[[str], None], unit: PrivacyUnit
@@ -105,7 +105,7 @@ class _Verifying:
         self._asking = StepChecks(replays, seed, self._left_out, tell)
 
     def verify(self, subjects: Sequence[tuple[str, Example, Relation]]) -> None:
-        """Check the steps of each example under each relation, of which many are alike, and then replay each."""
+        """Check the steps of all examples under each relation, and then audit each example."""
         steps, number, made = self._patience.part(STEPS), len(subjects), []
         for k, (name, example, relation) in enumerate(subjects):
             unit = example.unit_for(self._unit)
@@ -117,7 +117,7 @@ class _Verifying:
             self._audit(name, example, subject, self._patience.part(1 / (number - k)))
 
     def _audit(self, name: str, example: Example, subject: Subject, patience: Patience) -> None:
-        """Replay one example, and tell its worst pair of tables apart."""
+        """Audit one example, and try to tell its worst pair of tables apart by many runs."""
         where = f"{name}, {subject.relation}"
         if subject.delta_needed is None:
             self._audits.append(Audited(name, subject.relation))
@@ -150,7 +150,7 @@ class _Verifying:
         self._audits.append(Audited(name, subject.relation, report, told_apart, example.loose))
 
     def found(self, name: str) -> Verification:
-        """Return all of it."""
+        """Return all findings."""
         asking = self._asking
         asking.ask_elsewhere()
         sensitivities, samplers = tuple(asking.sensitivities.values()), tuple(asking.samplers.values())

@@ -23,18 +23,19 @@ from dpframework.verify.tables.derivation import DerivationReport
 @final
 @attrs.frozen
 class Audited:
-    """One example under one relation.
+    """The findings on one example under one relation.
 
     Attributes
     ----------
     example
-        Its name.
+        The example's name.
     report
-        The replay audit; None where the plan claims nothing under the relation.
+        The replay audit; None if the plan claims nothing under the relation.
     told_apart
-        What many runs on the worst pair of tables prove; None where there is none, or no runs were asked for.
+        What many runs on the worst pair of tables prove; None if there is no such pair, or if the runs were not asked
+        for or take too long.
     loose
-        Why no run can lose all that is claimed, as the example says.
+        The example's reason why no run can lose all that is claimed; empty if it gives none.
     """
 
     example: str
@@ -50,7 +51,7 @@ class Audited:
 
     @property
     def tail(self) -> TailReport | None:
-        """The tail test, where the plan's claim with a delta was tested."""
+        """The tail test; None if no claim with a delta was tested."""
         return None if self.report is None else self.report.tail
 
     @property
@@ -81,23 +82,23 @@ class Verification:
     Attributes
     ----------
     name
-        What was verified.
+        The name of what was verified.
     audits
-        One entry an example and relation.
+        One entry for each example and relation.
     sensitivities
-        One entry a query and relation.
+        The reports of the searches for the sensitivities of queries.
     samplers
-        One entry a mechanism.
+        One entry for each mechanism.
     losses
-        One entry a mechanism, query and relation.
+        One entry for each comparison of a mechanism's claims, for a query and a relation.
     left_out
-        What was not tried, or not to its end, for want of time.
+        What was not tried, or not to its end, since there was no time.
     bounding
-        Whether the rows of units are bounded by what each has alone; None where no column of ids names units.
+        Whether reading bounds the rows of units, each by itself; None if no column of ids names units.
     derivation
-        Whether derived columns follow from each row by itself; None where nothing is derived.
+        Whether derived columns follow from each row or unit by itself; None if nothing is derived.
     accountants
-        One entry for each accountant of a plugin that gives an example its total.
+        One entry for each plugin's accountant that gives an example its total.
     """
 
     name: str
@@ -117,7 +118,7 @@ class Verification:
 
     @property
     def tightness(self) -> float:
-        """The smallest tightness of all searches, NaN if nothing was searched for, as under claims of 0."""
+        """The smallest tightness of all audits, or of all losses if no audit has a claim above 0; else NaN."""
         audits = [one.report.tightness for one in self.audits if one.report is not None and one.report.claim]
         return min(audits or [compared.tightness for compared in self.losses], default=math.nan)
 
@@ -128,7 +129,7 @@ class Verification:
             return "A CLAIM DOES NOT HOLD"
         if unseen := [one for one in self.audits if one.report and one.report.showed_nothing]:
             where = ", ".join(f"{one.example} under {one.relation}" for one in unseen)
-            return NOTHING_SHOWN if len(unseen) == len(self.audits) else f"of {where} {NOTHING_SHOWN}"
+            return NOTHING_SHOWN if len(unseen) == len(self.audits) else f"for {where}, {NOTHING_SHOWN}"
         if self.audits and not any(one.report and one.report.claim for one in self.audits):
             return f"every claim held; {NOTHING_LOST}"
         least = next((one for one in self.audits if one.report and one.report.tightness == self.tightness), None)

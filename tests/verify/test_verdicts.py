@@ -127,7 +127,7 @@ def test_an_audited_example_passes_unless_more_is_proved_than_claimed() -> None:
         ((Audited("e", ADD, audit(0.0, cut_short=True)),), NOTHING_SHOWN),
         (
             (Audited("e", ADD, audit(0.0, cut_short=True)), Audited("f", ADD, audit())),
-            f"of e under {ADD} {NOTHING_SHOWN}",
+            f"for e under {ADD}, {NOTHING_SHOWN}",
         ),
         ((Audited("e", ADD, audit(violations=(VIOLATION,))),), "A CLAIM DOES NOT HOLD"),
         ((Audited("e", ADD),), "A CLAIM DOES NOT HOLD"),

@@ -1,4 +1,4 @@
-"""The subject of an audit, one miner on one schema under one relation, with its plan and the plan's claim."""
+"""The subject of an audit, which is one miner on one schema under one relation, with its plan and its claim."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpframework.verify.tables.neighbours import SAMPLED_ROWS, Universe
 from dpframework.verify.tables.small_tables import SmallTables
 
 SCOPE = "audited"
-USUAL_DELTA = Fraction(1, 10**6)  # of a plan without a pure claim, whose example carries no delta
+USUAL_DELTA = Fraction(1, 10**6)  # for a plan without a pure claim whose example has no delta
 
 
 @final
@@ -38,7 +38,7 @@ class _TotalledBy(AccountedPlan):
 
     @property
     def accountants(self) -> tuple[type[Accountant[Any]], ...]:
-        """That one."""
+        """The given accountant alone."""
         return (self.accounting,)
 
 
@@ -52,22 +52,22 @@ class Subject:
     miner
         The miner whose claim is tested on small tables.
     schema
-        The schema that its small tables are of.
+        The schema of its small tables.
     relation
         The neighbouring relation.
     delta
-        The delta that its example carries; 0 for a pure claim.
+        The delta of its example; 0 for a pure claim.
     accounting
-        The accountant whose total is the claim; None for the one that a study would charge the plan by: the one with
-        the smallest total, of all that are installed.
+        The accountant whose total is the claim. None for the accountant that a study would charge the plan by, which of
+        all installed ones has the smallest total.
     kinds
-        The kinds of rows that its tables are made of; empty for those of the schema, or a sample of them.
+        The kinds of rows that its tables are made of. If empty, all kinds that the schema allows, or a sample of them.
     patience
-        When its searches end early.
+        The time that its searches may take.
     unit
-        Whom its claim is to protect: neighbours differ by one such unit.
+        The privacy unit that its claim is to protect. Neighbours differ by one such unit.
     given_universe
-        The kinds of rows that its tables are made of, where some were looked for; None for those above.
+        The kinds of rows that its tables are made of, if a search has chosen them; None for the kinds above.
     """
 
     miner: Miner
@@ -97,11 +97,11 @@ class Subject:
 
     @property
     def most(self) -> int:
-        """How many equal rows two neighbours may share."""
+        """The most equal rows that two neighbours may share."""
         return largest_number(self.schema, self.relation, self.by.rows)
 
     def most_rows(self, usual: int) -> int:
-        """Return the largest table, small where the plan samples, so that all samples can be added up."""
+        """Return the most rows of a table: `usual`, or few if the plan samples, so that all samples can be added up."""
         return min(usual, SAMPLED_ROWS) if self.plan.index.samples else usual
 
     @functools.cached_property
@@ -111,12 +111,12 @@ class Subject:
 
     @functools.cached_property
     def engine(self) -> SmallTables:
-        """Where the small tables are evaluated."""
+        """The engine that evaluates small tables."""
         return SmallTables(self.universe, self.together)
 
     @functools.cached_property
     def together(self) -> int:
-        """The number of rows of a unit if the plan samples whole units or counts them once for a key, else 1."""
+        """The number of rows of a unit if the plan samples whole units or counts each once per key, else 1."""
         return self.unit.rows if self.unit.groups_rows and self.plan.reads_units else 1
 
     @functools.cached_property
@@ -127,7 +127,7 @@ class Subject:
 
     @functools.cached_property
     def exact_delta(self) -> Fraction:
-        """The delta that the plan's releases have of their own, 0 for most."""
+        """The delta that the plan's releases themselves have, 0 for most plans."""
         return exact_delta_of(self.plan.root, self.plan).under(self.relation) or Fraction(0)
 
     def total_at(self, delta: Fraction) -> PrivacyLoss | None:
@@ -144,7 +144,10 @@ class Subject:
         return type(self._plan_at(delta).accountant())
 
     def name_accountant(self, delta: Fraction) -> str:
-        """Say which accountant gives the plan its total, and the charge of built-in ones, if that is a plugin's."""
+        """Name the plugin's accountant that gives the plan its total, and say what the built-in ones charge.
+
+        The text is empty if a built-in accountant gives the total.
+        """
         kind, plan = self.accountant_at(delta), self._plan_at(delta)
         if kind in BUILT_IN:
             return ""
@@ -154,7 +157,7 @@ class Subject:
         return f", as accountant '{kind.name}' totals it; the built-in accountants {charge}"
 
     def _plan_at(self, delta: Fraction) -> AccountedPlan:
-        """Return the plan in a study of a delta, with the accountants that may total it."""
+        """Return the plan as it is in a study with this delta, with the accountants that may total it."""
         if delta not in self._charged:
             given = self.plan.root, self.relation, self.plan.facts, Budget(1, delta), self.schema
             if self.accounting is None:
@@ -169,7 +172,7 @@ class Subject:
 
     @functools.cached_property
     def delta_needed(self) -> Fraction | None:
-        """The delta at which the plan has a claim, its exact one for a pure one, or None if there is no claim."""
+        """The delta of the claim, which is the exact delta for a pure claim; None if there is no claim."""
         if self.claim is not None and not self.delta:
             return self.exact_delta
         delta = self.delta or USUAL_DELTA
@@ -181,7 +184,7 @@ class Subject:
         Raises
         ------
         InputError
-            If there is none.
+            If the plan has no finite claim, not even with a delta.
         """
         if self.delta_needed is None:
             raise InputError(

@@ -1,6 +1,6 @@
 """The distinguishing test, which finds a lower bound on epsilon from many runs on two neighbouring tables.
 
-For outputs whose density nobody can write down. An event is chosen on one half of the runs, and its probabilities
+It is for outputs whose density nobody can write down. An event is chosen on one half of the runs, and its probabilities
 under both tables are bounded on the other half (Clopper and Pearson 1934). Source: Jagielski, Ullman and Oprea 2020;
 Ding et al. 2018.
 """
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 
 FALSE_ALARM = 1e-6
-MOST_CUTS = 40  # of one number, as events "at or below"
+MOST_CUTS = 40  # the most thresholds, and the most values, of one feature that are tried as events
 
 
 @final
@@ -31,13 +31,13 @@ class Distinguished:
     epsilon
         A lower bound on the epsilon of the runs, for the delta given; 0 if nothing is proved.
     delta
-        The delta.
+        The delta for which the bound holds.
     event
-        The event that proves it, in words.
+        The event that proves the bound, in words.
     here, there
         How often the event happened under the first and the second table.
     runs
-        How many runs under each table it was counted in.
+        In how many runs on each table the event was counted.
     confidence
         The probability with which the bound holds.
     """
@@ -89,7 +89,7 @@ def distinguish(
     """
     if runs < 100:
         raise InputError(f"runs is {runs}; at least 100 are needed to bound anything")
-    # The event is chosen on one half of the runs and counted on the other: its choice would favour it on the same runs.
+    # On the runs by which an event is chosen, it seems to tell more than it does. So it is counted on the other half.
     half = runs // 2
     outputs = [[features(run(seed + 2 * k + side)) for k in range(2 * half)] for side, run in enumerate((one, other))]
     names = sorted({name for side in outputs for output in side for name in output})

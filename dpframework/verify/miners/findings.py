@@ -13,9 +13,9 @@ from dpframework.verify.miners.tail_test import TailReport
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.tables.neighbours import Rows
 
-MIN_TIGHTNESS = 0.8  # below it a search says little
-NEAR = 0.9  # from it on a search came near its claim
-NOTHING_LOST = "nothing may be lost, and no loss was found"  # where a claim is 0
+MIN_TIGHTNESS = 0.8  # the tightness below which a search says little
+NEAR = 0.9  # the tightness from which on a search came near its claim
+NOTHING_LOST = "nothing may be lost, and no loss was found"  # the verdict on a claim of 0
 NOTHING_SHOWN = "nothing was shown: the time ended before the search found any loss; give it more"
 
 
@@ -55,7 +55,7 @@ class Violation:
     one, other
         The two neighbouring tables, row by row; they are made up.
     events
-        What the run on the first one made public.
+        What the run on the first table made public, one text for each event.
     tables
         The two tables again, as rows of the universe of their schema.
     """
@@ -78,7 +78,7 @@ class Violation:
         return {"what": self.what, "one": list(self.one), "other": list(self.other), "events": list(self.events)}
 
     def __str__(self) -> str:
-        """Write all of it."""
+        """Write the sentence, the tables and the transcript."""
         lines = [self.what]
         shown = [("one table", self.one), ("its neighbour", self.other)]
         for title, rows in [*shown, ("transcript", self.events)] if self.events else shown:
@@ -99,29 +99,30 @@ class AuditReport:
     relation
         The neighbouring relation.
     claim
-        The plan's pure epsilon; where it has none, its epsilon at `delta`.
+        The plan's pure epsilon, or its epsilon at `delta` if it has no pure claim.
     delta
-        0 for a pure claim.
+        The delta of that claim. For a pure claim, the exact delta of the plan's releases, mostly 0.
     worst
-        The largest realised loss found; of a claim with a delta, the epsilon that the runs need for that delta.
+        The largest realised loss found. Without a pure claim, the epsilon that the runs need for `delta`.
     replays
-        How often a transcript was forced upon a table.
+        How often a transcript was replayed or weighed on a table.
     reruns
-        How many of them ran the miner again, rather than only weighing its releases.
+        How many of these replays ran the miner again, rather than only weighing its releases.
     exhaustive
-        Up to how many shared rows all tables of a few kinds of rows were tried; -1 for none.
+        The number of shared rows up to which all tables of a few kinds of rows were tried; -1 if none were.
     most_rows
         How many equal rows the largest tables had.
     seconds
-        What it took.
+        How many seconds the audit took.
     violations
         What was found wrong; empty if nothing was.
     worst_pair
-        The tables and the transcript with the largest loss that was searched for, where no claim was broken.
+        The tables and the transcript with the largest loss found; None if a claim was broken or no loss was found.
     tail
-        How much probability lies beyond each epsilon that the plan claims at a delta; None where it claims none.
+        How much probability lies beyond epsilons that the plan claims at some deltas; None if only a pure claim was
+        tested.
     cut_short
-        Whether the limit on its time ended it.
+        Whether the audit ended because its time was over.
     """
 
     miner: str
@@ -146,7 +147,7 @@ class AuditReport:
 
     @property
     def tightness(self) -> float:
-        """The largest loss found over the claim, NaN for a claim of 0."""
+        """The largest loss found, divided by the claim; NaN for a claim of 0."""
         return self.worst / self.claim if self.claim else math.nan
 
     @property

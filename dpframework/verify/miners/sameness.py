@@ -1,7 +1,7 @@
 """Tell whether two public values of a run are the same in all that somebody could read from them.
 
-Whoever gets a result gets all of its contents, shown or not: attributes that no class declares, the memory of a
-function, the whole array behind a view, every bit of a float.
+Whoever gets a result gets all of its contents, shown or not: attributes that no class declares, the values that a
+function remembers, the whole array behind a view, every bit of a float.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 import attrs
 import numpy as np
 
-MOST_DEPTH = 40  # of nested values; deeper ones are compared by their texts
+MOST_DEPTH = 40  # how deep values may be nested; deeper ones are compared by their texts
 PLAIN = {type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, np.ndarray}
 
 
 def same(one: Any, other: Any) -> bool:
     """Tell whether two public values are the same, numbers bit by bit, texts by value, objects by their contents.
 
-    Functions are the same if their code is, and all that they remember.
+    Functions are the same if their code is the same, and so are all values that they remember.
     """
     return _Comparison().same(one, other)
 
@@ -79,7 +79,7 @@ class _Comparison:
         by_identity = inspect.getattr_static(type(one), "__eq__") is inspect.getattr_static(object, "__eq__")
         if not by_identity:
             return False
-        try:  # by the state that a pickle would hold
+        try:  # compare the states that pickles would hold
             return self.same(one.__reduce_ex__(4), other.__reduce_ex__(4), depth)
         except TypeError:
             return False
@@ -91,7 +91,7 @@ class _Comparison:
         return list(one) == list(other) and all(self.same(one[key], other[key], depth) for key in one)
 
     def _same_held(self, one: Any, other: Any, depth: int) -> bool:
-        """Compare the contents of two objects. Cached ones count only where both objects have them."""
+        """Compare the fields of two objects. A cached property counts only if both objects have computed it."""
         if type(one) in PLAIN:
             return True
         held, held_by_other = _fields_of(one), _fields_of(other)
@@ -103,7 +103,7 @@ class _Comparison:
 
 
 def _order(values: Set[Any]) -> list[Any]:
-    """Return values as they are listed, if that does not depend on where they lie in memory."""
+    """Return the values as a set lists them, or none if their order may depend on addresses in memory."""
     return list(values) if all(isinstance(value, str | bytes | int | float | None) for value in values) else []
 
 

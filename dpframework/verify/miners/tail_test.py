@@ -30,12 +30,12 @@ from dpframework.verify.tables.neighbours import Rows, Sizes, changes
 
 FALSE_ALARM = 1e-6
 DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.003", "0.001"))
-POINTS = 3  # of a claim that are tested: of those with an epsilon above 0, the ones that runs can tell best
-FEWEST = 200  # runs, whatever the time
+POINTS = 3  # how many epsilons above 0 are tested, at the largest deltas, where runs tell most
+FEWEST = 200  # the fewest runs, however little time there is
 MOST_ROWS = 30
 TRANSCRIPTS = 8
-RECORDED = 4  # runs that show how much a pair of tables loses on average
-HALVINGS = 40  # of an interval that holds an epsilon
+RECORDED = 4  # how many runs show how much a pair of tables loses on average
+HALVINGS = 40  # how often an interval that holds an epsilon is halved
 
 
 @final
@@ -46,15 +46,15 @@ class Tail:
     Attributes
     ----------
     epsilon, delta
-        What the plan claims.
+        The numbers that the plan claims.
     found
-        The estimate.
+        The estimate of the probability beyond epsilon.
     proved
-        Its lower bound, which holds but for a probability of 1e-6.
+        A lower bound on that probability, which is wrong with probability 1e-6 at most.
     needed
         The smallest epsilon beyond which no more than `delta` was found.
     charged_by
-        Which accountant of a plugin totals the plan so; empty for the built-in ones.
+        A text that names the plugin's accountant with this total; empty for the built-in accountants.
     """
 
     epsilon: float
@@ -66,12 +66,12 @@ class Tail:
 
     @property
     def tightness(self) -> float:
-        """The epsilon that the runs need over the claimed one."""
+        """The epsilon that the runs need, divided by the claimed one; NaN if that is 0."""
         return self.needed / self.epsilon if self.epsilon else math.nan
 
     @property
     def holds(self) -> bool:
-        """Whether no more than delta is proved."""
+        """Whether the lower bound is at most delta."""
         return self.proved <= self.delta
 
 
@@ -83,11 +83,11 @@ class TailReport:
     Attributes
     ----------
     miner
-        Its name.
+        The miner's name.
     relation
         The neighbouring relation.
     tails
-        One entry a delta.
+        One entry for each delta.
     runs
         How many runs were replayed.
     one, other
@@ -129,7 +129,7 @@ class TailReport:
 
     @property
     def what(self) -> str:
-        """One line a point of the claim."""
+        """One line for each point of the claim."""
         return "\n".join(
             f"beyond epsilon {tail.epsilon:.4g} at most {tail.delta:g} is claimed, {tail.found:.3g} found: "
             + ("not refuted" if tail.holds else f"DOES NOT HOLD, at least {tail.proved:.3g}{tail.charged_by}")
@@ -137,7 +137,7 @@ class TailReport:
         )
 
     def __str__(self) -> str:
-        """Write one line a point, and the tables where one does not hold."""
+        """Write one line for each point, and the tables if a point does not hold."""
         lines = [self.what]
         if not self.passed:
             lines += [f"  one table: {row}" for row in self.one] + [f"  its neighbour: {row}" for row in self.other]
@@ -161,17 +161,17 @@ def check_tail(
     miner
         The miner.
     schema
-        What its tables are of.
+        The schema of its tables.
     relation
         The neighbouring relation.
     delta
-        One more delta to test than a few large ones, which runs can tell.
+        A delta to test besides a few large ones, at which runs tell more; 0 for none.
     runs
         How many transcripts to record and weigh.
     seed
         The seed of the tables and draws.
     unit
-        Whom the claim is to protect: its tables differ by one such unit.
+        Whom the claim is to protect: the tables differ by one such unit.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def check_tail_of(
     all `tests` tests together fails is at most `FALSE_ALARM`.
     """
     points: list[tuple[float, float, str]] = []
-    exact = subject.exact_delta  # below it nothing is claimed, and at it perhaps
+    exact = subject.exact_delta  # nothing is claimed below this delta, and perhaps nothing at it
     deltas = {*DELTAS, subject.delta or DELTAS[0], exact or DELTAS[0]}
     for delta in sorted((delta for delta in deltas if delta >= exact), reverse=True):
         if len([epsilon for epsilon, *_ in points if epsilon]) >= POINTS and delta not in (subject.delta, exact):
@@ -248,10 +248,10 @@ def _smallest_epsilon(losses: NDArray[np.float64], delta: float) -> float:
 
 
 def _worst_pair(subject: Subject, rng: np.random.Generator, searched: int) -> tuple[Rows, Rows]:
-    """Return the neighbours, in the order, whose runs lose most on average.
+    """Return the two neighbours whose runs lose most on average, the table of these runs first.
 
-    A transcript is recorded on the first of two tables, with the claimed noise, for every pair anew: outputs that are
-    forced upon tables far from their own would lose most on the largest tables, whatever a row changes there.
+    For every pair, transcripts are recorded anew on the first table, with the claimed noise. Outputs that are forced
+    upon tables far from their own would lose most on the largest tables, whatever a row changes there.
     """
     sizes = Sizes.of(subject.schema, subject.relation, subject.most_rows(MOST_ROWS), subject.by.rows)
     among = changes(subject.universe, subject.relation, subject.by)

@@ -1,4 +1,4 @@
-"""A transcript, which holds all that a run made public in order, and its recording on a small table."""
+"""Transcripts, which hold in order all that a run made public, and their recording on small tables."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_tables import Held
 
-STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # what every record of a log has
+STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # the attributes that every log record has
 
 
 @final
 @attrs.frozen(eq=False)
 class ReleaseEvent:
-    """A release, with its charge, its inputs, its output and the rows that it was made from."""
+    """A release, with its charge, inputs, candidates and output, and the number of the rows that it was made from."""
 
     charge: Charge
     inputs: Mapping[str, Any]
@@ -45,7 +45,7 @@ class ReleaseEvent:
     rows: int
 
     def __str__(self) -> str:
-        """Write path and value."""
+        """Write the path and the value."""
         value = self.output if self.candidates is None else self.candidates[self.output]
         return f"{self.charge.path} -> {str(value).replace(chr(10), ' ')}"
 
@@ -53,7 +53,7 @@ class ReleaseEvent:
 @final
 @attrs.frozen(eq=False)
 class PartitionEvent:
-    """A partition, with its cut, its rows, and the numbers of its parts' rows."""
+    """A partition, with its cut, the number of the rows that were cut, and the numbers of the parts."""
 
     cut: Cut
     rows: int
@@ -71,7 +71,7 @@ class PartitionEvent:
 @final
 @attrs.frozen(eq=False)
 class DerivationEvent:
-    """A derivation, with the new attribute, its cases, the rows, and the number of the extended rows."""
+    """A derivation, with the new attribute, its cases, and the numbers of the rows before and after it."""
 
     attribute: Attribute
     cases: Cases
@@ -86,7 +86,7 @@ class DerivationEvent:
 @final
 @attrs.frozen(eq=False)
 class SampleEvent:
-    """A sample, with its rate, its rows, and the number of the sampled rows."""
+    """A sample, with its rate, the number of the rows it is drawn from, and the number of the sampled rows."""
 
     rate: Fraction
     rows: int
@@ -122,7 +122,7 @@ class Transcript:
     outcome
         How the run ended.
     refused
-        The sentence with which a release was refused, if one was: the miner asked for what its plan does not hold.
+        The sentence with which a release was refused because the plan does not hold it; None if none was.
     public_seed
         The seed of the run's public draws.
     """
@@ -139,7 +139,7 @@ class Transcript:
 
 
 class Diverged(BaseException):
-    """A run on another table that does something else. It is no Exception, so that no miner catches it."""
+    """Raised if a run on another table does something else. It is no Exception, so that no miner catches it."""
 
 
 @attrs.frozen(eq=False)
@@ -149,7 +149,7 @@ class WatchedGate(Gate):
     counter: list[int] = attrs.field(factory=lambda: [0])
 
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Make releases one by one, whose outputs `output` chooses. Releases made together differ in time only."""
+        """Make releases one by one, with the outputs that `output` chooses. Making them together only saves time."""
         outputs = []
         for one in asked:
             answer = self.answer(one)
@@ -165,7 +165,7 @@ class WatchedGate(Gate):
     def output(
         self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
     ) -> Any:
-        """Return the mechanism's output."""
+        """Return the output of a release; for a selection, the position of the chosen candidate."""
         raise NotImplementedError
 
     def happened(self, event: Event) -> None:
@@ -173,7 +173,7 @@ class WatchedGate(Gate):
         raise NotImplementedError
 
     def split(self, rows: Held, cut: Cut) -> list[Held]:
-        """Cut, numbering the parts."""
+        """Cut rows into parts, and number the parts."""
         parts: list[Held] = super().split(rows, cut)
         first = self.counter[0] + 1
         for number, part in enumerate(parts, start=first):
@@ -183,7 +183,7 @@ class WatchedGate(Gate):
         return parts
 
     def sample(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
-        """Draw a sample, numbering it."""
+        """Draw a sample, and number it."""
         drawn = self.kept(rows, rate, of_units=of_units)
         self.counter[0] += 1
         drawn.number = self.counter[0]
@@ -196,7 +196,7 @@ class WatchedGate(Gate):
         return kept
 
     def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
-        """Derive, numbering the result."""
+        """Derive an attribute, and number the extended rows."""
         extended: Held = super().derive(rows, attribute, cases)
         self.counter[0] += 1
         extended.number = self.counter[0]
@@ -207,7 +207,7 @@ class WatchedGate(Gate):
 @final
 @attrs.frozen(eq=False)
 class _RecordingGate(WatchedGate):
-    """Draws outputs, with noise `flattening` times as wide as claimed, and keeps every event."""
+    """A gate that draws outputs, with noise `flattening` times as wide as claimed, and keeps every event."""
 
     schema: Schema = attrs.field(kw_only=True)
     flattening: int = 1
@@ -233,7 +233,7 @@ def record(subject: Subject, rows: Rows, seed: int, *, flattening: int = 1) -> T
     Parameters
     ----------
     subject
-        What is audited.
+        The subject of the audit.
     rows
         The table.
     seed
@@ -251,7 +251,7 @@ def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, s
     """Run a miner through a gate, and return its outcome and the refusal that ended it, if any."""
     result, error, refused = None, None, None
     with _listen() as said:
-        # Of a copy, so that the miner remembers no other run. What a plugin's miner holds may not be copied.
+        # A copy is run, so that the miner remembers no other run, unless a plugin's miner cannot be copied.
         miner = subject.miner
         with contextlib.suppress(Exception):
             miner = copy.deepcopy(miner)
@@ -259,7 +259,7 @@ def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, s
         table = PrivateTable(subject.schema, subject.engine.hold(rows), run.scope(), gate)
         try:
             result = miner.mine(table.scope(SCOPE))
-            str(result)  # what a reader sees first; printed or failing, it counts
+            str(result)  # a reader sees this text first, so it counts if it prints or fails
         except ReleaseRefused as refusal:
             error = refused = str(refusal)
         except Exception as failure:
@@ -291,7 +291,7 @@ def _listen() -> Iterator[Any]:
         contextlib.redirect_stderr(printed),
         mock.patch.multiple(sys, __stdout__=printed, __stderr__=printed),
         warnings.catch_warnings(record=True) as warned,
-        np.errstate(all="warn", under="ignore"),  # whatever numpy was told elsewhere
+        np.errstate(all="warn", under="ignore"),  # whatever the settings of numpy are elsewhere
     ):
         warnings.simplefilter("always")
         root.addHandler(logged)

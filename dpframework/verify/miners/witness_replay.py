@@ -1,4 +1,4 @@
-"""Witnesses, tables and outputs from an example, replayed and weighed like those that a search finds."""
+"""The replay of witnesses, tables and outputs of an example, which are weighed like those that a search finds."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Witnessed:
     Attributes
     ----------
     subject
-        What is audited, with the witness's kinds of rows.
+        The subject of the audit, with the witness's kinds of rows.
     tables
-        The two tables.
+        The two tables, that of the run first.
     transcript
-        The outputs.
+        The transcript of the run with the witness's outputs.
     loss
-        The realised loss.
+        The realised loss between the tables.
     divergence
         How the miner, run with these outputs, differs on the two tables; None if it does not.
     """
@@ -43,7 +43,7 @@ class Witnessed:
 
 
 def replay_witness(subject: Subject, witness: Witness, rng: np.random.Generator) -> Witnessed:
-    """Replay a witness in both directions, and return the larger loss of its outputs.
+    """Replay a witness in both directions, and return what the direction with the larger loss shows.
 
     A witness under another relation than the subject's shows nothing about the subject. For a unit of k rows, the row
     that differs is repeated k times. The shared rows are tried once as they are and once repeated k times, too: k times
