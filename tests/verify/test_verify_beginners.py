@@ -371,7 +371,7 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], str]] = {
     ),
     "as many values as the example has": (
         lambda right: SumsPositions(lambda town: town.size - 1 if right else 2 + town.missing),
-        "positions, on the example's schema with a value more: l1 declared 2, largest found 3: DOES NOT HOLD",
+        "positions, on the example's schema with one more value: l1 declared 2, largest found 3: DOES NOT HOLD",
     ),
     "an answer of as many numbers as there are towns in the rows": (
         lambda right: asks(Asked(answered=lambda c: c if right else c[c > 0])),

@@ -357,7 +357,7 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], dpf.Schema, str]] = {
     "the largest label for the largest absolute one": (
         Grades,
         GRADES,
-        "adds, on the example's schema with a value more: l1 declared 3, largest found 7: DOES NOT HOLD",
+        "adds, on the example's schema with one more value: l1 declared 3, largest found 7: DOES NOT HOLD",
     ),
     "an attribute that is named twice": (
         lambda right: OfAttributes(("town", "ill"), right),
@@ -543,7 +543,7 @@ def test_related_schemas_have_numbers_above_0_and_uneven_bins():
 
 def test_a_value_more_is_a_number_where_all_are():
     for values, more in ((["1", "2.5"], "-6"), (["1", "b"], "one more"), (["1", "inf"], "one more")):
-        (found,) = (s for how, s in related_schemas(dpf.Schema([dpf.Categorical("a", values)])) if "value more" in how)
+        (found,) = (s for how, s in related_schemas(dpf.Schema([dpf.Categorical("a", values)])) if "more value" in how)
         assert found["a"].values == (*values, more)
 
 

@@ -1,4 +1,4 @@
-"""The conformance suite of accountants, whose totals must cover the loss of plans.
+"""The conformance suite of accountants, whose totals must be at least what plans lose.
 
 Subclass it in a test module, and name your accountant::
 
@@ -21,20 +21,22 @@ class AccountantConformance:
 
     Attributes
     ----------
-    accountant, deltas
-        As for `check_accountant`.
+    accountant
+        The class of the accountant that is tested.
+    deltas
+        The deltas of the studies that it is tried for (see `check_accountant`).
     """
 
     accountant: ClassVar[type[Accountant[Any]]]
     deltas: ClassVar[Sequence[Amount]] = DELTAS
 
     def test_it_names_and_documents_itself(self) -> None:
-        """The name is for plans, reports and the command line."""
+        """It has a name, for plans, reports and the command line, and a docstring."""
         assert isinstance(getattr(self.accountant, "name", None), str), "the accountant has no name"
         assert (self.accountant.__doc__ or "").strip(), "the accountant has no docstring"
 
     def test_totals_and_charges_cover_what_plans_lose(self) -> None:
-        """Every rule of composition, under both relations, for rows and units (see `check_accountant`)."""
+        """Every rule of composition is tried under both relations, for rows and units (see `check_accountant`)."""
         report = check_accountant(self.accountant, deltas=self.deltas)
         assert report.passed, str(report)
-        print(report)  # in pytest's report with -rP
+        print(report)  # pytest shows it with -rP

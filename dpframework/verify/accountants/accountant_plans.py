@@ -1,4 +1,4 @@
-"""The small plans on which accountants are tried, each for a rule of composition, with the mistake it would show."""
+"""The small plans on which accountants are tried, each with the rule of composition that it tests."""
 
 from __future__ import annotations
 
@@ -37,48 +37,50 @@ A, C = SCHEMA["a"], SCHEMA["c"]
 PERSON = PrivacyUnit("person", 2)
 ASSERTED = PrivacyUnit(rows=2)
 FAMILY = PrivacyUnit("family", 4)
-LARGE, SMALL = 8, Fraction(1, 32)  # epsilons, at which a rule may end or begin
-MANY = 6  # releases, beyond which another rule may hold
+LARGE, SMALL = 8, Fraction(1, 32)  # epsilons so large, or so small, that an accountant may use another formula there
+MANY = 6  # a number of releases beyond which an accountant may use another formula
 ADD, REPLACE = Relation
 
-#: The mistake that a rule's plans show, the simplest rule first: where it fails, others follow from it.
+#: The mistake that the plans of each rule reveal. The simplest rules come first: if one of them fails, the later ones
+#: fail as a consequence.
 MISTAKES = {
-    "release": "a single release costs less than it loses",
+    "release": "a single release is charged less than it loses",
     "no claim": "a step without a claim is charged as if it had one",
-    "sequential": "releases from the same rows cost less than all of them together lose; their losses add up",
-    "repeat": "a repeat costs less than so many releases",
-    "either": "a choice costs less than its most expensive branch",
-    "parallel": "parts cost less than the most expensive one loses",
-    "move": "parts cost less than a row that leaves one of them and enters another",
-    "overlap": "the parts of two partitions are charged as disjoint, and each row lies in both partitions",
-    "sample": "a sample costs less than it loses; the rate times epsilon is no bound",
+    "sequential": "releases from the same rows are charged less than they lose together; their losses add up",
+    "repeat": "a repeat is charged less than all its repetitions lose together",
+    "either": "a choice is charged less than its most expensive branch",
+    "parallel": "parts are charged less than the most expensive of them loses",
+    "move": "parts are charged less than is lost when a row leaves one of them and enters another",
+    "overlap": "the parts of two partitions are charged as disjoint, although each row lies in a part of both",
+    "sample": "releases from a sample are charged less than they lose (the rate times epsilon is not an upper bound)",
     "replaced sample": "a sample is claimed to hide a replaced row",
-    "exact delta": "the delta that releases have of their own is dropped, or not taken from the one that is converted",
-    "unit": "a unit of several rows costs less than its rows lose, as if it had fewer",
-    "unit in parts": "parts cost less than a unit loses whose rows lie in one of them, or in several",
-    "unit in a sample": "a sample costs less than a unit of several rows loses",
-    "block": "a block costs less than its caps, which its miner can reach",
-    "block in a plan": "blocks in parts, branches, repetitions or samples cost less than their caps do there",
+    "exact delta": "the delta that releases have of their own is dropped, or is not subtracted from the delta at which "
+    "their losses become an epsilon",
+    "unit": "a unit of several rows is charged less than its rows lose, as if it had fewer",
+    "unit in parts": "parts are charged less than is lost by a unit whose rows lie in one or several of them",
+    "unit in a sample": "releases from a sample are charged less than a unit of several rows loses",
+    "block": "a block is charged less than its caps, which its miner can reach",
+    "block in a plan": "blocks in parts, branches, repetitions or samples are charged less than their caps cost there",
 }
 
 
 @final
 @attrs.frozen(eq=False)
 class Case:
-    """A plan to be totalled.
+    """A small plan, on which accountants are tried.
 
     Attributes
     ----------
     rule
         One of `MISTAKES`.
     text
-        What is released, for a reader.
+        What is released, in words.
     node
-        The plan's nodes.
+        The root of the plan's nodes.
     unit
-        Whom it protects.
+        The privacy unit that the plan protects.
     spent
-        The same plan with steps for blocks, which the caps allow; None for a plan without blocks.
+        The same plan with steps in place of its blocks, as the caps allow; None for a plan without blocks.
     """
 
     rule: str
@@ -88,11 +90,11 @@ class Case:
     spent: Node | None = None
 
     def plan(self, relation: Relation, delta: Fraction) -> Plan:
-        """Return the plan under a relation, the same one each time."""
+        """Return the plan under a relation, which is the same object each time."""
         return self._plan(self.node, relation, delta)
 
     def made(self, relation: Relation, delta: Fraction) -> Plan:
-        """Return the plan whose outputs are listed: a miner's spending of the blocks, or the plan itself."""
+        """Return the plan whose outputs are listed: the one with steps in place of blocks, or the plan itself."""
         return self._plan(self.node if self.spent is None else self.spent, relation, delta)
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019 the cases are module constants
@@ -101,21 +103,21 @@ class Case:
         return Plan(sequential(node), relation, facts, budget, SCHEMA, unit=self.unit)
 
     def rule_under(self, relation: Relation) -> str:
-        """Return the rule that it is a case of under a relation."""
+        """Return the rule that this case tests under a relation."""
         moves = relation is REPLACE and self.rule == "parallel"
         return "move" if moves else self.rule
 
 
 @attrs.frozen
 class _IllAndRows(Query):
-    """How many rows have a = true, and twenty times how many rows there are, which is public under replace-one."""
+    """The number of rows with a = true plus 20 times the number of all rows, which is public under replace-one."""
 
     name = "ill-and-rows"
     answer_length = 1
     sensitivities = (Sensitivity("l1", None, 1, source="the number of rows does not change"),)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return the one number."""
+        """Return this sum, shape (1,)."""
         ill = block.codes("a")
         return np.array([int(ill.sum()) + 20 * len(ill)])
 
@@ -147,8 +149,8 @@ def _of_rules() -> tuple[Case, ...]:
         Case("release", "a histogram", ill),
         Case("release", "a selection", _histogram("s", PermuteAndFlip(1))),
         Case("release", "a histogram with Gaussian noise", gaussian),
-        Case("release", "a count of a large epsilon", _count("n", LARGE)),
-        Case("release", "a count of a small epsilon", _count("n", SMALL)),
+        Case("release", "a count with a large epsilon", _count("n", LARGE)),
+        Case("release", "a count with a small epsilon", _count("n", SMALL)),
         Case(
             "no claim",
             "a step that has a claim under replace-one only, beside a count",
@@ -276,8 +278,8 @@ def _of_units() -> tuple[Case, ...]:
         Case("unit", "Gaussian noise", gaussian, PERSON),
         Case("unit in parts", "a count in each part", _parts(_count("n"), C), PERSON),
         Case("unit in parts", "a cheap part and an expensive one", unequal, PERSON),
-        Case("unit", "a count of a family of four", _count("n", "0.5"), FAMILY),
-        Case("unit in parts", "a count of a family of four in each part", _parts(_count("n", "0.5"), C), FAMILY),
+        Case("unit", "a count, for families of four", _count("n", "0.5"), FAMILY),
+        Case("unit in parts", "a count in each part, for families of four", _parts(_count("n", "0.5"), C), FAMILY),
         Case("unit in a sample", "a count of a sample of people", sample("0.3", _count("n")), PERSON),
         Case("unit in a sample", "a count of a sample of rows", sample("0.3", _count("n")), ASSERTED),
     )

@@ -1,8 +1,9 @@
-"""A test of accountants, whose totals are compared with exact enumeration of small plans.
+"""A test of accountants, which compares their totals with the exact losses of small plans.
 
-An accountant is believed by plans, checks, runs and audits. One that is wrong breaks the claim of every study that it
-totals, and no release shows it. So each rule of composition is tried on plans so small that all their outputs on two
-neighbouring tables can be listed (see `enumeration`), under both relations and for units of several rows.
+Plans, checks, runs and audits rely on the accountant. If it is wrong, the claim of every study that it totals is wrong,
+and no release shows that. So each rule of composition is tried on plans that are so small that all their outputs on two
+neighbouring tables can be listed (see `enumeration`). Each plan is tried under both relations, some for units of
+several rows.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from dpframework.verify.accountants.accountant_plans import MISTAKES, Case, case
 from dpframework.verify.accountants.enumeration import RAREST, delta_at, largest_ratio, pairs_of, renyi
 from dpframework.verify.problem_report import ProblemReport
 
-#: The deltas of the studies whose totals are tried, as far as an accountant admits them.
+#: The deltas of the studies that an accountant is tried for, unless it does not admit them.
 DELTAS = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10))
-ROUNDING = 1e-6  # of floating point, relative
-ORDERS = (1.5, 8.0)  # at which a stated rho is compared
+ROUNDING = 1e-6  # how much more than a total may be lost, relative and absolute, since losses are rounded
+ORDERS = (1.5, 8.0)  # the orders of the Renyi divergences with which rho is compared
 
 Kind: TypeAlias = "type[Accountant[Any]]"
 
@@ -43,13 +44,13 @@ class AccountantReport(ProblemReport):
     Attributes
     ----------
     accountant
-        Its name.
+        The name of the accountant.
     tried
-        How many totals were compared with what is lost.
+        How many totals were compared with exact losses.
     wrong
-        The problems, in one sentence each; empty if there are none.
+        The problems, one sentence for each; empty if there are none.
     unclaimed
-        The rules of composition for which it has no total at all, which is sound.
+        The rules of composition for which the accountant has no total at all, which is sound.
     """
 
     accountant: str
@@ -58,7 +59,7 @@ class AccountantReport(ProblemReport):
     unclaimed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Write the problems, or how much was tried."""
+        """Write the problems, or the number of totals that were tried."""
         if self.wrong:
             return "\n".join(self.wrong)
         nothing = f"; it claims nothing for: {', '.join(self.unclaimed)}" if self.unclaimed else ""
@@ -71,16 +72,16 @@ class AccountantReport(ProblemReport):
 def check_accountant(
     accountant: Kind, *, deltas: Iterable[Amount] = DELTAS, relations: Iterable[Relation] = tuple(Relation)
 ) -> AccountantReport:
-    """Compare an accountant's totals and charges with exact enumeration of small plans.
+    """Compare an accountant's totals and charges with the exact losses of small plans.
 
     Parameters
     ----------
     accountant
-        Its class.
+        The class of the accountant.
     deltas
-        The deltas of the studies that it is tried for; those that it does not admit are left out.
+        The deltas of the studies that it is tried for; a delta that it does not admit is left out.
     relations
-        The neighbouring relations.
+        The neighbouring relations that it is tried under.
     """
     checked = _AccountantCheck(accountant, [exact(delta, "delta") for delta in deltas], tuple(relations))
     return checked.report()
@@ -119,7 +120,7 @@ class _AccountantCheck:
         return AccountantReport(self.name, self.tried, (*self.others.values(), *self._sentences()), tuple(unclaimed))
 
     def _try(self, what: str, call: Callable[[], Any]) -> Any:
-        """Return the result of a call of the accountant, None if it fails."""
+        """Return the result of a call of the accountant. If the call fails, note that, and return None."""
         try:
             return call()
         except PlanRefused:
@@ -129,7 +130,7 @@ class _AccountantCheck:
             return None
 
     def _totals(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
-        """Compare the total of each plan with its loss."""
+        """Compare the total of each plan with its exact loss, up to the first fault of each rule."""
         for case in all_cases:
             rule = case.rule_under(relation)
             if (rule, relation) in self.faults:
@@ -159,7 +160,7 @@ class _AccountantCheck:
         return None
 
     def _excess(self, plan: Plan, total: PrivacyLoss, claim: bool) -> str:
-        """Say by how much a plan loses more than a total, empty if it does not."""
+        """Describe how far the loss of a plan exceeds a total; return an empty text if it does not."""
         assert total.epsilon is not None
         epsilon, text = float(total.epsilon), decimal_text(total.epsilon)
         if not claim:
@@ -191,7 +192,7 @@ class _AccountantCheck:
         return f"accountant '{self.name}': {case.text} under {plan.relation}{whom} {found}: {why}"
 
     def _delta_of(self, total: PrivacyLoss, plan: Plan) -> bool:
-        """Tell whether a total would hold at the study's delta."""
+        """Tell whether the epsilon of a total holds at the study's delta."""
         assert total.epsilon is not None
         allowed = float(plan.budget.delta)
         return bool(allowed) and delta_at(plan, float(total.epsilon), pairs_of(plan, few=True)) <= allowed * (
@@ -199,15 +200,15 @@ class _AccountantCheck:
         )
 
     def _of_its_rules(self, plan: Plan) -> PrivacyLoss | None:
-        """Return a plan's total as composed from the accountant's rules, whatever its `total` says."""
+        """Return the total of a plan by the accountant's rules, without its `total`; None if they fail."""
         try:
             accountant = self.kind(plan.relation, delta=self.kind.delta_for(plan.budget.delta) or 0)
             return accountant.loss(_compose(accountant, plan.root, plan))
-        except Exception:  # a plugin's rules, which have failed before
+        except Exception:  # the rules of a plugin may fail, which is reported elsewhere
             return None
 
     def _sentences(self) -> Iterator[str]:
-        """Yield the sentences. Where a single release is wrong, compositions are too, and are left out."""
+        """Yield the faults. If a single release is wrong, leave out compositions, which are then wrong, too."""
         found, simplest = sorted(self.faults, key=lambda key: list(MISTAKES).index(key[0])), ("release", "no claim")
         alone = [key for key in found if key[0] in simplest]
         for rule, relation in alone if any(key[0] == "release" for key in alone) else found:
@@ -218,7 +219,7 @@ class _AccountantCheck:
             )
 
     def _charges(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
-        """Open plans one after another, with copies and a limit: `spent` must cover all of them."""
+        """Open two plans one after another: `spent` must cover both, in copies, too. A limit must refuse the second."""
         count, histogram = (case.plan(relation, delta) for case in all_cases[:2])
         where = f"accountant '{self.name}' under {relation}"
 
@@ -254,7 +255,7 @@ class _AccountantCheck:
 
 @functools.lru_cache(maxsize=1024)
 def _largest(plan: Plan) -> float:
-    """Return a plan's largest loss, which is the same whoever totals it."""
+    """Return a plan's largest loss, which is cached, since it does not depend on the accountant."""
     return largest_ratio(plan, pairs_of(plan, few=True))
 
 
@@ -264,7 +265,7 @@ def has_claim(plan: Plan) -> bool:
 
 
 def _unpickle(accountant: Accountant[Any]) -> Accountant[Any]:
-    """Return an accountant through pickle, or itself where its class cannot be imported."""
+    """Return a pickled copy of an accountant, or the accountant itself if its class cannot be imported."""
     try:
         pickled = pickle.dumps(accountant)
     except (pickle.PicklingError, AttributeError):
@@ -273,6 +274,6 @@ def _unpickle(accountant: Accountant[Any]) -> Accountant[Any]:
 
 
 def _compose(accountant: Accountant[Any], node: Node, plan: Plan) -> Any:
-    """Return the cost of a node by an accountant's rules, node by node."""
+    """Return the charge of a node, composed by the accountant's rules from the charges of its children."""
     parts = [_compose(accountant, child, plan) for child in node.children]
     return kind_of(node).compose(node, parts, accountant, plan)

@@ -1,8 +1,9 @@
-"""The exact loss of small plans, from all outputs on two neighbouring tables with their probabilities.
+"""The exact loss of small plans, computed from the probabilities of all outputs on two neighbouring tables.
 
-No rule of composition is used. The plan is walked with the probabilities of each output on both tables. Where it leaves
-a choice to earlier releases, the branch that tells most is taken. So the result is an attacker's best gain: the
-largest log-ratio, a Renyi divergence, or the delta that belongs to an epsilon. Tables have the attributes of `SCHEMA`.
+No rule of composition is used: the plan is walked step by step with the probabilities of each output on both tables.
+Where earlier releases choose between branches, the branch with the largest loss is taken. So the result is the most
+that an attacker can learn: the largest log-ratio, a Renyi divergence, or the delta that belongs to an epsilon. Tables
+have the attributes of `SCHEMA`.
 """
 
 from __future__ import annotations
@@ -31,16 +32,16 @@ from dpframework.tables.engines import InMemory
 from dpframework.tables.table import Table
 
 SCHEMA = Schema([Boolean("a"), Categorical("c", ["x", "y", "z"])])
-KINDS = tuple(itertools.product(range(2), range(3)))  # of rows
-SOME_KINDS = (KINDS[0], KINDS[1], KINDS[3], KINDS[5])  # of both values of one attribute, and all of the other
-FURTHEST = 60  # of a noisy output from an exact one
-RAREST = 1e-14  # outputs of a lower probability are left out
+KINDS = tuple(itertools.product(range(2), range(3)))  # all kinds of rows, as codes of the two attributes
+SOME_KINDS = (KINDS[0], KINDS[1], KINDS[3], KINDS[5])  # kinds that together have all values of both attributes
+FURTHEST = 60  # how far a noisy output may lie from the exact answer; outputs beyond are left out
+RAREST = 1e-14  # outputs with a lower probability are left out
 
-#: The codes of each row, and behind them whose it is, where that matters.
+#: The codes of each row, followed by the name of its unit if rows name their units.
 Rows: TypeAlias = tuple[tuple[Any, ...], ...]
-#: The probabilities of outputs, on one table and on the other.
+#: For each output, or for all outputs with equal ratios together, its probability on either table.
 Atoms: TypeAlias = tuple[tuple[float, float], ...]
-#: Convex and homogeneous, and added up over outputs.
+#: A function of the two probabilities of an output, which is convex and homogeneous and is added up over outputs.
 Functional: TypeAlias = Callable[[float, float], float]
 
 _SAMPLED: weakref.WeakKeyDictionary[Plan, dict[Any, tuple[Sample, Atoms]]] = weakref.WeakKeyDictionary()
@@ -49,7 +50,7 @@ _SAMPLED: weakref.WeakKeyDictionary[Plan, dict[Any, tuple[Sample, Atoms]]] = wea
 @final
 @attrs.frozen
 class NodeOnRows:
-    """A node still to be released, with its rows on both tables."""
+    """A node that is still to be released, with its rows on both tables."""
 
     node: Node
     before: Rows
@@ -59,16 +60,16 @@ class NodeOnRows:
 @final
 @attrs.frozen(eq=False)
 class Oracle:
-    """How far a plan's releases tell two tables apart.
+    """A measure of how far the releases of a plan tell two tables apart.
 
     Attributes
     ----------
     plan
         The plan.
     functional
-        A function of an output's two probabilities.
+        The measure for one output, given its probabilities on both tables.
     over_outputs
-        How its values over all outputs become one.
+        Combines the measures of all outputs: `sum` or `max`.
     """
 
     plan: Plan
@@ -76,7 +77,10 @@ class Oracle:
     over_outputs: Callable[[Iterable[float]], float] = sum
 
     def value(self, parts: tuple[NodeOnRows, ...], p: float = 1.0, q: float = 1.0) -> float:
-        """Return the functional added up over all outputs of the parts, at the worst choice of branches."""
+        """Return the measure over all outputs of some parts, at the worst choice of branches.
+
+        The numbers p and q are the probabilities, on either table, of the outputs that were released before.
+        """
         parts = tuple(part for part in parts if part.before != part.after)  # equal rows have equal outputs
         if not parts:
             return self.functional(p, q)
@@ -103,7 +107,7 @@ class Oracle:
         raise AssertionError(node)
 
     def _over(self, atoms: Atoms, rest: tuple[NodeOnRows, ...], p: float, q: float) -> float:
-        """Return the value of some outputs followed by the other parts, without outputs that neither table has."""
+        """Return the measure over some outputs, each followed by the other parts, without impossible outputs."""
         return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms if p * a or q * b)
 
     def _outputs(self, part: NodeOnRows) -> Atoms:
@@ -115,7 +119,7 @@ class Oracle:
         if part.node.mechanism.selects:
             return _choice_probabilities(calibration, tuple(one.tolist()), tuple(other.tolist()))
         changed = (_noisy(calibration, x, y) for x, y in zip(one.tolist(), other.tolist(), strict=True) if x != y)
-        return functools.reduce(_together, changed, ((1.0, 1.0),))  # noise is drawn for each number alone
+        return functools.reduce(_together, changed, ((1.0, 1.0),))  # noise is independent for each number
 
     def _sample(self, node: Sample, before: Rows, after: Rows) -> Atoms:
         """Return the probabilities of all outputs from a sample, on both tables, added up for equal ratios."""
@@ -123,18 +127,18 @@ class Oracle:
         if (key := (id(node), before, after)) not in known:
             one, other = (_joint(node, self.plan, rows) for rows in (before, after))
             least, most = np.minimum(one, other), np.maximum(one, other)
-            likely = (least > RAREST) | ((least == 0) & (most > RAREST))  # an exact delta makes some impossible
+            likely = (least > RAREST) | ((least == 0) & (most > RAREST))  # an exact delta: one of them may be 0
             with np.errstate(divide="ignore"):
                 ratios = np.log(one[likely]) - np.log(other[likely])
             pairs = np.unique(np.round(ratios, 9), return_inverse=True)[1]
             p, q = (np.bincount(pairs, weights=side[likely]).tolist() for side in (one, other))
-            # The node is kept too: once it is gone, another one may get its id.
+            # The node is kept, too. If it were deleted, another node might get its id.
             known[key] = node, tuple(zip(p, q, strict=True))
         return known[key][1]
 
 
 def _splits(node: Parallel, before: Rows, after: Rows) -> Iterator[tuple[NodeOnRows, ...]]:
-    """Yield the parts of each partition that a parallel may stand for: any attribute's, if a release makes it."""
+    """Yield the parts of each partition that a `parallel` may stand for: by any attribute, if a release chooses it."""
     for by in SCHEMA if isinstance(node.by, FromRelease) else [node.by]:
         assert by is not None
         children = node.parts * number_of_parts(by) if len(node.parts) == 1 else node.parts
@@ -149,7 +153,7 @@ def _parts(by: Cut, rows: Rows) -> list[Rows]:
 
 
 def _joint(node: Node, plan: Plan, rows: Rows) -> NDArray[np.float64]:
-    """Return the probability of each list of outputs of a node: of a sample, averaged over all samples of the rows."""
+    """Return the probability of each list of outputs of a node. For a sample, average over all samples of the rows."""
     match node:
         case Step():
             calibration = plan.calibration(node)
@@ -165,7 +169,7 @@ def _joint(node: Node, plan: Plan, rows: Rows) -> NDArray[np.float64]:
             return functools.reduce(_outer, (_joint(part.node, plan, part.before) for part in parts))
         case Sample():
             rate, found = float(node.rate), np.zeros(1)
-            whose = [row[2:] or k for k, row in enumerate(rows)]  # a row that names no unit is one
+            whose = [row[2:] or k for k, row in enumerate(rows)]  # a row that names no unit is a unit of its own
             units = tuple(dict.fromkeys(whose))
             for kept in itertools.product((True, False), repeat=len(units)):
                 own = {unit for unit, drawn in zip(units, kept, strict=True) if drawn}
@@ -182,8 +186,8 @@ def _outer(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.f
 
 @functools.lru_cache(maxsize=1 << 14)
 def _chances(calibration: Calibration, answer: bytes, dtype: np.dtype[Any]) -> NDArray[np.float64]:
-    """Return the probability of each output on an answer, which many samples have."""
-    mechanism = calibration.mechanism  # for a unit of several rows, not the step's own
+    """Return the probability of each output, given an answer. It is cached, since many samples have the same answer."""
+    mechanism = calibration.mechanism  # for a unit of several rows it differs from the step's
     held = np.frombuffer(answer, dtype)
     listed = range(len(held)) if mechanism.selects else range(-FURTHEST, FURTHEST + 1)
     outputs = [np.array(k) if mechanism.selects else np.array([k]) for k in listed]
@@ -203,25 +207,25 @@ def _answer(query: Query, rows: Rows) -> Any:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _together(one: Atoms, other: Atoms) -> Atoms:
-    """Return the probabilities of two outputs that are drawn apart."""
+    """Return the probabilities of the pairs of two outputs that are drawn independently."""
     return _merge((a * c, b * d) for (a, b), (c, d) in itertools.product(one, other))
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _choice_probabilities(calibration: Calibration, one: tuple[int, ...], other: tuple[int, ...]) -> Atoms:
-    """Return the probabilities of each choice."""
+    """Return the probabilities that each candidate is chosen, given the scores on both tables."""
     return _merge(_densities(calibration, [(np.array(one), np.array(other), k) for k in range(len(one))]))
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _noisy(calibration: Calibration, x: int, y: int) -> Atoms:
-    """Return the probabilities of a number's noisy values."""
+    """Return the probabilities of the noisy values of a number, which is x on one table and y on the other."""
     reach = range(min(x, y) - FURTHEST, max(x, y) + FURTHEST + 1)
     return _merge(_densities(calibration, [(np.array([x]), np.array([y]), np.array([k])) for k in reach]))
 
 
 def _densities(calibration: Calibration, outputs: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[float, float]]:
-    """Yield the probability of each output on both answers."""
+    """Yield the probabilities of each output given both answers, except for outputs that are very rare on both."""
     density = calibration.mechanism.log_density
     for x, y, k in outputs:
         p, q = math.exp(density(x, k, calibration)), math.exp(density(y, k, calibration))
@@ -235,7 +239,7 @@ def _log_ratio(p: float, q: float) -> float:
 
 
 def _merge(atoms: Iterable[tuple[float, float]]) -> Atoms:
-    """Add up outputs that tell the same."""
+    """Add up the probabilities of outputs with equal ratios, since these tell an attacker the same."""
     sums: dict[float, tuple[float, float]] = {}
     for p, q in atoms:
         ratio = round(_log_ratio(p, q), 9)
@@ -245,7 +249,7 @@ def _merge(atoms: Iterable[tuple[float, float]]) -> Atoms:
 
 
 def neighbours(relation: Relation) -> Iterator[tuple[Rows, Rows]]:
-    """Yield pairs of tables that differ by one row, both ways, alone and beside a row that both have."""
+    """Yield pairs of tables that differ by one row, in both orders, without and with a row that both have."""
     for rest in ((), *((kind,) for kind in KINDS)):
         if relation is Relation.ADD_OR_REMOVE_ONE:
             for kind in KINDS:
@@ -259,16 +263,18 @@ def neighbours(relation: Relation) -> Iterator[tuple[Rows, Rows]]:
 def unit_neighbours(
     relation: Relation, rows: int, *, resizes: bool = True, named: bool = False
 ) -> Iterator[tuple[Rows, Rows]]:
-    """Yield tables that differ by one unit of up to `rows` rows, alone and beside a row that both have.
+    """Yield tables that differ by one unit of up to `rows` rows, without and with a row that both have.
 
     Parameters
     ----------
-    relation, rows
-        How they differ.
+    relation
+        The neighbouring relation.
+    rows
+        The most rows of the unit.
     resizes
-        Whether one unit in place of another may change the number of rows.
+        Whether replacing a unit by another may change the number of rows.
     named
-        Whether rows say whose they are, as samples of whole units need it.
+        Whether each row names its unit, which samples of whole units need.
     """
     groups: list[Rows] = [g for n in range(1, rows + 1) for g in itertools.combinations_with_replacement(SOME_KINDS, n)]
     if named:
@@ -285,7 +291,7 @@ def unit_neighbours(
 
 
 def pairs_of(plan: Plan, *, few: bool = False) -> list[tuple[Rows, Rows]]:
-    """Return neighbours under a plan's relation, which differ by one of its units, or few of them."""
+    """Return neighbours under a plan's relation that differ by one of its units. `few` leaves out larger pairs."""
     unit = plan.unit
     if unit.rows == 1 and not few:
         return list(neighbours(plan.relation))
@@ -295,18 +301,18 @@ def pairs_of(plan: Plan, *, few: bool = False) -> list[tuple[Rows, Rows]]:
 
 
 def worst(oracle: Oracle, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
-    """Return the largest value over all neighbours, by default all that `pairs_of` yields."""
+    """Return the largest measure over pairs of neighbours, by default over all that `pairs_of` returns."""
     root = oracle.plan.root
     return max(oracle.value((NodeOnRows(root, *pair),)) for pair in (pairs_of(oracle.plan) if pairs is None else pairs))
 
 
 def largest_ratio(plan: Plan, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
-    """Return the pure epsilon: the largest log-ratio of an output's probabilities."""
+    """Return the pure epsilon: the largest log-ratio of the two probabilities of an output."""
     return worst(Oracle(plan, _log_ratio, max), pairs)
 
 
 def renyi(plan: Plan, order: float, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
-    """Return the Renyi divergence at an order."""
+    """Return the largest Renyi divergence of an order over the pairs."""
 
     def moment_of(p: float, q: float) -> float:
         if not (p and q):
@@ -318,6 +324,6 @@ def renyi(plan: Plan, order: float, pairs: Iterable[tuple[Rows, Rows]] | None = 
 
 
 def delta_at(plan: Plan, epsilon: float, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
-    """Return the least delta for an epsilon."""
+    """Return the smallest delta with which an epsilon holds for all pairs."""
     factor = math.exp(epsilon)
     return worst(Oracle(plan, lambda p, q: max(p - factor * q, 0.0)), pairs)

@@ -25,16 +25,18 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.run.miner import Miner
 
-MORE = "one more"  # the label of a value more
-SHARES = (Fraction(5, 9), Fraction(9, 4))  # of what an example spends on a release: of 1, scales of 1.8 and 0.44
-MOST_NAMES = 3  # of other attributes
-SPENT = ("epsilon", "rho", "delta")  # parameters that say how much is spent
+MORE = "one more"  # the label of the value that is added to an attribute
+# What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
+# and 0.44.
+SHARES = (Fraction(5, 9), Fraction(9, 4))
+MOST_NAMES = 3  # how many other attributes are tried in place of one
+SPENT = ("epsilon", "rho", "delta")  # the parameters that say how much is spent
 
 
 def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """Yield schemas that a miner may be given in place of an example's, each with how it differs.
+    """Yield schemas that a miner may be given in place of an example's, each with a text that says how it differs.
 
-    Of a schema with derived columns there are none: what they hold follows from the others.
+    A schema with derived columns gives none, since the values of those columns follow from other columns.
 
     Examples
     --------
@@ -42,13 +44,13 @@ def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
     >>> for how, other in related_schemas(Schema([Boolean("ill"), Categorical("ward", ["x", "y"])])):
     ...     print(how, [attribute.size for attribute in other])
     on the example's schema with missing cells [3, 3]
-    on the example's schema with a value more [2, 3]
+    on the example's schema with one more value [2, 3]
     """
     if schema.derivation:
         return
     changes: dict[str, Callable[[Attribute], Attribute]] = {
         "with missing cells": lambda attribute: attrs.evolve(attribute, missing=True),
-        "with a value more": _with_value,
+        "with one more value": _with_value,
         "with numbers below 0": _with_negative,
         "with numbers above 0 only": _with_positive,
         "with bins of other widths": _with_uneven_bins,
@@ -56,18 +58,22 @@ def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
     for how, changed in changes.items():
         try:
             attributes = tuple(attribute if isinstance(attribute, Open) else changed(attribute) for attribute in schema)
-        except InputError:  # such as bounds that floating-point numbers do not tell apart
+        except InputError:  # such as bounds that become equal as floating-point numbers
             continue
         if attributes != schema.attributes:
             yield f"on the example's schema {how}", attrs.evolve(schema, attributes=attributes)
 
 
 def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
-    """Yield a miner with one parameter other than an example's.
+    """Yield copies of an example's miner, each with one parameter changed, and a text that says how.
 
-    Each whole number one larger, and one below 0; each flag the other way; another attribute of the schema; another of
-    the values that a validator or a type lists; a list with a number below 0, or with its last value twice. How much is
-    to be spent stays as it is.
+    - A whole number is made one larger, and it is made negative. A real number is doubled, and it is made negative.
+    - A flag is flipped.
+    - The name of an attribute becomes that of another attribute of the schema.
+    - A value that a validator or a type lists becomes another of the listed values.
+    - The first number of a list is made negative, and the last value of a list is repeated.
+
+    The budget stays as it is.
     """
     for field in attrs.fields(type(miner)):
         if field.name in SPENT or not field.init:
@@ -82,19 +88,19 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
             options = next((one.options for one in validators if hasattr(one, "options")), ())
             try:
                 hint = typing.get_type_hints(type(miner))[field.name]
-            except Exception:  # it names what is not there
+            except Exception:  # the annotation names something that cannot be found
                 hint = None
             listed = [*options] or [*typing.get_args(hint)] * (typing.get_origin(hint) is typing.Literal)
         for other in _other_parameters(given, listed, schema.names):
             try:
                 changed = attrs.evolve(miner, **{field.alias: other})
-            except Exception:  # it takes no such parameter, and so claims nothing for it
+            except Exception:  # it refuses this value, and so claims nothing for it
                 continue
             yield f"with {field.name} = {short(other)}", changed
 
 
 def related_mechanisms(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
-    """Yield a mechanism with less and with more to spend, where it has a parameter that says how much.
+    """Yield copies of a mechanism that spend less and more, if it has a parameter `epsilon` or `rho`.
 
     Examples
     --------
@@ -109,7 +115,7 @@ def related_mechanisms(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
         for share in SHARES:
             try:
                 changed = attrs.evolve(mechanism, **{name: share * given})
-            except Exception:  # it takes no such parameter, and so claims nothing for it
+            except Exception:  # it refuses this value, and so claims nothing for it
                 continue
             yield f"with {name} = {float(share * given):.3g}", changed
 
@@ -132,7 +138,7 @@ def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -
 
 
 def _with_value(attribute: Attribute) -> Attribute:
-    """Return a categorical attribute with one value more: a number below 0 where all its values are numbers."""
+    """Return a categorical attribute with one more value, which is a number below 0 if all its values are numbers."""
     if not isinstance(attribute, Categorical):
         return attribute
     numbers = [_number(value) for value in attribute.values]
@@ -156,7 +162,7 @@ def _with_negative(attribute: Attribute) -> Attribute:
 
 
 def _with_positive(attribute: Attribute) -> Attribute:
-    """Return a numeric attribute of the same width, whose numbers are all larger than that."""
+    """Return a numeric attribute of the same width, whose lower bound is twice that width."""
     if not isinstance(attribute, Numeric):
         return attribute
     up = 2 * (attribute.upper - attribute.lower) - attribute.lower
@@ -165,7 +171,7 @@ def _with_positive(attribute: Attribute) -> Attribute:
 
 
 def _with_uneven_bins(attribute: Attribute) -> Attribute:
-    """Return a numeric attribute whose first bin is nearly all of its range."""
+    """Return a numeric attribute whose first bin takes up nearly all of its range."""
     if not isinstance(attribute, Numeric):
         return attribute
     number = max(len(attribute.edges) - 2, 1)

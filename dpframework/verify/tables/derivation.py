@@ -1,8 +1,8 @@
-"""Derived columns, where each cell must follow from its own row or unit, in the public domain, and no row may come.
+"""Checks of derived columns, whose cells must follow from their own row or unit and lie in their public domain.
 
-Neighbouring tables differ by one row before derivation. If a derived row follows from its own row alone, and each row
-gives one row, then derived tables differ by that row too, and every sensitivity holds for derived columns as for
-others.
+Neighbouring tables differ by one row before columns are derived. If each row gives exactly one derived row, which
+follows from that row alone, then the derived tables differ by one row, too. So every sensitivity holds for derived
+columns as for others.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from dpframework.verify.tables.row_reading import TablesReport
 from dpframework.verify.tables.unit_derivation import Aggregating, UnitChecking, columns_of_units
 
 Deriving: TypeAlias = Callable[[Schema, Columns], Columns]
-"""What makes the derived columns of some rows, with the columns that are read, of their encoded columns."""
+"""A function of a schema and the encoded columns of some rows, which returns these columns and the derived ones."""
 
-MOST_ROWS = 40
+MOST_ROWS = 40  # a table has fewer rows than this
 
 
 @final
 @attrs.frozen
 class DerivationReport(TablesReport):
-    """The changes that one row made to the derived cells of others.
+    """Whether derived cells followed from their own row or unit, and how much a neighbour changed their histograms.
 
     Attributes
     ----------
     columns
         The derived columns.
     changes
-        By the name of the relation, the largest change of a derived column's histogram between neighbours (sum of the
-        sizes of the changes), where 1 and 2 are what a histogram declares.
+        For each relation, by its name, the largest change of a derived column's histogram between neighbours: the sum
+        of the absolute changes of its counts. A histogram declares 1 under add-or-remove-one and 2 under replace-one.
     units
-        Whether some are made of the rows of each unit.
+        Whether the schema has columns that are computed from all rows of a unit.
     """
 
     columns: tuple[str, ...]
@@ -49,7 +49,7 @@ class DerivationReport(TablesReport):
     units: bool = False
 
     def __str__(self) -> str:
-        """Write a line, or one a violation."""
+        """Write one line, and one more for each violation."""
         verdict = ("" if self.passed else "NOT ") + ("row by row and unit by unit" if self.units else "row by row")
         found = ", ".join(f"{change} under {relation}" for relation, change in self.changes.items())
         head = f"{', '.join(self.columns)}: {verdict} on {self.tables} tables; a histogram changed by at most {found}"
@@ -69,22 +69,23 @@ def check_derivation(
     tables: int = 60,
     seed: int = 0,
 ) -> DerivationReport:
-    """Derive the columns of made-up tables, of each row alone, and of neighbours, and compare them.
+    """Derive the columns of made-up tables, of each of their rows alone, and of neighbours, and compare them.
 
-    Rows are of all kinds that the schema allows, if they are few, else a sample with the ends of all domains. Columns
-    of units are made of 1 to 5 units with 1 to 5 rows each, which lie in any order and in several blocks, and of each
-    unit alone. Then neighbours differ by a unit.
+    The rows are of all kinds that the schema allows if these are few, else of a sample with the ends of all domains.
+    Columns of units are computed from 1 to 5 units with 1 to 5 rows each, and again from each unit alone. The units'
+    rows lie in any order and in several blocks, and neighbours differ by one unit.
 
     Parameters
     ----------
     schema
-        With the derived columns.
+        The schema, with its derived columns.
     deriving
-        What makes those of rows; by default what every reader of tables uses.
+        The function that computes the columns of single rows. By default the one that all readers of tables use.
     aggregating
-        What makes those of units; by default what every reader uses, which then gets blocks of 4 rows.
+        The function that computes the columns of units. By default the one that all readers of tables use, here on
+        blocks of 4 rows.
     tables
-        How many tables of several rows, each with a neighbour under both relations.
+        How many tables of several rows are tried, each with one neighbour under each relation.
     seed
         The seed of the tables.
 
@@ -114,7 +115,7 @@ def check_derivation(
 
 @final
 class _Checking(DerivationFindings):
-    """The rows of a schema, the derived columns of each row alone, and the findings so far."""
+    """The kinds of rows of a schema, the derived columns of each kind alone, and the findings so far."""
 
     def __init__(self, schema: Schema, deriving: Deriving) -> None:
         super().__init__()
@@ -130,17 +131,17 @@ class _Checking(DerivationFindings):
                 self.check_domain(schema[column.name], found)
 
     def _derive(self, kinds: NDArray[np.intp]) -> Columns | None:
-        """Return the derived columns of some rows, or None where rows went or came."""
+        """Return the derived columns of some rows, or None if the number of rows changed."""
         found = self._deriving(self._schema, self._kinds.columns(kinds))
         if any(len(found[name].codes) != len(kinds) for name in self._schema.names):
             numbers = ", ".join(sorted({str(len(found[name].codes)) for name in self._schema.names}))
-            self.add("rows", "", f"of {len(kinds)} rows, {numbers} are made: each row must give one row")
+            self.add("rows", "", f"{numbers} rows are made from {len(kinds)} rows: each row must give one row")
             return None
         return found
 
     def table(self, rng: np.random.Generator) -> None:
         """Check one table, and the histograms of two neighbours of it."""
-        # A function of all rows shows most in a table of few.
+        # A cell that depends on all rows is found most easily in a small table, so about half have 1 or 2 rows.
         number = int(rng.integers(1, rng.choice([3, MOST_ROWS])))
         rows = rng.integers(0, self._kinds.number, number)
         other, row = rows.copy(), int(rng.integers(self._kinds.number))
@@ -160,6 +161,6 @@ class _Checking(DerivationFindings):
             for place, kind in enumerate(rows.tolist()):
                 alone = self._alone[kind]
                 if alone is not None and not same_cells(alone[column.name], 0, (found or {})[column.name], place):
-                    says = f"'{column.name}' of a row is another beside {len(rows) - 1} other rows than alone"
-                    self.add("row", column.name, f"{says}: it must follow from its own row")
+                    says = f"'{column.name}' of a row changes when {len(rows) - 1} other rows stand beside it"
+                    self.add("row", column.name, f"{says}: it must follow from its own row alone")
                     break

@@ -1,4 +1,4 @@
-"""The findings on derived columns, of rows or of units: cells outside of their domain, and changes of histograms."""
+"""The findings on derived columns: cells outside of their domain, and histograms that change too much."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class DerivationFindings:
         self.changes = {relation.value: 0 for relation in Relation}
 
     def add(self, kind: str, name: str, says: str) -> None:
-        """Note a violation of a column, if it is the first of its kind."""
+        """Note a violation, if it is the first of its kind for a column (the name is empty if it concerns the rows)."""
         self.violations.setdefault((kind, name), says)
 
     def check_domain(self, attribute: Attribute, found: Columns) -> None:
-        """Compare a column's cells with its public domain."""
+        """Note a violation if a cell of a column lies outside of its public domain."""
         if outside_of_domain(attribute, found[attribute.name]):
             says = f"'{attribute.name}' is outside of its public domain, {attribute.domain_text}"
             self.add("domain", attribute.name, says)
 
     def check_change(self, relation: Relation, attribute: Attribute, one: Columns, other: Columns) -> None:
-        """Compare the change of a column's histogram between neighbours with what a histogram declares."""
+        """Note a violation if a column's histogram changes more between neighbours than a histogram declares."""
         change = histogram_change(attribute, one[attribute.name], other[attribute.name])
         self.changes[relation.value] = max(self.changes[relation.value], change)
         most = 1 if relation is Relation.ADD_OR_REMOVE_ONE else 2

@@ -1,7 +1,8 @@
-"""Columns that are made of the rows of each unit: one row a unit, which must follow from the unit's own rows.
+"""Checks of the columns of units: each unit gives one row, which must follow from the unit's own rows.
 
 Neighbouring data differ by one unit with any number of rows. If each unit gives one row, and that row follows from the
-unit's own rows in their order, then the tables of units differ by that one row, and every sensitivity of a row holds.
+unit's own rows in their order, then the tables of units differ by that one row. So every sensitivity that is declared
+for one row holds.
 """
 
 from __future__ import annotations
@@ -20,14 +21,18 @@ from dpframework.verify.tables.derivation_findings import DerivationFindings
 from dpframework.verify.tables.row_kinds import Columns, RowKinds, same_cells, some_rows
 
 Aggregating: TypeAlias = Callable[[Schema, Columns, NDArray[np.intp], int], Columns]
-"""What makes the columns of units of encoded rows, the number of each row's unit (-1 for nobody's), and how many."""
+"""A function that returns the columns of units.
 
-MOST_UNITS, MOST_ROWS, BLOCK = 6, 5, 4
-NOBODY = 0.1  # of the rows
+Its arguments are the schema, the encoded rows, the number of each row's unit (-1 for a row without a unit), and the
+number of units.
+"""
+
+MOST_UNITS, MOST_ROWS, BLOCK = 6, 5, 4  # a table has fewer units than the first; rows of a unit; rows of a block
+NOBODY = 0.1  # the share of rows that are repeated without a unit
 
 
 def columns_of_units(schema: Schema, rows: Columns, whose: NDArray[np.intp], number: int) -> Columns:
-    """Return the columns of units as readers of tables make them, in blocks of a few rows."""
+    """Return the columns of units as readers of tables compute them, in blocks of 4 rows."""
     assert schema.per_unit is not None
     made = UnitColumns(schema.per_unit, number)
     for first in range(0, len(whose), BLOCK):
@@ -43,9 +48,9 @@ class UnitChecking(DerivationFindings):
     Parameters
     ----------
     schema
-        With columns of units.
+        A schema with columns of units.
     aggregating
-        What makes them.
+        The function that computes these columns.
     """
 
     def __init__(self, schema: Schema, aggregating: Aggregating) -> None:
@@ -54,14 +59,15 @@ class UnitChecking(DerivationFindings):
         self._kinds = RowKinds(schema.in_files)
 
     def table(self, rng: np.random.Generator) -> None:
-        """Check one table, and those with a unit more and with another unit in the place of one."""
+        """Check one table, and its two neighbours: with one more unit, and with one unit replaced by another."""
         units = [self._unit(rng) for _ in range(int(rng.integers(1, MOST_UNITS)))]
         more, place = self._unit(rng), int(rng.integers(len(units)))
         other = [more if k == place else unit for k, unit in enumerate(units)]
         order = rng.permutation(sum(map(len, units)))
         found = self._make(units, order, rng)
         places = np.sort(rng.integers(0, len(order) + 1, len(more)))
-        with_more = np.insert(order, places, np.arange(len(order), len(order) + len(more)))  # the others in their order
+        # The rows of the other units stay in their order.
+        with_more = np.insert(order, places, np.arange(len(order), len(order) + len(more)))
         neighbours = {
             Relation.ADD_OR_REMOVE_ONE: self._make([*units, more], with_more, rng),
             Relation.REPLACE_ONE: self._make(other, rng.permutation(sum(map(len, other))), rng),
@@ -79,7 +85,17 @@ class UnitChecking(DerivationFindings):
     def _make(
         self, units: Sequence[NDArray[np.intp]], order: NDArray[np.intp], rng: np.random.Generator
     ) -> Columns | None:
-        """Return the columns of a table whose rows lie in some order, each unit's in its own, once they are checked."""
+        """Check the columns of units of one table, and return them; None if the units give the wrong number of rows.
+
+        Parameters
+        ----------
+        units
+            The kinds of each unit's rows.
+        order
+            A permutation of all rows. The rows of one unit keep their own order.
+        rng
+            The generator that draws rows without a unit.
+        """
         whose = np.repeat(np.arange(len(units)), [len(unit) for unit in units])[order]
         rows = np.empty(len(whose), dtype=np.intp)
         for number, unit in enumerate(units):
@@ -90,15 +106,15 @@ class UnitChecking(DerivationFindings):
         found = self._aggregating(self._schema, self._kinds.columns(rows[mixed]), whose[mixed], len(units))
         if (lengths := {len(found[name].codes) for name in self._schema.names}) != {len(units)}:
             numbers = ", ".join(map(str, sorted(lengths)))
-            self.add("rows", "", f"of {len(units)} units, {numbers} rows are made: each must give one row")
+            self.add("rows", "", f"{numbers} rows are made from {len(units)} units: each unit must give one row")
             return None
         for number, unit in enumerate(units):
             alone = self._aggregating(self._schema, self._kinds.columns(unit), np.zeros(len(unit), dtype=np.intp), 1)
             for attribute in self._schema:
                 name = attribute.name
                 if len(alone[name].codes) == 1 and not same_cells(alone[name], 0, found[name], number):
-                    says = f"'{name}' of a unit is another beside {len(units) - 1} other units than alone"
-                    self.add("unit", name, f"{says}: it must follow from the unit's own rows")
+                    says = f"'{name}' of a unit changes when {len(units) - 1} other units stand beside it"
+                    self.add("unit", name, f"{says}: it must follow from the unit's own rows alone")
         for attribute in self._schema:
             self.check_domain(attribute, found)
         return found
