@@ -424,7 +424,7 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], dpf.Schema, str]] = {
     "cross tables that hold each row twice": (
         lambda right: asks(Tabled(right)),
         FLAGS,
-        "tabled: its answer is another one by the cross tables that it names",
+        "tabled: its answer differs when it is counted from the cross tables that it names",
     ),
     "a scale that is right for epsilon = 1": (
         lambda right: asks(Histogram(PEOPLE["town"]), SquaredEpsilon(1, right)),

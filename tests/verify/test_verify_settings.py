@@ -194,7 +194,7 @@ PLANTED: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     ),
     "less noise for large counts": (
         lambda right: LessForMany(1, right),
-        f"two counts, 1,000,000 rows more, private randomness: {NARROWER}",
+        f"two counts, 1,000,000 more rows, private randomness: {NARROWER}",
     ),
     "less noise for long answers": (
         lambda right: LessForLong(1, right),
@@ -202,7 +202,7 @@ PLANTED: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     ),
     "scores that count more where rows are many": (
         lambda right: ScoresOfMany(1, right),
-        f"integer scores, 1,000,000 rows more, private randomness: {NARROWER}",
+        f"integer scores, 1,000,000 more rows, private randomness: {NARROWER}",
     ),
     "an exact answer in the low bits of a noisy one": (lambda right: InLowBits(1, right), ADDED_UP),
     "a type that follows from exact counts": (
@@ -259,7 +259,7 @@ def test_a_probe_differs_in_one_way_at_a_time():
         "two counts, a row replaced",
         "two counts, a unit of 3 rows",
         "two counts, a table of two rows and two columns",
-        "two counts, 1,000,000 rows more",
+        "two counts, 1,000,000 more rows",
     ]
     larger, replaced, of_unit, table, many = one_by_one(counts)
     scales = [probe.calibrate(DiscreteLaplace(1)).scale for probe in (counts, larger, replaced, of_unit, table, many)]

@@ -1,4 +1,4 @@
-"""Answers of neighbouring tables that are as far apart as a declared sensitivity allows, and outputs to compare on."""
+"""Answers of neighbouring tables that are as far apart as a sensitivity allows, and outputs to compare them on."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from dpframework.verify.patience import Patience
 Floats: TypeAlias = "NDArray[np.float64]"
 Pairs: TypeAlias = Callable[[Mechanism, Calibration, Relation], Iterator[tuple[Any, Any]]]
 
-STEPS = (-2, -1, 0, 1, 2)  # by which coordinates move, in proportion
-MOST_WHOLE = 10  # a smaller change of whole numbers is tried in every division among the coordinates
-GAPS = (0, 1, 4)  # between scores, in scales of the noise
-WIDTH = {1: 25, 2: 12}  # scales of the noise that outputs are listed over, by the number of coordinates
-MOST_POINTS = {1: 4_000, 2: 120}  # on each axis
-MOST_DRAWN = 400
-FLATTENING = 3  # of the noise that outputs are drawn with, where nobody can list them
+STEPS = (-2, -1, 0, 1, 2)  # the coordinates of changes before these are scaled to the largest size
+MOST_WHOLE = 10  # a smaller change of whole numbers is divided among the coordinates in every possible way
+GAPS = (0, 1, 4)  # how far scores lie below the best one, in scales of the noise
+WIDTH = {1: 25, 2: 12}  # how far around the answers outputs are listed, in scales of the noise, by the dimension
+MOST_POINTS = {1: 4_000, 2: 120}  # the most points on each axis, by the dimension
+MOST_DRAWN = 400  # how many outputs are drawn if they cannot be listed
+FLATTENING = 3  # by which factor the noise is widened when outputs are drawn
 BREAKS = np.array([0.0, 0.5, 2.0, 2.25, 4.0])
 
 
 @final
 @attrs.frozen(eq=False)
 class Answers:
-    """A query's facts, and pairs of answers of neighbouring tables.
+    """The facts of a query, with pairs of its answers on neighbouring tables.
 
     Attributes
     ----------
     facts
-        What the query declares.
+        The facts of the query, such as its declared sensitivities.
     pairs
-        Yields pairs of answers, given a mechanism, its calibration and the relation.
+        A function of a mechanism, its calibration and the relation, which yields pairs of answers.
     """
 
     facts: QueryFacts
@@ -50,7 +50,7 @@ class Answers:
 
 
 def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
-    """Return facts that between them show every kind of change, with answers of the kind that a mechanism takes."""
+    """Return facts that a mechanism serves, with answers. Together they show every kind of change."""
     scored = [
         Sensitivity(Norm.LINF, 1, fall=0, source="a probe"),
         Sensitivity(Norm.LINF, 1, source="a probe"),
@@ -82,12 +82,12 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
 
 
 def invent_answers(facts: QueryFacts) -> Answers:
-    """Return answers that a mechanism of numbers, of scores, or of scores on an interval can take."""
+    """Return facts with made-up answers, which are numbers, scores, or scores on an interval."""
     return Answers(facts, lambda mechanism, calibration, relation: _invent_answers(mechanism, calibration, relation))
 
 
 def of_units(asked: Answers, rows: int) -> Answers | None:
-    """Return answers that every row of a unit changes by the same amount; None where answers are no numbers.
+    """Return answers that every row of a unit changes by the same amount; None if the answers are not numbers.
 
     One row changes an answer by at most the declared change, so k rows change it by at most k times that.
     """
@@ -106,7 +106,7 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
     facts = calibration.facts
     scale = _deviation(mechanism, calibration)
     if facts.unlisted:
-        # A row more, or one in place of another: among them a key of one row.
+        # A row is added, or it is replaced by one with another key. Some keys have a single row.
         if relation is Relation.ADD_OR_REMOVE_ONE:
             for rows in (0, 1, 2, 5, 9):
                 yield KeyCounts.of({"a": rows}), KeyCounts.of({"a": rows + 1})
@@ -149,11 +149,12 @@ def _as_type(numbers: Floats, facts: QueryFacts) -> NDArray[Any]:
 
 
 def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
-    """Return changes of an answer that its declared sensitivities allow, each the largest of its direction.
+    """Return changes of an answer that its declared sensitivities allow, each the largest in its direction.
 
-    One of two changes that are each other's reverse is left out: losses are compared either way round. Small changes
-    of whole numbers are all there are. Large ones are rounded towards 0, so that their number, and the time that a
-    search takes, do not grow with the declared change.
+    Of two opposite changes only one is returned, since losses are compared both ways. If the declared change of whole
+    numbers is small, all largest changes are returned. Otherwise some directions are chosen, and changes of whole
+    numbers are rounded towards 0. So the number of changes, and the time of a search, do not grow with the declared
+    change.
     """
     longest_by_norm = {
         s.norm: math.sqrt(bound) if s.norm is Norm.SQUARED_L2 else float(bound)
@@ -163,7 +164,7 @@ def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
     spreads = [s.spread.under(relation) for s in facts.sensitivities if s.norm is Norm.LINF]
 
     def share_of_longest(change: Floats) -> float:
-        """Return the length of a change, of which 1 is the largest that is declared."""
+        """Return the length of a change as a share of the largest one that is declared."""
         shares = [_length(norm, change) / longest for norm, longest in longest_by_norm.items()]
         return max(shares + [float(np.ptp(change)) / float(spread) for spread in spreads if spread])
 
@@ -179,7 +180,7 @@ def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
         else:
             change = change / share_of_longest(change)
             change = np.trunc(change * (1 + 1e-12)) if facts.integer else change
-            # rounding can take two numbers farther apart
+            # Rounding may move two numbers farther apart.
             largest = bool(change.any()) and share_of_longest(change) <= 1 + 1e-9
         if largest:
             found.setdefault(tuple(change.round(12)), change)
@@ -198,15 +199,17 @@ def _length(norm: Norm, change: Floats) -> float:
 
 def _deviation(mechanism: Mechanism, calibration: Calibration) -> float:
     scale = float(calibration.scale)
-    return math.sqrt(scale) if mechanism.norm is Norm.SQUARED_L2 else scale  # an l2 scale is a variance
+    return math.sqrt(scale) if mechanism.norm is Norm.SQUARED_L2 else scale  # in the l2 norm the scale is a variance
 
 
 def list_outputs(
     mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience | None = None
 ) -> tuple[Sequence[Any], Floats | float]:
-    """Return outputs that two answers can both give, and the logarithm of how much of the whole each stands for.
+    """Return outputs on which the densities given two answers are compared, and the logarithms of their sizes.
 
-    Where they are drawn, two are drawn in any case, and further ones as long as there is time.
+    The size of an output says how much it stands for: the length of its piece of an interval, or the number of lattice
+    points around a point of a grid. If outputs cannot be listed, they are drawn: two in any case, and more as long as
+    there is time.
     """
     if isinstance(one, PiecewiseScores):
         breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
@@ -223,7 +226,7 @@ def list_outputs(
 def _of_shown_keys(
     mechanism: Mechanism, calibration: Calibration, one: KeyCounts, other: KeyCounts
 ) -> list[ReleasedKeys]:
-    """Return all keys that may be shown, with all counts that may be, if there are few; else some that are drawn."""
+    """Return all combinations of shown keys and counts if there are one or two keys; else draw some."""
     keys = tuple(sorted({*one.keys, *other.keys}))
     if len(keys) not in WIDTH:
         return _draw_outputs(mechanism, calibration, one, other)
@@ -231,7 +234,8 @@ def _of_shown_keys(
     reach = min(math.ceil(WIDTH[len(keys)] * _deviation(mechanism, calibration)) + highest, MOST_POINTS[len(keys)])
     released = []
     for counts in itertools.product(range(reach + 1), repeat=len(keys)):
-        shown = [(key, count) for key, count in zip(keys, counts, strict=True) if count]  # a count of 0 is not shown
+        # A key with a count of 0 is not shown.
+        shown = [(key, count) for key, count in zip(keys, counts, strict=True) if count]
         released.append(ReleasedKeys([key for key, _ in shown], [count for _, count in shown]))
     return released
 
@@ -239,7 +243,10 @@ def _of_shown_keys(
 def _grid(
     mechanism: Mechanism, calibration: Calibration, one: NDArray[Any], other: NDArray[Any]
 ) -> tuple[list[Any], float]:
-    """Return all lattice points around both answers, or evenly spaced ones if there are too many."""
+    """Return all lattice points around both answers, or evenly spaced ones if these are too many.
+
+    The second value is the logarithm of the number of lattice points for each returned point.
+    """
     unit = float(calibration.unit)
     base, change = np.rint(one.ravel() / unit), np.rint((other - one).ravel() / unit)
     width = WIDTH[base.size] * _deviation(mechanism, calibration) / unit
@@ -263,7 +270,7 @@ def _grid(
 def _draw_outputs(
     mechanism: Mechanism, calibration: Calibration, one: Any, other: Any, patience: Patience | None = None
 ) -> list[Any]:
-    """Return distinct outputs, drawn with wide noise from either answer."""
+    """Return distinct outputs, drawn with widened noise for either answer in turn."""
     randomness = SeededRandomness(0).handed(mechanism.assumptions)
     power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
     wide = attrs.evolve(calibration, scale=calibration.scale * FLATTENING**power)

@@ -1,8 +1,8 @@
-"""Draws must come from the randomness that a mechanism is handed, anew for each answer.
+"""Checks that draws come from the randomness that a mechanism is handed, and anew for each answer.
 
-Noise from a generator of its own may have the right distribution, and be known to whoever knows its seed. Noise that
-several answers share may be right for each of them, and cancels in a difference. Noise that is cut off far out is
-right in every draw that anybody sees, and makes outputs impossible on one of two neighbours.
+Noise from another generator may have the right distribution, but whoever knows the seed of that generator knows the
+noise. Noise that several answers share may be right for each of them, but it cancels when they are subtracted. Noise
+that is cut off far out looks right in every draw, but some outputs are then impossible on one of two neighbours.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from dpframework.verify.mechanisms.output_totals import total_problems
 from dpframework.verify.mechanisms.sampler_statistics import OFF, with_scale
 from dpframework.verify.miners.sameness import same
 
-REPEATED = 8  # draws, one by one and together, that must be the same again
-BATCHES, PAIRS = 10, 10  # draws made together, of two answers in turn
-FAR = 1000  # times as large, in scales of the noise: what is drawn for the one is never near the other
-FALSE_ALARM = 1e-6
-WIDER = 1000  # times the noise that a mechanism asks for, to see whether it is cut off
-LONG = 4096  # numbers, or candidates, of an answer: where noise that is drawn in blocks ends or comes again
-REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of that length does not have
-EQUAL = 100  # choices among equal candidates
-CUT = 0.25  # of wide draws that are all as far out as any
+REPEATED = 8  # how many draws are repeated with the same randomness, one by one and together
+BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two answers each batch has
+FAR = 1000  # how far two answers lie apart, in scales of the noise, so that no output for one comes near the other
+FALSE_ALARM = 1e-6  # the probability that one test refuses a correct mechanism
+WIDER = 1000  # by which factor noise is widened, to see whether it is cut off
+LONG = 4096  # the length of an answer on which blocks of noise would end or repeat
+REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
+EQUAL = 100  # how many choices are made among equal candidates
+CUT = 0.25  # the share of wide draws at the same largest distance above which noise counts as cut off
 
 
 def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, scale: float) -> Iterator[str]:
@@ -39,8 +39,12 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
 
     Parameters
     ----------
-    mechanism, answer, calibration
-        What is drawn.
+    mechanism
+        The mechanism.
+    answer
+        The answer that it draws for.
+    calibration
+        Its calibration.
     scale
         The scale of the noise, in units of the answer.
     """
@@ -48,13 +52,14 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         draws = []
         for _ in range(2):
             source = SeededRandomness(0)
-            source.private = private  # a mechanism may ask, and draw otherwise in a private run
+            source.private = private  # a mechanism might look at this, and draw differently in a private run
             handed = source.handed(mechanism.assumptions)
             alone = [mechanism.release(answer, calibration, handed) for _ in range(REPEATED)]
             draws.append([*alone, *mechanism.release_many([answer] * REPEATED, calibration, handed)])
         once, again = draws
         if not same(once, again):
-            yield f"the same {'private' if private else 'seeded'} randomness gives other draws: it draws elsewhere, too"
+            kind = "private" if private else "seeded"
+            yield f"the same {kind} randomness gives other draws the second time: it draws elsewhere, too"
             return
     numbers = np.asarray(answer)
     if numbers.dtype.kind not in "iuf" or not numbers.any():
@@ -62,7 +67,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
     try:
         yield from total_problems(mechanism, numbers, calibration)
         if not mechanism.selects and output_numbers(once[0]).size != numbers.size:
-            return  # what is put out is not a number for each of the answer's
+            return  # the output does not have a number for each number of the answer
         if mechanism.in_score_order or not mechanism.selects:
             yield from _mix_up(mechanism, numbers, calibration, scale)
         if not mechanism.selects:
@@ -75,7 +80,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
 
 
 def _mix_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, scale: float) -> Iterator[str]:
-    """Draw for two answers that are far from each other, together, and compare each output with its own answer."""
+    """Draw together for two answers that are far apart, and check that each output belongs to its own answer."""
     if mechanism.selects:
         one = np.where(np.arange(one.size) == 0, int(np.ceil(FAR * scale)), 0).astype(one.dtype)
         other = one[::-1]
@@ -91,7 +96,7 @@ def _mix_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, s
         moved = np.flatnonzero(one)
         alone = _errors([mechanism.release(other, calibration, handed)], other)
         if (np.abs(alone) >= np.abs(other - one) / 2)[:, moved].any():
-            return  # so far away there are no outputs
+            return  # the range of outputs ends before the other answer
         errors = [_errors(outputs[k::2], answer) for k, answer in enumerate((one, other))]
         crossed = [_errors(outputs[k::2], answer) for k, answer in enumerate((other, one))]
         nearer = [np.abs(own) < np.abs(crosswise) for own, crosswise in zip(errors, crossed, strict=True)]
@@ -103,7 +108,7 @@ def _mix_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, s
 
 
 class _Wide(SeededRandomness):  # type: ignore[misc]  # final, for all but this
-    """Draws noise of a much larger scale than it is asked for."""
+    """A source of randomness that draws noise of a much larger scale than it is asked for."""
 
     def discrete_laplace(self, size: int, scale: float) -> NDArray[np.int64]:
         return super().discrete_laplace(size, WIDER * scale)
@@ -113,12 +118,13 @@ class _Wide(SeededRandomness):  # type: ignore[misc]  # final, for all but this
 
 
 def _cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
-    """Draw noise that is nearly always large, so that noise with a cut-off nearly always lies at the cut.
+    """Draw much wider noise, which lies at the cut in most draws if the noise is cut off.
 
-    Outputs in a public range lie at its ends, whatever the answer is; and a claim with a delta alone may cut.
+    The cut must move with the answer: outputs in a public range lie at the ends of that range, whatever the answer is.
+    A mechanism with an exact delta may cut its noise, and one without a claim in epsilon or rho is not tried.
     """
     losses = calibration.losses
-    if losses.delta != NOTHING:  # with that probability it may
+    if losses.delta != NOTHING:  # its noise may be cut off with that probability
         return
     if not any(one.under(relation) is not None for one in (losses.pure, losses.zcdp) for relation in Relation):
         return
@@ -135,7 +141,7 @@ def _cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibratio
 def _farthest(
     mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, handed: Any, *, together: bool
 ) -> Any:
-    """Return the largest of the outputs farthest from an answer, or None unless many outputs are equally far."""
+    """Return the largest of the outputs that lie farthest from an answer; None if few outputs lie equally far."""
     number = BATCHES * PAIRS
     if together:
         outputs = list(mechanism.release_many([answer] * number, calibration, handed))
@@ -149,7 +155,7 @@ def _farthest(
 
 
 def _at_length(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
-    """Draw for a very long answer of zeros, where all coordinates have noise and all candidates the same chance."""
+    """Draw for a very long answer of zeros. All candidates should have the same chance, and all numbers equal noise."""
     facts = attrs.evolve(calibration.facts, answer_length=LONG)
     if facts.histograms or (mechanism.selects and not mechanism.in_score_order):
         return
@@ -174,14 +180,14 @@ def _at_length(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibrat
     mixed = np.asarray(outputs[0])[np.random.default_rng(5).permutation(LONG)]
     stated = [mechanism.log_density(zeros, one, longer) for one in (outputs[0], mixed)]
     if not math.isclose(stated[0], stated[1], rel_tol=1e-9):
-        return  # its noise is stated to depend on the place of a number
+        return  # by its log-density the noise of a number depends on its place in the answer
     noise = _errors(outputs, zeros)
     spectrum = np.abs(np.fft.rfft(noise[0] - noise[0].mean())) ** 2
     again = np.fft.irfft(spectrum)[1 : LONG // 2]
     if (again > REPEATS * spectrum.mean()).any():
         yield f"the noise of an answer of {LONG} numbers repeats itself"
     elif any(_otherwise(noise[:, :part].ravel(), noise[:, -part:].ravel()) for part in (LONG // 64, LONG // 4)):
-        yield f"the last of {LONG} numbers have other noise than the first"
+        yield f"the noise of the last of {LONG} numbers has another distribution than that of the first"
 
 
 def _otherwise(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
@@ -202,7 +208,7 @@ def _are_correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> boo
 
 
 def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:
-    """Yield a sentence for each source of randomness whose numbers have another distribution than the first one's."""
+    """Yield a sentence for each source whose numbers have another distribution than those of the first source."""
     (first_name, first), *others = samples
     for name, numbers in others:
         if _otherwise(first[:, 0], numbers[:, 0]):

@@ -1,19 +1,19 @@
-"""Compare a mechanism's losses by its own log-density with its claims in epsilon, rho and dp-accounting's event.
+"""Comparison of a mechanism's claims in epsilon, rho and dp-accounting's event with the losses by its log-density.
 
-An accountant believes a mechanism's `losses` and its `dp_event`. Here both are compared with the log-densities of its
-outputs on two answers as far apart as the query's sensitivity allows: outputs are listed where they are discrete (up to
-tails that are cut off), taken at the points of a grid where there are too many, or drawn where nobody can list them.
-Every sum is over some of the outputs, of terms that are not negative: so it is at most the true divergence, and a claim
+An accountant relies on a mechanism's `losses` and its `dp_event`. Here both are compared with the log-densities of
+outputs, given two answers that are as far apart as the query's sensitivity allows. Discrete outputs are listed, up to
+tails that are cut off. If they are too many, the points of a grid are taken. Outputs that cannot be listed are drawn.
+Every sum is over some of the outputs, and its terms are not negative. So it is at most the true divergence, and a claim
 below it is wrong.
 
-- epsilon: the largest difference of two log-densities. With an exact delta, it is instead the probability beyond
-  epsilon, the sum of max(0, p - exp(epsilon) q), which is at most delta: outputs may then be impossible on one side;
-- rho: Renyi divergences of several orders a, each at most rho a (Bun and Steinke 2016, Definition 1.1). With an exact
-  delta, the probability beyond epsilons that rho converts to;
-- the event: at several deltas the epsilon that PLD accounting reports, and the delta that belongs to it, the sum of
-  max(0, p - exp(epsilon) q).
+- Epsilon is compared with the largest difference of two log-densities. With an exact delta, outputs may be impossible
+  on one side, so the probability beyond epsilon is compared with delta: the sum of max(0, p - exp(epsilon) q).
+- Rho is compared with Renyi divergences of several orders a, each at most rho a (Bun and Steinke 2016, Definition 1.1).
+  With an exact delta, the probabilities beyond the epsilons that rho converts to are compared instead.
+- For the event, PLD accounting reports an epsilon at each of several deltas. This delta is compared with the
+  probability beyond the epsilon, the sum of max(0, p - exp(epsilon) q).
 
-A failure has no density, so that each release must be possible, from these answers and from some of 10^8 rows.
+A failure has no density. So each release must be possible, for these answers and for answers 10^8 times as large.
 """
 
 from __future__ import annotations
@@ -42,35 +42,37 @@ from dpframework.verify.miners.findings import reach
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.patience import Patience
 
-ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)
+ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)  # the orders of the Renyi divergences
 DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.001", "0.00001"))
-DELTA = "delta"  # how the kind of a claim about an event begins
-TOLERANCE = 1e-3  # relative, of a sum on a grid
-PAIR = 0.2  # of the time that is left, for the outputs of one pair
-TRIED = 16  # pairs of answers of a query that releases are made from
-MANY = 10**8  # rows
-UNIT = 3  # rows of a unit
-FARTHEST = 2**40  # steps of the lattice from an answer, where an output should be possible yet
-SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # of floating point
+DELTA = "delta"  # the first word of the kind of a claim about an event
+TOLERANCE = 1e-3  # how far a sum on a grid may be off, as a share of the claim
+PAIR = 0.2  # the share of the remaining time in which the outputs of one pair are drawn
+TRIED = 16  # for how many pairs of answers of a query releases are made
+MANY = 10**8  # by which factor an answer is enlarged, as if very many rows gave it
+UNIT = 3  # the rows of a privacy unit
+FARTHEST = 2**40  # how many lattice steps from an answer an output should still be possible
+SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # how far values may be off, since they are rounded
 COARSE = 0.1  # how far the logarithm of the sum over a coarse grid may be off
-KINK = 0.08  # of a delta: how far the sum of a function with a kink may be off, on a coarse grid in the plane
+KINK = 0.08  # how far the sum of a function with a kink may be off on a coarse grid in the plane, as a share of delta
 
 
 @final
 @attrs.frozen
 class Claimed:
-    """One claim of a mechanism beside the largest value found.
+    """One claim of a mechanism, and the largest value that was found.
 
     Attributes
     ----------
     where
         The query and the relation.
     kind
-        What is claimed, for a reader.
-    claimed, found
-        The two values, of epsilon, a Renyi divergence, or a delta.
+        What is claimed, in words.
+    claimed
+        The claimed value: an epsilon, a Renyi divergence, or a delta.
+    found
+        The largest value of it that was found.
     slack
-        What floating point is allowed.
+        How much more than the claim may be found, since values are rounded.
     """
 
     where: str
@@ -85,7 +87,7 @@ class Claimed:
         return self.found <= self.claimed * (1 + TOLERANCE) + self.slack
 
     def __str__(self) -> str:
-        """Write both."""
+        """Write both values, and whether the claim holds."""
         verdict = "holds" if self.holds else "DOES NOT HOLD"
         return f"{self.where}: {self.kind}: {self.claimed:.6g} is claimed, {self.found:.6g} found: {verdict}"
 
@@ -98,15 +100,15 @@ class LossReport:
     Attributes
     ----------
     mechanism
-        Its name.
+        The name of the mechanism.
     claims
-        One entry a claim, relation and kind of query.
+        One entry for each claim, relation and kind of query.
     wrong
-        What else was found wrong, such as an event that no accountant knows.
+        Other problems that were found, such as an event that no accountant knows.
     pairs
         How many pairs of answers were compared.
     cut_short
-        Whether a limit on its time ended it.
+        Whether the comparison ended early, since its time was up.
     """
 
     mechanism: str
@@ -117,12 +119,12 @@ class LossReport:
 
     @property
     def passed(self) -> bool:
-        """Whether every claim holds."""
+        """Whether every claim holds, and no other problem was found."""
         return not self.wrong and all(claim.holds for claim in self.claims)
 
     @property
     def tightness(self) -> float:
-        """How near the losses come to epsilon or rho, the nearer of them, at the query and relation that fits least."""
+        """How near losses come to epsilon or rho, whichever is nearer, for the query and relation with the least."""
         largest: dict[str, float] = {}
         for claim in self.claims:
             if not claim.kind.startswith(DELTA):
@@ -131,7 +133,7 @@ class LossReport:
 
     @property
     def verdict(self) -> str:
-        """Whether every claim held, and how near the losses came to them, in one sentence."""
+        """A sentence that says whether every claim held, and how near the losses came to them."""
         return f"every claim held; {reach(self.tightness)}" if self.passed else "A CLAIM DOES NOT HOLD"
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,12 +172,12 @@ def check_losses(
     mechanism
         The mechanism.
     given
-        Facts of queries with pairs of answers; by default some that every kind of mechanism can serve.
+        Facts of queries with pairs of answers. By default they are made up, for the kind of answers that the mechanism
+        takes.
     relations
         The neighbouring relations.
     seconds
-        The seconds of this processor. One pair of answers is compared in any case; further ones as long as there is
-        time.
+        The processor seconds that the comparison may take. One pair of answers of each query is compared in any case.
     """
     checked = _Checked(mechanism, Patience(seconds))
     served = 0
@@ -186,7 +188,7 @@ def check_losses(
                 served += 1
                 checked.compare(asked, calibration, relation)
             of_unit = of_units(asked, UNIT)
-            # Without an event of its own, it claims nothing more for a unit than for a row.
+            # A mechanism without an event of its own for units claims no more for a unit than for its rows.
             own = type(mechanism).unit_event is not Mechanism.unit_event
             if of_unit is not None and own and not checked.patience.over:
                 calibration = mechanism.calibrate(asked.facts, relation, by=UnitChange(UNIT))
@@ -207,7 +209,7 @@ class _Checked:
         self._randomness = SeededRandomness(0)
 
     def compare(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
-        """Compare every claim about one query under one relation with the worst of its pairs of answers."""
+        """Compare every claim about one query under one relation with the largest loss over its pairs of answers."""
         where = f"{asked.facts.text}, {relation}"
         curves = self._curves(asked, calibration, relation)
         exact = calibration.losses.delta.under(relation)
@@ -229,14 +231,17 @@ class _Checked:
         self.claims += self._event(where, curves, calibration, relation, Fraction(0))
 
     def compare_event(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
-        """Compare the event alone, as PLD accounting takes it, with the worst of the pairs of answers."""
+        """Compare the event alone, as PLD accounting uses it, with the largest loss over the pairs of answers."""
         curves = self._curves(asked, calibration, relation)
         exact = calibration.losses.delta.under(relation)
         if exact is not None:
             self.claims += self._event(f"{asked.facts.text}, {relation}", curves, calibration, relation, exact)
 
     def _curves(self, asked: Answers, calibration: Calibration, relation: Relation) -> list[_Curve]:
-        """Return the log-probabilities of some outputs on either answer of each pair, and count the pairs."""
+        """Return the log-probabilities of some outputs given either answer of each pair, and count the pairs.
+
+        It also tries releases, and notes those that fail.
+        """
         curves = list[_Curve]()
         for k, (one, other) in enumerate(asked.pairs(self.mechanism, calibration, relation)):
             if k and self.patience.over:
@@ -244,7 +249,7 @@ class _Checked:
                 break
             if k < TRIED:
                 answers = [one, other]
-                if isinstance(one, PiecewiseScores):  # an answer as many rows may give it, where it is made of numbers
+                if isinstance(one, PiecewiseScores):  # an answer as large as many rows give it
                     answers.append(attrs.evolve(one, scores=one.scores * MANY))
                 elif isinstance(one, np.ndarray | int | float):
                     answers.append(one * MANY)
@@ -268,7 +273,7 @@ class _Checked:
     def _beside_delta(
         self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
     ) -> Iterator[Claimed]:
-        """Yield the claims of a release with an exact delta, each a probability beyond an epsilon."""
+        """Yield the claims of a release with an exact delta, each of them a probability beyond an epsilon."""
 
         def beyond(epsilon: Fraction) -> float:
             return max((curve.delta(float(epsilon)) for curve in curves), default=0.0)
@@ -296,7 +301,7 @@ class _Checked:
     def _event(
         self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
     ) -> Iterator[Claimed]:
-        """Yield the worst disagreement of PLD accounting with the densities, over several deltas."""
+        """Yield the claim of PLD accounting that the densities exceed most, or approach most, over several deltas."""
         compared = []
         for delta in DELTAS:
             accountant = PLDAccountant(relation, delta=delta)
@@ -315,7 +320,7 @@ class _Checked:
             yield max(compared, key=lambda one: one.found / one.claimed)
 
     def _beyond_edges(self, asked: Answers, calibration: Calibration, relation: Relation) -> float:
-        """Return infinity if an output far out is possible for one of two answers only, as for noise with a cut-off."""
+        """Return infinity if an output far out is possible for only one of two answers, as where noise is cut off."""
         for one, other in itertools.islice(asked.pairs(self.mechanism, calibration, relation), TRIED):
             if np.size(one) not in WIDTH or not puts_out_numbers(self.mechanism, one, calibration):
                 break
@@ -328,21 +333,21 @@ class _Checked:
 
 
 def _on_coarse_grids(calibration: Calibration, curves: Iterable[_Curve]) -> bool:
-    """Return whether sums over outputs stand for integrals, or for sums of more outputs."""
+    """Tell whether sums over outputs approximate integrals, or sums over more outputs."""
     return not calibration.facts.integer or any(curve.coarse for curve in curves)
 
 
 def _whole(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Let the probabilities of the cells of a coarse grid add up to 1, where they nearly do.
+    """Scale the probabilities of the cells of a coarse grid so that they add up to 1, if they nearly do.
 
-    A divergence of order a takes the logarithm of a sum near 1 and divides it by a - 1, so that small errors grow.
+    A divergence of order a is the logarithm of a sum near 1, divided by a - 1, so small errors would grow.
     """
     mass = float(np.logaddexp.reduce(logs))
     return logs - mass if abs(mass) <= COARSE else logs
 
 
 def _edges(mechanism: Mechanism, answer: NDArray[Any], k: int, calibration: Calibration) -> Iterator[NDArray[Any]]:
-    """Yield the last possible outputs on either side of an answer in a coordinate, if there is an end to them."""
+    """Yield the last possible output on either side of an answer in one coordinate, if outputs end there."""
     unit = float(calibration.unit)
 
     def output(steps: int) -> NDArray[Any]:
@@ -359,7 +364,7 @@ def _edges(mechanism: Mechanism, answer: NDArray[Any], k: int, calibration: Cali
 
 
 class _Curve:
-    """Two distributions over the same outputs, in logarithms, compared either way round."""
+    """The log-probabilities of the same outputs given two answers, which are compared both ways."""
 
     def __init__(self, one: NDArray[np.float64], other: NDArray[np.float64], coarse: bool) -> None:
         self.coarse = coarse
@@ -368,7 +373,7 @@ class _Curve:
 
     @property
     def epsilon(self) -> float:
-        """The largest difference."""
+        """The largest absolute difference of the log-probabilities of an output."""
         one, other = self._both[0]
         return float(np.abs(one - other).max(initial=0.0))
 

@@ -1,4 +1,4 @@
-"""Outputs of mechanisms as keys and as numbers, whatever they are made of: numbers, arrays, texts, collections."""
+"""Outputs of mechanisms (numbers, arrays, texts or collections) as keys that can be hashed, and as numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def output_key(output: Any) -> Any:
 
 
 def puts_out_numbers(mechanism: Mechanism, answer: Any, calibration: Calibration) -> bool:
-    """Tell whether a mechanism puts out a number for each of an answer's, rather than something of another form."""
+    """Tell whether a mechanism's output has a number for each number of the answer, and no other form."""
     if mechanism.selects or not isinstance(answer, NUMBERS):
         return False
     output = mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))
@@ -41,7 +41,7 @@ def puts_out_numbers(mechanism: Mechanism, answer: Any, calibration: Calibration
 
 
 def output_numbers(output: Any) -> NDArray[np.float64]:
-    """Return the numbers of an output in order, shape (numbers,).
+    """Return the numbers in an output in their order, without texts, shape (numbers,).
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The probabilities of all outputs that a mechanism can put out add up to 1 at most.
+"""Checks that the probabilities of all different outputs of a mechanism add up to at most 1.
 
-A log-density may ignore a part of an output, such as an exact count next to the noisy one, low bits, or a type that
-follows from the answer. Then many outputs that a reader can tell apart share one probability, and each of them counts
-it once more. So outputs are drawn from several answers, and the probabilities that one answer gives to all different
-outputs are added up: a sum above 1 is the mistake.
+A log-density may ignore a part of the output, such as an exact count next to the noisy one, low bits, or a type that
+depends on the answer. Then many outputs that a reader can tell apart get the probability that belongs to all of them
+together, and the sum over them exceeds 1. So outputs are drawn for several answers, and the probabilities of all
+different outputs, given one of the answers, are added up.
 """
 
 from __future__ import annotations
@@ -22,25 +22,29 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm
 from dpframework.verify.miners.sameness import same
 
-STEPS = range(-3, 5)  # of the lattice, by which answers lie beside each other
-MANY = 10**6  # rows that answers count, too
-DRAWN = 60  # outputs, from each
-SLACK = 1e-6  # of a sum of probabilities
-DIGITS = 9  # of a log-density: outputs of equal ones are compared
+STEPS = range(-3, 5)  # by how many steps of the lattice answers differ from the base answer
+MANY = 10**6  # a large base answer, which is tried in addition to 0
+DRAWN = 60  # how many outputs are drawn for each answer
+SLACK = 1e-6  # how far a sum of probabilities may exceed 1, since it is rounded
+DIGITS = 9  # digits of a log-density after the point: only outputs with equal ones are compared with each other
 REAL = "real-arithmetic"
 
 
 def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
-    """Yield whether different outputs of a mechanism share one probability.
+    """Yield a sentence if the probabilities of different outputs of a mechanism add up to more than 1.
 
     Parameters
     ----------
-    mechanism, answer, calibration
-        What is drawn. Noise in floating point has a density, and of densities the sum has no bound.
+    mechanism
+        The mechanism. One with noise in floating point is left out: it has densities, whose sum has no bound.
+    answer
+        The answer that it draws for.
+    calibration
+        Its calibration.
     """
     if REAL in mechanism.assumptions or calibration.facts.histograms:
         return
-    # One number has few likely outputs, and the draws meet most of these.
+    # An answer of one number has few likely outputs, and most of these are drawn.
     if not mechanism.selects:
         answer = answer.ravel()[:1]
         facts = attrs.evolve(calibration.facts, answer_length=1)
@@ -73,7 +77,7 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
 def _group(
     mechanism: Mechanism, answer: NDArray[Any], outputs: Sequence[Any], calibration: Calibration
 ) -> dict[float, list[Any]]:
-    """Return the different outputs that are possible from an answer, by their log-densities."""
+    """Return, for each log-density given an answer, the different outputs that have it; skip impossible outputs."""
     found: dict[float, list[Any]] = {}
     for output in outputs:
         density = mechanism.log_density(answer, output, calibration)

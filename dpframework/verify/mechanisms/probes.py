@@ -1,9 +1,10 @@
-"""Answers to draw from, each with the facts of a query that gives such ones.
+"""Answers that mechanisms draw noise for, each with the facts of a query that gives such answers.
 
-Noise depends on all that a calibration says: on the sensitivity, the neighbouring relation, the privacy unit. It must
-not depend on the answer. A mechanism that uses its own epsilon in place of the calibrated scale draws the right noise
-for a sensitivity of 1, and one that draws less for large counts the right noise for small ones. So there are probes
-that differ from the usual ones in all of this at once, and in one of these things each, to say in which.
+The noise must depend on the calibration, and so on the sensitivity, the neighbouring relation and the privacy unit. It
+must not depend on the answer. A mechanism that uses its own epsilon in place of the calibrated scale draws the right
+noise for a sensitivity of 1. One that draws less noise for large counts draws the right noise for small counts. So
+there are probes that differ from the usual ones in all these ways at once. Others differ in one way each, so that a
+failure can be explained.
 """
 
 from __future__ import annotations
@@ -22,24 +23,26 @@ from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity
 
-MANY = 10**6  # rows that an answer counts
-LARGER = 3  # times the sensitivity
-UNIT = 3  # rows of a unit
+MANY = 10**6  # how many rows are added to the counts of an answer
+LARGER = 3  # by which factor the sensitivity is enlarged
+UNIT = 3  # the rows of a privacy unit
 
 
 @final
 @attrs.frozen(eq=False)
 class Probe:
-    """A query's facts, and an answer to it that shows the noise well, given its scale.
+    """The facts of a query, with an answer that shows the noise well.
 
     Attributes
     ----------
     facts
-        The facts.
+        The facts of the query.
     answer
-        Returns the answer, given the scale of the noise.
-    relation, by
-        What the noise is calibrated for.
+        A function that returns the answer, given the scale of the noise.
+    relation
+        The neighbouring relation that the noise is calibrated for.
+    by
+        The change of a privacy unit that the noise is calibrated for.
     """
 
     facts: QueryFacts
@@ -48,12 +51,12 @@ class Probe:
     by: UnitChange = ONE_ROW
 
     def calibrate(self, mechanism: Mechanism) -> Calibration | None:
-        """Return the noise of a mechanism for this query, or None if it claims nothing of it."""
+        """Return the calibration of a mechanism for this query, or None if it claims nothing for it."""
         return mechanism.calibrate(self.facts, self.relation, by=self.by)
 
 
 def probes() -> tuple[Probe, ...]:
-    """Return queries' facts with answers that between them every kind of mechanism can serve."""
+    """Return the usual probes. Every kind of mechanism can serve at least one of them."""
 
     def facts(name: str, integer: bool, size: int | None, *norms: Norm) -> QueryFacts:
         return QueryFacts(name, name, (), integer, size, [Sensitivity(n, 1, fall=0, source="a probe") for n in norms])
@@ -78,12 +81,12 @@ def probes() -> tuple[Probe, ...]:
 
 
 def _scores(best: float) -> NDArray[np.float64]:
-    """Return one high score and enough low ones that slightly more or less noise changes much."""
+    """Return one high score and many low ones, so that slightly more or less noise changes the choices clearly."""
     return np.array([best, best / 2, best / 2, *[0.0] * 57])
 
 
 def unlike(probe: Probe, serves: Callable[[Probe], bool]) -> Probe:
-    """Return a probe that differs from one of the kit's in every way in which a mechanism serves it."""
+    """Return a probe that differs from a usual one in every way that the mechanism still serves."""
     for change in CHANGES.values():
         changed = change(probe)
         probe = changed if serves(changed) else probe
@@ -91,7 +94,7 @@ def unlike(probe: Probe, serves: Callable[[Probe], bool]) -> Probe:
 
 
 def one_by_one(probe: Probe) -> Iterator[Probe]:
-    """Yield probes that differ from one of the kit's in one way each, which their texts say."""
+    """Yield probes that differ from a usual one in one way each, which their texts name."""
     for how, change in CHANGES.items():
         changed = change(probe)
         if changed is not probe:
@@ -100,7 +103,7 @@ def one_by_one(probe: Probe) -> Iterator[Probe]:
 
 def scale_sensitivity(sensitivity: Sensitivity, factor: Fraction) -> Sensitivity:
     """Return a sensitivity multiplied by a factor."""
-    power = factor**2 if sensitivity.norm is Norm.SQUARED_L2 else factor  # an l2 sensitivity is a square
+    power = factor**2 if sensitivity.norm is Norm.SQUARED_L2 else factor  # l2 sensitivities are given as squares
     sizes = {name: getattr(sensitivity, name) for name in ("add_or_remove_one", "replace_one", "rise", "fall")}
     return attrs.evolve(sensitivity, **{name: size and size * power for name, size in sizes.items()})
 
@@ -130,6 +133,6 @@ CHANGES: dict[str, Callable[[Probe], Probe]] = {
     "a row replaced": lambda probe: attrs.evolve(probe, relation=Relation.REPLACE_ONE),
     f"a unit of {UNIT} rows": lambda probe: attrs.evolve(probe, by=UnitChange(UNIT)),
     "a table of two rows and two columns": _in_a_table,
-    f"{MANY:,} rows more": _of_many,
+    f"{MANY:,} more rows": _of_many,
 }
-"""How a probe may differ from the usual ones."""
+"""The ways in which a probe may differ from the usual ones, by their texts."""

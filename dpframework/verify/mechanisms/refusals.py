@@ -1,7 +1,8 @@
-"""Tell whether a mechanism can release an answer, since a refusal depends on the rows and no density shows it.
+"""Checks that a mechanism can release an answer, since a refusal depends on the rows.
 
-A mechanism that fails on some tables, or warns on some, tells them from others, whatever it claims to lose: a replay
-compares the densities of outputs, and a failure is none. So a release must be possible from every answer.
+A mechanism that fails or warns for some tables tells these from others, whatever it claims to lose. A replay does not
+see that, since it compares the densities of outputs, and a failure has no density. So a release must be possible for
+every answer.
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ from dpframework.mechanisms import Calibration, Mechanism, Randomness
 
 
 def refusal(mechanism: Mechanism, answer: Any, calibration: Calibration, randomness: Randomness) -> str | None:
-    """Draw one release, and return its problem in a few words, or None.
+    """Draw one release, and return its problem in a few words; None if there is none.
 
     Parameters
     ----------
-    mechanism, answer, calibration
-        The release.
+    mechanism
+        The mechanism.
+    answer
+        The answer that is released.
+    calibration
+        The calibration of the mechanism.
     randomness
-        Where it draws from; what it may not use is withheld.
+        The source of randomness. The mechanism gets only those parts of it that its assumptions admit.
     """
     with (
         warnings.catch_warnings(record=True) as warned,
-        np.errstate(all="warn", under="ignore"),  # whatever numpy was told elsewhere
+        np.errstate(all="warn", under="ignore"),  # independent of numpy's settings elsewhere
     ):
         warnings.simplefilter("always")
         try:
@@ -36,5 +41,5 @@ def refusal(mechanism: Mechanism, answer: Any, calibration: Calibration, randomn
         except Exception as error:
             return f"fails with {type(error).__name__}: {error}"
     if warned:
-        return f"warns of something: {warned[0].category.__name__}: {warned[0].message}"
-    return None if density > -math.inf else "puts out what by its log-density is impossible"
+        return f"warns with {warned[0].category.__name__}: {warned[0].message}"
+    return None if density > -math.inf else "gives an output that is impossible by its log-density"

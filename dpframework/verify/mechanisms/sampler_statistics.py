@@ -1,4 +1,4 @@
-"""Statistics of a mechanism's draws from one probe, compared with its log-density at its claimed scale."""
+"""Statistical tests of a mechanism's draws for one probe against its log-density at the claimed scale."""
 
 from __future__ import annotations
 
@@ -18,30 +18,33 @@ from dpframework.queries import KeyCounts, Norm, PiecewiseScores
 from dpframework.verify.mechanisms.output_forms import output_key, output_numbers
 from dpframework.verify.mechanisms.probes import Probe
 
-FALSE_ALARM = 1e-6
-MOST_DRAWS = 1 << 16
-FEWEST_EXPECTED = 8  # draws in a cell of the goodness-of-fit test
-WITHIN = 0.95  # what a preview promises
+FALSE_ALARM = 1e-6  # the probability that one test refuses a correct sampler, at most
+MOST_DRAWS = 1 << 16  # the most draws that are made to tell the scale
+FEWEST_EXPECTED = 8  # the fewest expected draws in a cell of the goodness-of-fit test
+WITHIN = 0.95  # the probability with which errors stay within the bound of a preview
+# The scales that draws must tell from the claimed one, with the words for them.
 OFF = ((Fraction(13, 10), "30 % wider"), (Fraction(10, 13), "30 % narrower"))
-FEWEST_UNLIKE = 100  # draws unlike the most frequent one, in a test of correlation
-COMPARED = 4  # coordinates of an output, whose noise must be independent
+FEWEST_UNLIKE = 100  # a test of correlation needs this many draws besides the most frequent one
+COMPARED = 4  # how many coordinates of an output are tested for independence, at most
 
 
 @final
 class DrawnOutputs:
-    """Outputs that one source of randomness gave for one probe.
+    """The outputs that a mechanism draws for one probe from one source of randomness.
 
     Parameters
     ----------
-    mechanism, probe
-        What is drawn from.
+    mechanism
+        The mechanism.
+    probe
+        The probe, whose answer it draws for.
     randomness
-        The source.
+        The source of randomness.
     """
 
     def __init__(self, mechanism: Mechanism, probe: Probe, randomness: Randomness) -> None:
         calibration = probe.calibrate(mechanism)
-        assert calibration is not None  # `serves` has asked
+        assert calibration is not None  # `serves` has checked that
         self.mechanism, self.calibration = mechanism, calibration
         self.randomness = randomness.handed(mechanism.assumptions)
         self.answer = probe.answer(noise_size(mechanism, calibration))
@@ -53,13 +56,13 @@ class DrawnOutputs:
         return np.asarray(self.answer).dtype.kind in "iuf"
 
     def draw(self, number: int) -> None:
-        """Draw more outputs, half of them together, as a private run does."""
+        """Draw more outputs, half of them in one call, as in a private run."""
         given = self.calibration, self.randomness
         self.outputs += self.mechanism.release_many([self.answer] * (number // 2), *given)
         self.outputs += [self.mechanism.release(self.answer, *given) for _ in range(number - number // 2)]
 
     def densities(self, outputs: Sequence[Any], calibration: Calibration) -> NDArray[np.float64]:
-        """Return the log-density of each output, computed once for equal ones."""
+        """Return the log-density of each output. It is computed once for equal outputs."""
         known: dict[Any, float] = {}
         for output in outputs:
             if (key := output_key(output)) not in known:
@@ -67,14 +70,14 @@ class DrawnOutputs:
         return np.array([known[output_key(output)] for output in outputs])
 
     def problems(self, *, to_tell: bool) -> Iterator[str]:
-        """Yield the problems with the draws. Draw more first if they cannot tell the scale."""
+        """Yield the problems with the draws. With `to_tell`, draw more until they decide about the scale."""
         impossible = int(np.isneginf(self.densities(self.outputs, self.calibration)).sum())
         if impossible:
             yield f"{impossible} of {len(self.outputs)} draws are impossible by its own log-density"
             return
         stated = list(self._total())
         if stated:
-            yield from stated  # what is drawn cannot be compared with it
+            yield from stated  # draws cannot be compared with probabilities that are wrong in themselves
             return
         yield from self._scale(to_tell)
         yield from self._shape()
@@ -82,9 +85,9 @@ class DrawnOutputs:
         yield from self._promise()
 
     def told(self, factor: Fraction) -> float:
-        """Return the mean log-likelihood by which a draw tells the noise from noise of another scale.
+        """Return the mean log-likelihood ratio by which one draw tells the noise from noise of another scale.
 
-        That is about half of the variance of the log-ratio, which hardly changes if the sampler is wrong.
+        It is estimated as half of the variance of the log-ratio, which hardly changes if the sampler is wrong.
         """
         found = self.densities(self.outputs, self.calibration) - self.densities(
             self.outputs, with_scale(self.calibration, factor)
@@ -122,7 +125,7 @@ class DrawnOutputs:
     def _shape(self) -> Iterator[str]:
         from scipy.stats import chi2
 
-        # The cells are the pieces of an interval, or single outputs.
+        # The cells of the test are the pieces of an interval, or else single outputs.
         if isinstance(self.answer, PiecewiseScores):
             breaks = self.answer.breaks
             middles, lengths = (breaks[1:] + breaks[:-1]) / 2, np.diff(breaks)
@@ -132,7 +135,7 @@ class DrawnOutputs:
         else:
             known = Counter(map(output_key, self.outputs))
             if len(known) > len(self.outputs) / 4:
-                return  # outputs hardly repeat
+                return  # most outputs occur once, so that frequencies say little
             one_each = list({output_key(output): output for output in self.outputs}.values())
             chances = np.exp(self.densities(one_each, self.calibration))
             counts = np.array([known[output_key(output)] for output in one_each])
@@ -156,9 +159,11 @@ class DrawnOutputs:
 
         numbers = self.numbers()
         pairs = [("from one draw to the next", numbers[:-1, 0], numbers[1:, 0])]
-        if self._numeric and numbers.shape[1] == np.size(self.answer):  # further numbers may be computed from these
+        # Outputs of another length may hold numbers that are computed from others.
+        if self._numeric and numbers.shape[1] == np.size(self.answer):
             histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
-            most = COMPARED if not histograms else 1 if same_rows else 2  # noise that keeps sums is not independent
+            # Noise that keeps sums is not independent.
+            most = COMPARED if not histograms else 1 if same_rows else 2
             others = numbers.T[1:most]
             pairs += [("between coordinates", numbers[:, 0], other) for other in others]
         for words, one, other in pairs:
@@ -174,7 +179,7 @@ class DrawnOutputs:
 
     def _promise(self) -> Iterator[str]:
         if not self._numeric:
-            return  # its preview promises no distance from the answer
+            return  # no distance from such an answer is promised
         from scipy.stats import binom
 
         within = self.calibration.preview.within
@@ -193,12 +198,12 @@ class DrawnOutputs:
 
 
 def _varies(numbers: NDArray[np.float64]) -> bool:
-    """Tell whether numbers differ often enough for the usual test of a correlation, which assumes many."""
+    """Tell whether numbers differ often enough for a test of correlation, which assumes many different ones."""
     return len(numbers) - int(np.unique(numbers, return_counts=True)[1].max()) >= FEWEST_UNLIKE
 
 
 def noise_size(mechanism: Mechanism, calibration: Calibration) -> float:
-    """Return the scale of a mechanism's noise in units of the answer."""
+    """Return the scale of a mechanism's noise in units of the answer: a standard deviation for Gaussian noise."""
     return math.sqrt(calibration.scale) if mechanism.norm is Norm.SQUARED_L2 else float(calibration.scale)  # a variance
 
 

@@ -1,11 +1,12 @@
 """Sampler tests, which compare a mechanism's draws with its log-density at its claimed scale.
 
-A replay believes the log-density; this is where it is tested. Every test accepts a correct sampler but for a
-probability of 1e-6, and a noise scale 30 % off is accepted with at most that probability.
+A replay relies on the log-density, which is tested here. Every test refuses a correct sampler with a probability of at
+most 1e-6. A noise scale that is 30 % off is accepted with at most that probability.
 
-An answer whose differences drown in the noise would need millions of draws to tell a scale 30 % off. Such an answer is
-drawn from twice: as it is, which tells noise that is far too small, and with the noise of a smaller declared
-sensitivity, at the mechanism's own privacy parameter, which tells 30 % (`_sharpen`).
+If the noise is much larger than the differences within an answer, millions of draws would be needed to find a scale
+that is 30 % off. Draws for such an answer are tested twice. With the noise as it is, they show noise that is far too
+small. With the noise of a smaller declared sensitivity, at the mechanism's own privacy parameter, they show a scale
+that is 30 % off (`_sharpen`).
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from dpframework.verify.mechanisms.probes import Probe, one_by_one, probes, scal
 from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
 from dpframework.verify.problem_report import ProblemReport
 
-TRIED = 500  # draws that show how well an answer shows the noise
-TELLING = 0.01  # of the log-likelihood a draw: 1400 draws reach a probability of 1e-6
-MOST_HALVINGS = 16
+TRIED = 500  # how many draws are made to see how well an answer shows the noise
+TELLING = 0.01  # the log-likelihood ratio that one draw should give: 1400 draws then reach a probability of 1e-6
+MOST_HALVINGS = 16  # how many sensitivities are tried, each half of the one before
 
 
 @final
@@ -42,11 +43,11 @@ class SamplerReport(ProblemReport):
     Attributes
     ----------
     mechanism
-        Its name.
+        The name of the mechanism.
     tested
-        What was tested, one entry a probe.
+        The tests that were made, one entry for each probe, with the sources of randomness.
     wrong
-        What was found wrong, one sentence each.
+        The problems that were found, one sentence for each.
     draws
         How many outputs were drawn.
     """
@@ -74,33 +75,34 @@ def check_sampler(
 ) -> SamplerReport:
     """Test a mechanism's draws against its log-density and its preview.
 
-    - its assumptions: it asks for the generator only if it assumes `real-arithmetic`;
-    - its scale: the likelihood ratio to a scale 30 % larger or smaller must exceed 1e6 (Ville's inequality: it falls
-      below 1e-6 for a correct sampler, and exceeds 1e6 for one that is off, with a probability of at most 1e-6);
-    - its shape: goodness of fit to the stated probabilities, where outputs repeat or the density is piecewise constant,
-      and the agreement of all sources of randomness;
-    - its probabilities: they add up to 1 over candidates, of which a better one is not less likely, and to no more
-      than 1 over what was drawn;
-    - independence: no correlation from one draw to the next, between coordinates, or between answers drawn together;
-    - its source: the same randomness gives the same draws;
-    - its density: it weighs all that is put out, so that probabilities of different outputs add up to no more than 1;
-    - its preview: errors lie within the bound 95 % of the time.
+    - Assumptions: the mechanism asks for the generator only if it assumes `real-arithmetic`.
+    - Scale: the likelihood ratio to a scale that is 30 % larger or smaller must exceed 1e6. By Ville's inequality it
+      falls below 1e-6 for a correct sampler, and exceeds 1e6 for one that is off, with a probability of at most 1e-6.
+    - Shape: the draws fit the stated probabilities, if outputs repeat or the density is piecewise constant. All sources
+      of randomness give the same distribution.
+    - Probabilities: they add up to 1 over candidates, and to at most 1 over the outputs that were drawn. A candidate
+      with a higher score is not less likely.
+    - Independence: there is no correlation from one draw to the next, between coordinates, or between answers that are
+      drawn together.
+    - Source: the same randomness gives the same draws.
+    - Density: it covers all of the output, so that the probabilities of different outputs add up to at most 1.
+    - Preview: errors lie within its bound with 95 % probability.
 
     Parameters
     ----------
     mechanism
         The mechanism.
     given
-        What to draw from; by default those of `probes` that the mechanism serves.
+        The probes to draw for; by default those of `probes()` that the mechanism serves.
     beside
-        What to draw from, too, such as answers of a plan's own queries. They may not tell one scale from another.
+        Further probes, such as answers of a plan's own queries. Draws for these need not decide about the scale.
     settings
-        Whether to draw in other settings than the usual ones, too, if `given` is left out: for another sensitivity,
-        relation and unit, from the counts of very many rows, and from a table of numbers.
+        Whether to draw in unusual settings, too, if `given` is left out: for another sensitivity, relation and unit,
+        for the counts of very many rows, and for a table of numbers.
     sources
         The sources of randomness; by default the operating system's and a seeded one.
     draws
-        How many outputs to draw a probe and source; more while the scale is undecided.
+        How many outputs to draw for each probe and source. More are drawn while the scale is undecided.
 
     Raises
     ------
@@ -120,7 +122,7 @@ def check_sampler(
 
 @final
 class _SamplerTests:
-    """The findings of one mechanism's tests so far."""
+    """The tests of one mechanism, and their findings so far."""
 
     def __init__(self, mechanism: Mechanism, sources: Sequence[Randomness], draws: int) -> None:
         self._mechanism, self._sources, self._draws = mechanism, sources, draws
@@ -129,7 +131,7 @@ class _SamplerTests:
         self.drawn = 0
 
     def test_all(self, given: Sequence[Probe], *, unlike_too: bool) -> None:
-        """Draw from each probe that the mechanism serves, and from ones unlike it in every way."""
+        """Draw for each probe that the mechanism serves, and with `unlike_too` for one that differs in every way."""
         mechanism = self._mechanism
         served = [probe for probe in given if serves(mechanism, probe)]
         if not served:
@@ -137,7 +139,7 @@ class _SamplerTests:
                 f"mechanism '{mechanism.name}' serves none of the probes; give one with given=[Probe(...)]"
             )
         for probe in served:
-            # Noise that drowns in the probe's scores shows only with a smaller sensitivity.
+            # If the noise is much larger than the probe's scores, its scale shows only with a smaller sensitivity.
             sharp = _sharpen(self._mechanism, probe)
             sample = self.test(probe, to_tell=sharp is probe)
             scale = noise_size(self._mechanism, sample.calibration)
@@ -149,7 +151,7 @@ class _SamplerTests:
                 self._test_unlike(probe)
 
     def _test_unlike(self, probe: Probe) -> None:
-        """Draw from a probe that differs in every way. Where that is wrong, say in which ways it is alone."""
+        """Draw for a probe that differs in every way. If that fails, find the single ways that fail alone."""
         mechanism = self._mechanism
         other = unlike(probe, lambda changed: serves(mechanism, changed))
         before = len(self.wrong)
@@ -164,7 +166,7 @@ class _SamplerTests:
         self.wrong += [] if len(self.wrong) > before else together
 
     def test(self, probe: Probe, *, to_tell: bool, of: str = "") -> DrawnOutputs:
-        """Draw from one probe by each source of randomness, and return the last sample."""
+        """Draw for one probe from each source of randomness, and return the outputs of the last source."""
         text, samples = f"{probe.facts.text}{of}", []
         for source in self._sources:
             sample = DrawnOutputs(self._mechanism, probe, source)
@@ -180,7 +182,7 @@ class _SamplerTests:
 
 
 def serves(mechanism: Mechanism, probe: Probe) -> bool:
-    """Tell whether a mechanism can draw from a probe's answer."""
+    """Tell whether a mechanism can draw for the answer of a probe."""
     declared = {sensitivity.norm for sensitivity in probe.facts.sensitivities}
     if mechanism.norm not in declared or mechanism.misfit(probe.facts) is not None:
         return False
@@ -191,16 +193,16 @@ def serves(mechanism: Mechanism, probe: Probe) -> bool:
         handed = SeededRandomness(0).handed(mechanism.assumptions)
         mechanism.release(probe.answer(noise_size(mechanism, calibration)), calibration, handed)
     except GeneratorNotHandedError:
-        raise  # it takes such answers, and draws what it must not
-    except (InputError, LookupError, TypeError, ValueError, AttributeError):  # an answer of another kind than it takes
+        raise  # it takes such answers, but draws from a source that it must not use
+    except (InputError, LookupError, TypeError, ValueError, AttributeError):  # it takes another kind of answer
         return False
     return True
 
 
 def _sharpen(mechanism: Mechanism, probe: Probe) -> Probe:
-    """Return a probe that shows the noise, with the declared sensitivity or a half, a quarter and so on of it.
+    """Return a probe that shows the noise well: with the declared sensitivity, or with half, a quarter and so on of it.
 
-    Without a declared sensitivity at which the draws tell, the one at which they tell most.
+    If no sensitivity makes the draws show the scale well enough, it is the probe for which they show it best.
     """
     found: list[tuple[float, Probe]] = []
     for halvings in range(MOST_HALVINGS):

@@ -1,4 +1,4 @@
-"""The change between two answers of a query in every norm, and answers that no norm can measure."""
+"""The change between two answers of a query in every norm, and faults in the form of an answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpframework.queries import Norm, PiecewiseScores, QueryFacts
 
-UNBOUNDED = 1e300  # stands for a change that no noise of a mechanism covers; JSON has no infinity
+UNBOUNDED = 1e300  # a change that no noise covers, in place of infinity, which JSON does not have
 SPREAD = "spread"
 RISE, FALL = " rise", " fall"  # after the name of a norm
 
@@ -23,10 +23,10 @@ def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_row
     before, after
         The answers.
     histograms
-        The sizes of the histograms of all rows, or of the blocks, that they are made of, if they are. If the change has
-        not the same sum in all of them, it is `UNBOUNDED` in the norm of histograms.
+        The numbers of cells of the histograms or blocks that each answer consists of; empty for other answers. If the
+        change does not have the same sum in all histograms, it is `UNBOUNDED` in the norm of histograms.
     same_rows
-        Whether that sum must be 0.
+        Whether this sum must be 0, because both tables have the same number of rows.
     """
     change = change_of(before, after)
     found = {SPREAD: float(np.ptp(change)) if change.size else 0.0}
@@ -40,7 +40,7 @@ def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_row
 
 
 def answer_problem(answer: Any, facts: QueryFacts) -> str | None:
-    """Describe a fault in the form of an answer, or None: its kind, its number of values, NaN, infinity."""
+    """Describe a fault in an answer: a wrong type, too many numbers, a fraction, NaN or infinity. None without one."""
     numbers = np.asarray(answer.scores if isinstance(answer, PiecewiseScores) else answer)
     if numbers.dtype.kind not in "biuf":
         return f"its answer holds values of type {numbers.dtype}, where a mechanism takes numbers"
@@ -65,7 +65,7 @@ def _of_histograms(change: NDArray[np.float64], sizes: Sequence[int], same_rows:
         name + RISE: max(float(part.clip(0).sum()) for part in parts),
         name + FALL: max(float((-part).clip(0).sum()) for part in parts),
     }
-    found |= {key.replace(name, Norm.BLOCKS.value): size for key, size in found.items()}  # of any sums
+    found |= {key.replace(name, Norm.BLOCKS.value): size for key, size in found.items()}  # where sums may be any
     if len(sums) > 1 or (same_rows and sums != {0.0}):
         found[name] = UNBOUNDED
     return found
@@ -74,7 +74,7 @@ def _of_histograms(change: NDArray[np.float64], sizes: Sequence[int], same_rows:
 def change_of(before: Any, after: Any) -> NDArray[np.float64]:
     """Return the change between two answers, coordinate by coordinate."""
     if isinstance(before, PiecewiseScores):
-        # functions on the public interval: between any two breaks of either both are constant
+        # Both are functions on the public interval, which are constant between consecutive breaks of either.
         breaks = np.unique(np.concatenate([before.breaks, after.breaks]))
         middles = (breaks[:-1] + breaks[1:]) / 2
         return _at(after, middles) - _at(before, middles)

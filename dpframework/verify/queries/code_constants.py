@@ -1,4 +1,4 @@
-"""The numbers that stand in code: where a branch, a clipping or a case of its own begins, a search has to look."""
+"""The numbers in the code of queries. Branches, bounds and special cases begin at them, so a search tries them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import attrs
 
 from dpframework.verify.miners.hidden_state import is_foreign_module
 
-LARGEST = 10**8  # beyond, a loss of two densities in double precision is mostly rounding
+LARGEST = 10**8  # at larger numbers, the difference of two log-densities in double precision is mostly rounding
 
 
 def constants_of(things: Sequence[Any]) -> list[float]:
-    """Return the numbers in the code of objects, in their modules' globals and in their fields, the largest first."""
+    """Return the numbers in the code of objects, in the globals that it uses and in their fields, the largest first."""
     kinds = {kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)}
     fields = [
         getattr(thing, field.name) for thing in things if attrs.has(type(thing)) for field in attrs.fields(type(thing))

@@ -1,8 +1,9 @@
 """Simulated tables of billions of equal rows, which show where counts in 32 bits overflow or are rounded.
 
-Such a table is too large to make. But counts add up over blocks of rows, so a billion copies of a row have a billion
-times its counts. A query that only counts gives the same answer from these as from the table. An integer of 32 bits
-overflows at 2**31, and a float of 32 bits cannot hold all whole numbers above 2**24. A table may have up to 2**31 rows.
+Such a table is too large to make. But counts add up over blocks of rows, so the counts of a billion copies of a row are
+a billion times its counts. From these a query that only counts gives the same answer as from the table. An integer of
+32 bits overflows at 2**31, and a float of 32 bits cannot hold all whole numbers above 2**24. A table may have almost
+2**31 rows.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dpframework.verify.queries.large_tables import irregular_sizes, telling_kin
 from dpframework.verify.tables.neighbours import Change, Rows, Universe
 from dpframework.verify.tables.small_tables import Held, SmallTables
 
-MOST = 2**31 - 2  # shared rows, so that a neighbour with one more is still a table
+MOST = 2**31 - 2  # the most rows that neighbours share, so that one more row still gives a table
 END_OF_FLOATS = 2**24 + 1  # the first number of rows that a float of 32 bits cannot hold
 ROUNDING = 2**-46  # the relative error of about a hundred roundings in 64 bits, each of 2**-53
 
@@ -37,8 +38,8 @@ def counts_only(query: Query) -> bool:
 
 
 @final
-class Copies(SmallTables):  # type: ignore[misc]  # final, for all but this and halves
-    """An engine that counts the first row of a table many times."""
+class Copies(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
+    """An engine that counts the first row of a table as many equal rows."""
 
     def __init__(self, universe: Universe, copies: int) -> None:
         super().__init__(universe)
@@ -59,20 +60,22 @@ def pairs_of_copies(
     inputs: dict[str, Any],
     derived: tuple[tuple[Attribute, Cases], ...],
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the answers on two neighbours that share very many copies of a row, with a text for these rows.
+    """Yield a text for very many copies of a row, and the answers on two neighbours that share these copies.
 
     Parameters
     ----------
     query
-        A query that counts only.
+        A query for which `counts_only` holds.
     universe
         The kinds of rows.
     changes
         How neighbours may differ.
     most
-        How many rows they may share.
-    inputs, derived
-        The query's inputs at run time, and the derived attributes that it reads.
+        The most rows that they may share.
+    inputs
+        The query's inputs at run time.
+    derived
+        The derived attributes that the query reads, with their cases.
     """
     kinds = telling_kinds(universe)
     for kind in kinds[:2]:
@@ -91,7 +94,7 @@ def pairs_of_copies(
 
 
 def change_beyond_rounding(before: NDArray[Any], after: NDArray[Any], facts: QueryFacts) -> NDArray[Any]:
-    """Return the change between two answers, less the most that rounding in 64 bits may have added to it."""
+    """Return the change between two answers, reduced by the most that rounding in 64 bits may have added to it."""
     change = np.asarray(after, dtype=np.float64) - np.asarray(before, dtype=np.float64)
     if facts.integer:
         return change

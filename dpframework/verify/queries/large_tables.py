@@ -1,7 +1,7 @@
-"""Tables of very many equal rows, which show where integers of few bits overflow and sums are rounded.
+"""Tables of very many equal rows, on which integers of few bits overflow and sums are rounded.
 
-Small tables cannot show that. So each of a few kinds of rows is repeated up to 70,000 times: just below and above the
-largest integers of 8 and 16 bits, and at the size at which an answer stops growing by the same amount for each row.
+Small tables cannot show that. So each of a few kinds of rows is repeated up to 70,000 times. The neighbours lie around
+the largest integers of 8 and 16 bits, and around the size where an answer stops growing by the same amount per row.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores
 from dpframework.verify.tables.neighbours import Change, Pair, Universe
 
-MANY = 70_000
+MANY = 70_000  # the most rows of a table
 ENDS = (127, 255, 32_767, 65_535)  # the largest numbers of 8 and 16 bits, with and without a sign
-MOST_KINDS = 6
-AT_EVERY_END = 2  # of these kinds, the first: the others at small ends, and as many as there may be
-MOST_CHANGES = 2  # of each kind of row into others: a narrow number wraps round whatever takes its place
-REGULAR = 60  # rows up to which small tables are searched
-ROUNDING = 1e-6  # relative, of an answer that grows by the same amount with each row
+MOST_KINDS = 6  # how many kinds of rows are repeated
+# How many of these kinds are repeated up to all of `ENDS`. The others are repeated up to the ends of 8 bits. All kinds
+# are also repeated up to the most rows.
+AT_EVERY_END = 2
+MOST_CHANGES = 2  # how many changes are tried for each kind of row: narrow numbers wrap round with any of them
+REGULAR = 60  # the most rows of small tables, which are searched elsewhere
+ROUNDING = 1e-6  # how far an answer may lie, relative and absolute, from one that grows by the same amount per row
 
 
 def largest_number(schema: Schema, relation: Relation, rows: int = 1, most: int = MANY) -> int:
-    """Return how many equal rows a table may have besides a unit's, up to a number, by the schema's public facts."""
+    """Return how many rows two neighbours may share by the schema's public facts, or `most` if these set no number."""
     if schema.rows is not None:
         return max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)
     return min(most, max(schema.row_bound - rows, 0)) if schema.row_bound is not None else most
@@ -60,11 +62,12 @@ def pairs_of_many(
     universe
         The kinds of rows.
     changes
-        How neighbours may differ (see `tables.changes`).
+        How neighbours may differ (see `neighbours.changes`).
     most
-        How many rows they may share.
+        The most rows that they may share.
     answer
-        What a query answers on a table, to look for where it stops growing as it did; None for no such search.
+        A function that returns a query's answer on a table. With it, the search looks for the size where the answer
+        stops growing by the same amount per row.
     """
     kinds = telling_kinds(universe)
     for position, kind in enumerate(kinds):
@@ -79,14 +82,17 @@ def pairs_of_many(
 
 
 def irregular_sizes(answer: Callable[[int], Any], most: int) -> list[int]:
-    """Return the size just before an answer first leaves the line that it keeps to on small tables, if it does both.
+    """Return the size just before an answer stops growing by the same amount per row, in a list.
+
+    The list is empty if the answer does not grow so on small tables, or if it still does on the largest.
+
 
     Parameters
     ----------
     answer
-        Returns the answer on a table of so many equal rows.
+        A function that returns the answer on a table of the given number of equal rows.
     most
-        How many there may be.
+        The most rows.
     """
     first = answer(0)
     if isinstance(first, PiecewiseScores):

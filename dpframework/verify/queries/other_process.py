@@ -1,9 +1,9 @@
-"""Queries asked in a new process, which has their code and nothing that this process keeps.
+"""Queries asked again in a new process, which has their code but nothing that this process keeps.
 
-An engine with workers counts in processes where no miner has run. A query that reads what a run left behind, such as a
-global that `mine` sets, answers otherwise there. So plugins' queries are asked again in one spawned process for all of
-them, on the same rows. It starts before any table is shown to them, since a process inherits more than its code from
-the one that starts it: the environment, the working folder, limits and priorities.
+An engine with workers counts in processes where no miner has run. If a query reads something that a run left behind,
+such as a global that `mine` sets, its answer differs there. So all queries of plugins are asked again, on the same
+rows, in one new process. It is started before the queries see any table, since a new process inherits the environment,
+the working folder, limits and priorities, through which a query could pass something on.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from dpframework.verify.tables.neighbours import Rows, Universe
 from dpframework.verify.tables.small_tables import Held, SmallTables
 
 CORE = __name__.partition(".")[0]
-CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # set in the new process, which starts no other
-SECONDS = 120  # until a process without an answer is ended
-ROUNDING = 1e-9  # relative
-SHOWN = 8  # numbers of an answer
+CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # an environment variable of the new process, which must not start another one
+SECONDS = 120  # a process without an answer is ended after this time
+ROUNDING = 1e-9  # how far two equal answers may differ, as a share of the largest number in the answer (at least of 1)
+SHOWN = 8  # how many numbers of an answer a message shows
 
 
 @final
@@ -47,12 +47,19 @@ class AskedHere:
 
     Attributes
     ----------
-    query, schema, rows, derived, inputs
-        What was asked, of which rows.
+    query
+        The query.
+    schema, rows
+        The schema, and a table of its kinds of rows.
+    derived
+        The derived attributes that the query reads, with their cases.
+    inputs
+        The inputs of the query at run time.
     answer
-        Its coordinates, or the failure.
+        The coordinates of the answer; for a query that failed, the failure as text.
     candidates
-        What it lists to select from, pickled; None where it lists none, or what cannot be compared.
+        The candidates that the query lists for a selection, pickled. None if it lists none, or if they cannot be
+        copied or compared.
     """
 
     query: Query
@@ -67,30 +74,31 @@ class AskedHere:
     def of(
         cls, query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], inputs: Mapping[str, Any]
     ) -> AskedHere:
-        """Ask a query now, and keep the answer."""
+        """Ask a query in this process, and keep the answer."""
         answer = _answer(query, schema, rows, derived, inputs)
         return cls(query, schema, rows, derived, inputs, answer, _candidates(query, inputs))
 
     @property
     def pickled(self) -> bytes | None:
-        """The question as bytes, or None if it cannot be sent, or its class is in no module that can be imported."""
+        """The question as bytes; None if it cannot be sent, or if the module of its class cannot be imported."""
         try:
             sent = pickle.dumps((self.query, self.schema, self.rows, self.derived, dict(self.inputs)))
-        except Exception:  # a plugin's object, which holds what cannot be sent
+        except Exception:  # an object of a plugin may hold things that cannot be sent
             return None
         return None if b"__main__" in sent else sent
 
 
 @final
 class OtherProcess:
-    """A new process that waits for questions. In such a process there is none, and nothing is answered."""
+    """A new process that waits for questions. Within such a process no further one is started."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         # The child imports the same modules, and must not start a process of its own.
         if CHILD in os.environ:
             return
-        environment = importing_environment(**{CHILD: "1", "PYTHONHASHSEED": "random"})  # sets in another order
+        # A random hash seed gives sets another order.
+        environment = importing_environment(**{CHILD: "1", "PYTHONHASHSEED": "random"})
         command = [sys.executable, "-c", f"from {__name__} import answer_all; answer_all()"]
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
@@ -99,9 +107,10 @@ class OtherProcess:
             self.end = weakref.finalize(self, _end, self._process)
 
     def answers(self, sent: list[bytes]) -> list[Any] | None:
-        """Return its answers to some questions, None for one that it cannot read; or None without a process.
+        """Return the process's answer to each question, with the query's candidates. It can be called only once.
 
-        It answers once.
+        An answer is None if the process cannot read the question. The result is None if there is no process, or if
+        it fails.
         """
         if self._process is None:
             return None
@@ -126,16 +135,16 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def differences(asked: Sequence[AskedHere], other: OtherProcess | None = None) -> list[str | None]:
-    """Ask queries again in a new process, and say for each how its answer differs.
+    """Ask queries again in a new process, and return a text for each that says how its answer differs.
 
-    None where it does not, and for a query that cannot be sent.
+    The text is None for an answer that does not differ, and for a query that cannot be sent.
 
     Parameters
     ----------
     asked
-        The queries.
+        The queries, with the answers that they gave in this process.
     other
-        The process, if it was started before.
+        A process that was started before; by default one is started now.
     """
     sent = {k: question for k, one in enumerate(asked) if (question := one.pickled) is not None}
     answers = (other or OtherProcess()).answers(list(sent.values())) if sent else None
@@ -145,8 +154,8 @@ def differences(asked: Sequence[AskedHere], other: OtherProcess | None = None) -
         known = asked[k].candidates
         if known is not None and candidates is not None and pickle.loads(known) != pickle.loads(candidates):
             found[k] = (
-                "lists other candidates in a new process, or in another order, such as that of a set: what a run has "
-                "drawn would be another candidate when it is resumed"
+                "lists other candidates in a new process, or in another order, such as that of a set: when a run is "
+                "resumed, a number that it has drawn would name another candidate"
             )
         elif answer is not None and not _same(asked[k].answer, answer):
             found[k] = (
@@ -158,7 +167,7 @@ def differences(asked: Sequence[AskedHere], other: OtherProcess | None = None) -
 
 
 def is_foreign(component: object) -> bool:
-    """Tell whether some code of a miner, query or mechanism is not the project's, whose own tests try it all."""
+    """Tell whether some code of a miner, query or mechanism is a plugin's. The project's tests cover its own code."""
     packages = {kind.__module__.partition(".")[0] for kind in type(component).__mro__}
     return any(
         package not in (CORE, *sys.stdlib_module_names) and _distribution(package) != _distribution(CORE)
@@ -172,7 +181,7 @@ def _distribution(package: str) -> str:
 
 
 def _answer(query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], inputs: Mapping[str, Any]) -> Any:
-    """Return an answer's coordinates, or its failure as text."""
+    """Return the coordinates of a query's answer, or its failure as text."""
     try:
         answer = answer_of(query, SmallTables(Universe(schema)), Held(rows, derived, 0), inputs)
         return answer if isinstance(answer, PiecewiseScores) else np.asarray(query.coordinates(answer))
@@ -181,14 +190,14 @@ def _answer(query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], 
 
 
 def _candidates(query: Query, inputs: Mapping[str, Any]) -> bytes | None:
-    """Return a query's candidates, if they are equal to a copy of themselves."""
+    """Return a query's candidates, pickled; None if it lists none, or if a copy does not equal them."""
     if type(query).candidates is Query.candidates:
         return None
     try:
         listed = list(query.candidates(**inputs))
         copied = pickle.dumps(listed)
         return copied if bool(pickle.loads(copied) == listed) else None
-    except Exception:  # it fails, which its answer shows, or lists what cannot be copied or compared
+    except Exception:  # a failure shows in the answer, too; other candidates cannot be copied or compared
         return None
 
 
@@ -209,7 +218,7 @@ def _show(answer: Any) -> str:
 
 
 def answer_all() -> None:
-    """Answer the questions on standard input, in the new process. Whatever they print goes nowhere."""
+    """Answer the questions on standard input; this runs in the new process. What queries print is discarded."""
     out = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     files, sent = pickle.loads(sys.stdin.buffer.read())
@@ -217,7 +226,7 @@ def answer_all() -> None:
     for one in sent:
         try:
             question = _Questions(io.BytesIO(one), files).load()
-        except Exception:  # its module cannot be imported here: nothing is known of its answer
+        except Exception:  # its module cannot be imported here, so the answer stays unknown
             answers.append(None)
             continue
         answers.append((_answer(*question), _candidates(question[0], question[-1])))
@@ -226,7 +235,7 @@ def answer_all() -> None:
 
 
 class _Questions(pickle.Unpickler):
-    """Reads questions, and imports the modules of their classes by name, or from their files."""
+    """Reads questions. The modules of their classes are imported by name, or else from their files."""
 
     def __init__(self, stream: io.BytesIO, files: Mapping[str, str]) -> None:
         super().__init__(stream)
@@ -237,7 +246,7 @@ class _Questions(pickle.Unpickler):
         if module not in sys.modules:
             try:
                 importlib.import_module(module)
-            except ImportError:  # not on the path, such as a test's module: its file is known
+            except ImportError:  # such as a test's module, which is not on the path, but its file is known
                 spec = importlib.util.spec_from_file_location(module, self._files[module])
                 if spec is None or spec.loader is None:
                     raise

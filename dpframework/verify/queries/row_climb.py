@@ -1,9 +1,9 @@
-"""Rows on which a query changes most, and rows that hold the numbers of its code.
+"""Rows that change a query's answer most, and rows that hold numbers from the query's code.
 
-A schema may allow more kinds of rows than are tried, and leave out the worst: a score with weights of both signs is
-largest on one corner of many. A query may also be wrong only at a number that its code names, such as one that its
-author took for a missing value. So the search climbs to rows one attribute at a time, and puts numbers of the code into
-cells.
+A schema may allow more kinds of rows than are tried, so that the worst ones are missing. For example, a score with
+weights of both signs is largest on one of many corners. A query may also be wrong only at a number that its code names,
+such as one that its author took for a missing value. So the search changes rows one attribute at a time, as long as the
+change of the answer grows, and it puts numbers from the code into cells.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from dpframework.verify.queries.code_constants import constants_of
 from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
 from dpframework.verify.tables.small_tables import Held, SmallTables
 
-ROUNDS = 8  # of a climb
+ROUNDS = 8  # the most rounds of one climb
 DIRECTIONS = ("l1", "l1" + RISE, "l1" + FALL)
-KEPT = 120  # kinds of rows that are searched on
-BETTER = 1 + 1e-9
+KEPT = 120  # how many variants of the rows that were reached are searched on, about
+BETTER = 1 + 1e-9  # a round must enlarge the change by this factor, or else the climb ends
 
 Answer = Callable[[Universe, Rows], Any]
 
 
 def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: int) -> Universe | None:
-    """Return kinds of rows to search a query on, in addition to those of its schema's universe, or None.
+    """Return further kinds of rows to search a query on, or None if there are none.
 
     Parameters
     ----------
     query
         The query.
     universe
-        The kinds of rows that it was searched on.
+        The kinds of rows that the query was searched on already.
     answer
-        Returns the coordinates of the answer, given kinds of rows and a table of them.
+        A function of kinds of rows and a table of such rows, which returns the coordinates of the query's answer.
     least
-        How many rows two neighbours share at least.
+        The least number of rows that two neighbours share.
     """
     wider = Universe(universe.schema, numbers=constants_of([query]))
     if wider.sizes is None or universe.sizes is None or wider.places is None:
@@ -58,15 +58,16 @@ def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: i
 
 
 def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int64] | None:
-    """Return rows that change an answer most, raise it most and lower it most, by the places of their values.
+    """Return three rows: one that changes an answer most, one that raises it most and one that lowers it most.
 
-    None where there is no answer on some row.
+    Each is given by the places of its values in the universe, shape (attributes, 3). The result is None if the query
+    fails on some row.
     """
     assert universe.places is not None
     base, starts = universe.places[:, :1], universe.places
     try:
         climbed = [_climb(universe, base, starts, direction, answer, least) for direction in DIRECTIONS]
-    except Exception:  # the query fails on some row, as a search says that meets one
+    except Exception:  # the query fails on some row, which a search reports when it meets that row
         return None
     return np.stack(climbed, axis=1)
 
@@ -89,7 +90,7 @@ def answer_among(
 def _climb(
     universe: Universe, base: NDArray[np.int64], starts: NDArray[np.int64], direction: str, answer: Answer, least: int
 ) -> NDArray[np.int64]:
-    """Return the row that changes an answer most in a direction, as far as one can climb from the best of some."""
+    """Climb from the best of some rows to one that changes an answer most in a direction, and return it."""
     assert universe.sizes is not None
     reached, best = _best(universe, base, starts, direction, answer, least)
     for _ in range(ROUNDS):
@@ -115,7 +116,7 @@ def _best(
 def _changes(
     universe: Universe, base: NDArray[np.int64], rows: NDArray[np.int64], direction: str, answer: Answer, least: int
 ) -> NDArray[np.float64]:
-    """Return how far each row alone changes an answer in a direction, on a table with as few other rows as allowed."""
+    """Return how far adding each row changes an answer in a direction, on a table of the fewest rows allowed."""
     among = universe.among(np.concatenate([base, rows], axis=1))
     shared = bytes(least)
     before = answer(among, shared)
@@ -123,7 +124,7 @@ def _changes(
 
 
 def _beside(row: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return rows that differ from one in one attribute, its first and last values before the others."""
+    """Return rows that differ from a row in one attribute each. The first and last values of attributes come first."""
     values = [(k, place) for k, size in enumerate(sizes.tolist()) for place in _ends_first(size) if place != row[k]]
     values.sort(key=lambda one: _ends_first(int(sizes[one[0]])).index(one[1]))
     changed = values[: MOST_KINDS - 1]
@@ -140,7 +141,7 @@ def _ends_first(size: int) -> list[int]:
 def _best_of_each(
     row: NDArray[np.int64], tried: NDArray[np.int64], changes: NDArray[np.float64], reached: float
 ) -> NDArray[np.int64]:
-    """Return the row with the best value of each attribute, which is the best row where changes add up."""
+    """Return the row with the best value of each attribute. It is the best row if changes of attributes add up."""
     best = row.copy()
     for k in range(len(row)):
         own = np.flatnonzero(tried[k] != row[k])

@@ -1,4 +1,4 @@
-"""The sensitivity search, which compares the largest change of an answer between neighbours with the declared one."""
+"""The search for the largest change of an answer between neighbours, which is compared with the declared one."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from dpframework.verify.tables.block_engines import CountedTables, Halves
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
 from dpframework.verify.tables.small_tables import Held, SmallTables
 
-MOST_ROWS = 60
-FEWEST = 60  # pairs of a search
-BLOCKS = 7  # rows of a small table that is cut into blocks
-TIGHT = 0.999  # of a declared change
-REPEATED = (1, 2, 3, 8, 20)  # of equal rows, one after another, in a table that Hypothesis makes
-DIGIT = 64  # of a number that Hypothesis draws
-MOST_REPEATED = 8  # kinds of rows, one after another
+MOST_ROWS = 60  # the most rows that two small tables share
+FEWEST = 60  # the fewest pairs of a search
+BLOCKS = 7  # the number of rows of a small table that is cut into blocks
+TIGHT = 0.999  # the share of a declared change from which on it counts as reached
+REPEATED = (1, 2, 3, 8, 20)  # how often Hypothesis may repeat a row
+DIGIT = 64  # the base of the digits in which Hypothesis draws a larger number
+MOST_REPEATED = 8  # how many rows Hypothesis draws for a table, each to be repeated
 
 
 def search_sensitivity(
@@ -52,30 +52,32 @@ def search_sensitivity(
 ) -> SensitivityReport:
     """Look for the largest change of a query's answer between neighbours.
 
-    Every pair of small tables of a few kinds of rows, then larger ones that Hypothesis steers towards larger changes,
-    then climbing from the largest; and tables of very many equal rows, where a narrow number wraps round. A plugin's
-    query is searched again on rows that hold the numbers of its code, and on those whose change is the largest.
+    It tries every pair of small tables of a few kinds of rows, then larger tables, which Hypothesis steers towards
+    larger changes. Then it climbs from the largest change. It also tries tables of very many equal rows, where a narrow
+    number wraps round. A plugin's query is searched again on rows that hold numbers from its code, and on rows that
+    change the answer most.
 
     Parameters
     ----------
     query
         The query.
     schema
-        What its tables are of: a small one comes near the worst case.
+        The schema of the tables. With a small one the search comes nearer to the worst case.
     relation
         The neighbouring relation.
     inputs
-        What the query is given at run time.
+        The inputs of the query at run time.
     derived
         Attributes that the query reads and that a miner derives, with their cases.
     pairs
-        How many pairs of neighbours to evaluate, about.
+        About how many pairs of neighbours to evaluate.
     seed
         The seed of the search.
     seconds
-        The seconds of this processor, after which it ends.
+        The processor seconds after which the search ends.
     rows
-        Above 1, what the query declares for a privacy unit of so many rows (`Query.for_rows`) is searched.
+        The rows of a privacy unit. Above 1, the search tests what the query declares for such a unit
+        (`Query.for_rows`).
     """
     relation, patience = Relation.parse(relation), Patience(seconds)
     given = query, schema, relation, dict(inputs or {}), tuple(derived)
@@ -99,7 +101,7 @@ def search_smallest_tables(
     derived: Sequence[tuple[Attribute, Cases]] = (),
     seconds: float = math.inf,
 ) -> SensitivityReport:
-    """Look for the largest change on the smallest tables only, for queries that are much like one that was searched.
+    """Look for the largest change on the smallest tables only, for a query much like one that was searched already.
 
     Parameters
     ----------
@@ -111,13 +113,13 @@ def search_smallest_tables(
 
 
 def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[str, Fraction]:
-    """Return a query's declared changes for a unit under a relation, by the names of `Measured.norm`."""
+    """Return the changes that a query declares for a unit under a relation, by their names in `Measured.norm`."""
     declared: dict[str, Fraction] = {}
     for sensitivity in query.facts().sensitivities if rows == 1 else query.for_rows(rows):
         change = sensitivity.change.under(relation)
         if change is not None:
             declared[sensitivity.norm.value] = change
-        # The spread is the distance that two scores can move apart, so a single one has none.
+        # The spread is how far two scores can move apart, so a single score has none.
         apart = sensitivity.norm is Norm.LINF and query.answer_length != 1
         if apart and (spread := sensitivity.spread.under(relation)) is not None:
             declared[SPREAD] = spread
@@ -176,9 +178,9 @@ class _Searched:
             if not self.wrong and holds and is_foreign(self.query) and counts_only(self.query):
                 self._copy_rows()
             if (
-                self.relation is Relation.ADD_OR_REMOVE_ONE  # a row in place of another changes no number of rows
+                self.relation is Relation.ADD_OR_REMOVE_ONE  # a replaced row leaves the number of rows as it is
                 and not self.wrong
-                and is_foreign(self.query)  # ours may: the only candidate of some of them scores 0 always
+                and is_foreign(self.query)  # the project's own queries may: the only candidate of some always scores 0
                 and any(self.declared.values())
                 and not any(largest for largest, _, _ in self.largest.values())
             ):
@@ -200,11 +202,11 @@ class _Searched:
         return SensitivityReport(self.query.text, self.relation, measured, self.search.tried, wrong, most)
 
     def answer(self, universe: Universe, rows: Rows) -> Any:
-        """Return the coordinates of the answer on a table of other kinds of rows."""
+        """Return the coordinates of the answer on a table of given kinds of rows."""
         return answer_among(self.query, universe, rows, self.derived, self.inputs, self.engine.together)
 
     def _one_row(self) -> Iterator[Pair]:
-        """Yield the smallest tables that differ by a unit: all, or the ones that change the answer most."""
+        """Yield the smallest pairs of tables: all of them, or the ones that seem to change the answer most."""
         shared = self._resize(b"")
         if len(self.changes) <= max(self.pairs, MOST_KINDS):
             return (Pair(shared, *change) for change in self.changes)
@@ -215,17 +217,18 @@ class _Searched:
             for unit in itertools.takewhile(lambda _: not self.patience.over, units):
                 alone[unit] = measure(start, self._coordinates(self._answer(shared + unit)))["l1"]
             first = sorted(first, key=lambda change: sum(map(alone.__getitem__, change)), reverse=True)
-        except Exception:  # said by `_ratio`, when a pair is measured
+        except Exception:  # `_ratio` reports the failure when it measures the pair
             return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
         return (Pair(shared, *change) for change in first[: max(self.pairs, MOST_KINDS)])
 
     def _cut_into_blocks(self) -> None:
-        """Compare the answers of some rows in one block with those in two, and by the tables that a database counts."""
+        """Compare the answers from one block of rows with those from two blocks and from cross tables."""
         others: dict[str, tuple[SmallTables, str]] = {
             "blocks": (Halves(self.universe), "depends on how the rows are cut into blocks")
         }
-        if self.query.tabled and is_foreign(self.query):  # ours are compared by the suite of queries
-            others["tables"] = (CountedTables(self.universe), "is another one by the cross tables that it names")
+        if self.query.tabled and is_foreign(self.query):  # the suite of queries compares the project's own
+            problem = "differs when it is counted from the cross tables that it names"
+            others["tables"] = (CountedTables(self.universe), problem)
         for number in (BLOCKS, self.sizes.most):
             rows = self._resize(bytes(k % self.universe.kinds for k in range(number)))
             for what, (engine, how) in others.items():
@@ -241,7 +244,7 @@ class _Searched:
                     self.wrong.setdefault(what, f"its answer {how}")
 
     def _copy_rows(self) -> None:
-        """Compare the changes of the answer on tables of billions of equal rows with those that are declared."""
+        """Compare the changes of the answer on tables of up to billions of equal rows with the declared ones."""
         try:
             for shared, before, after in pairs_of_copies(
                 self.query, self.universe, self.changes, self.copies, self.inputs, self.derived
@@ -262,14 +265,14 @@ class _Searched:
         return all(largest >= TIGHT * self.declared[norm] for norm, (largest, _, _) in self.largest.items())
 
     def _many(self) -> Iterator[Pair]:
-        """Yield pairs of very many equal rows, unless the query fails on fewer."""
+        """Yield pairs of tables with very many equal rows; none if a fault was found on smaller tables."""
         if self.wrong:
             return iter(())
 
         def answer(rows: Rows) -> Any:
             try:
                 return self._coordinates(self._answer(rows))
-            except Exception:  # said by `_ratio`, when a pair just beside where it begins to fail is measured
+            except Exception:  # `_ratio` reports it when it measures a pair near the size where failures begin
                 return np.empty(0)
 
         return pairs_of_many(self.universe, self.changes, self.most, answer)
@@ -289,7 +292,7 @@ class _Searched:
         return answer if isinstance(answer, PiecewiseScores) else self.query.coordinates(answer)
 
     def _ratio(self, one: Rows, other: Rows) -> float:
-        """Measure a pair, and return the largest ratio of the answer's change to the declared one over the norms."""
+        """Measure a pair, and return the largest ratio, over all norms, of the answer's change to the declared one."""
         try:
             before, after = (self._coordinates(self._answer(rows)) for rows in (one, other))
         except Exception as error:
@@ -311,11 +314,11 @@ class _Searched:
         return max(changed[norm] / bound if bound else changed[norm] for norm, bound in self.declared.items())
 
     def _steer(self, number: int) -> Pair:
-        """Let Hypothesis look for larger changes on larger tables, and return the pair with the largest."""
+        """Let Hypothesis look for larger changes on larger tables, and return the pair with the largest change."""
         from hypothesis import HealthCheck, Phase, given, settings, strategies as st, target
 
         def below(number: int) -> Any:
-            """Draw in two digits: else Hypothesis prefers numbers above 100 that stand in whatever is imported."""
+            """Draw large numbers as two digits, since Hypothesis would prefer numbers above 100 from imported code."""
             if number <= DIGIT:
                 return st.integers(0, number - 1)
             digits = st.integers(0, (number - 1) // DIGIT), st.integers(0, DIGIT - 1)

@@ -1,4 +1,4 @@
-"""The findings of a sensitivity search: the largest changes of an answer, each beside the declared one."""
+"""The findings of a sensitivity search: the largest changes of an answer, compared with the declared ones."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ import attrs
 from dpframework.facts.privacy import Relation
 from dpframework.verify.tables.neighbours import Rows
 
-ROUNDING = 1e-9  # relative, of floating point in an answer
+ROUNDING = 1e-9  # how much larger than declared a change may be, relative and absolute, since answers are rounded
 
 
 @final
 @attrs.frozen
 class Measured:
-    """One declared sensitivity beside the largest change found.
+    """One declared sensitivity, and the largest change that was found.
 
     Attributes
     ----------
     norm
-        "l1", "squared-l2", "linf", "histograms", "spread" (of a linf sensitivity: how far two coordinates move apart),
-        or a norm with "rise" or "fall": of what adding a row raises, or lowers, where that is declared to be less than
-        the change.
-    declared, largest
-        The two changes.
+        "l1", "squared-l2", "linf", "histograms" or "blocks"; "spread" for how far two coordinates may move apart, as a
+        linf sensitivity declares it; or a norm with " rise" or " fall", for how far adding a row may raise or lower
+        the answer, if that is declared to be less than the change.
+    declared
+        The declared change.
+    largest
+        The largest change that was found.
     one, other
-        The tables with the largest change.
+        The neighbours with the largest change, as texts of their rows.
     tables
-        The tables again, as rows of the universe of their schema.
+        The same neighbours, as kinds of rows of the universe of their schema.
     """
 
     norm: str
@@ -46,7 +48,7 @@ class Measured:
 
     @property
     def ratio(self) -> float:
-        """The largest change found over the declared one."""
+        """The largest change that was found, divided by the declared one."""
         return self.largest / self.declared if self.declared else (math.inf if self.largest else 1.0)
 
     @property
@@ -63,17 +65,18 @@ class SensitivityReport:
     Attributes
     ----------
     query
-        What was asked.
+        The query, in words.
     relation
         The neighbouring relation.
     measured
-        One entry a declared norm, the spread of scores, and each rise and fall that is less than the change.
+        One entry for each declared norm, for the spread of scores, and for each rise and fall that is declared to be
+        less than the change.
     pairs
         How many pairs of neighbours were evaluated.
     wrong
-        What else was found wrong, such as an answer whose length depends on the rows.
+        Other faults that were found, such as an answer whose length depends on the rows.
     most_rows
-        How many rows the largest table had that was looked at.
+        The most rows that two neighbours of the search may share, apart from the simulated tables of billions.
     """
 
     query: str
@@ -85,23 +88,23 @@ class SensitivityReport:
 
     @property
     def passed(self) -> bool:
-        """Whether every declaration holds."""
+        """Whether every declaration holds, and no other fault was found."""
         return not self.wrong and all(one.holds for one in self.measured)
 
     @property
     def ratio(self) -> float:
-        """The largest of the ratios of found to declared."""
+        """The largest of the ratios of found to declared changes."""
         return max((one.ratio for one in self.measured if one.declared), default=math.nan)
 
     @property
     def tightness(self) -> float:
-        """The smallest ratio of found to declared, where a mistake would be seen least."""
+        """The smallest of these ratios. There the search would miss a mistake most easily."""
         return min((one.ratio for one in self.measured if one.declared), default=math.nan)
 
     def merged(self, other: SensitivityReport) -> SensitivityReport:
-        """Return the findings of two searches of one query: the larger change in each norm, and all that is wrong."""
+        """Return the findings of two searches of one query together: the larger change in each norm, and all faults."""
         larger = [max(pair, key=lambda one: one.largest) for pair in zip(self.measured, other.measured, strict=True)]
-        # the tables of `other` are of other kinds of rows than those of the schema's universe
+        # The tables of `other` have kinds of rows that the schema's universe does not have.
         measured = [attrs.evolve(one, tables=known.tables) for one, known in zip(larger, self.measured, strict=True)]
         wrong = tuple(dict.fromkeys((*self.wrong, *other.wrong)))
         most = max(self.most_rows, other.most_rows)
@@ -121,7 +124,7 @@ class SensitivityReport:
         }
 
     def __str__(self) -> str:
-        """Write one line a norm, and the tables where a declaration does not hold."""
+        """Write one line for each fault and each norm, and the two tables where a declaration does not hold."""
         lines = [f"{self.query}: {what}" for what in self.wrong]
         for one in self.measured:
             verdict = "holds" if one.holds else "DOES NOT HOLD"
