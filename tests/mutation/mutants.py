@@ -11,6 +11,7 @@ between a share and a float that is drawn uniformly, which is never the share to
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatch
@@ -20,8 +21,13 @@ import attrs
 import parso
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.boolean_replacer import AddNot
+from cosmic_ray.operators.keyword_replacer import KeywordReplacementOperator
+from cosmic_ray.operators.number_replacer import OFFSETS, NumberReplacer
 from cosmic_ray.operators.operator import Operator
+from cosmic_ray.operators.zero_iteration_for_loop import ZeroIterationForLoop
 from cosmic_ray.plugins import get_operator, operator_names
+from mutant_ids import MutantIds
 
 CHOSEN = re.compile(
     r"core/("
@@ -46,6 +52,11 @@ SWAPPED = {
     "add_or_remove_one": "replace_one",
     "replace_one": "add_or_remove_one",
 }
+
+ARITHMETIC = {"Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**"}
+BITS = {"RShift": ">>", "LShift": "<<", "BitAnd": "&", "BitOr": "|", "BitXor": "^"}
+COMPARISONS = {"Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=", "Is": "is", "IsNot": "isnot"}
+SIGNS = ARITHMETIC | BITS | COMPARISONS | {"USub": "-", "Invert": "~", "Not": "not"}
 
 FREE = {"default_rng", "SeededRandomness", "Random", "sleep"}  # whatever fixed number these are given does as well
 SAYS_LITTLE = {"strict", "timeout"}
@@ -74,12 +85,25 @@ class SwapName(Operator):
 
 @attrs.frozen
 class Mutant:
-    """One change of one module: the operator's name, which of its places, and the line where that is."""
+    """One change of one module.
+
+    Attributes
+    ----------
+    module
+        The path of the module.
+    operator, occurrence
+        The operator's name, and which of its places is changed.
+    line
+        Where that is.
+    id
+        What a list of mutants that may live calls it.
+    """
 
     module: str
     operator: str
     occurrence: int
     line: int
+    id: str
 
     def code(self, source: str) -> str:
         """Return the module's source with this change."""
@@ -119,14 +143,36 @@ OPERATORS["ours/SwapName"] = SwapName()
 def mutants(root: Path, module: str, left_out: Collection[LeftOut] = ()) -> Iterator[Mutant]:
     """Yield the mutants of a module, whose path is relative to the root."""
     unmade = {name for few in left_out if fnmatch(module, few.modules) for name in few.names}
-    nodes = list(ast_nodes(get_ast((root / module).read_text(encoding="utf-8"))))
+    ids = MutantIds.read(root / module)
+    nodes = list(ast_nodes(get_ast(ids.source)))
     for name, operator in OPERATORS.items():
         occurrence = 0
         for node in nodes:
-            for (line, _), _ in operator.mutation_positions(node):
-                if not _left_out(node, unmade):
-                    yield Mutant(module, name, occurrence, line)
+            for index, (place, _) in enumerate(operator.mutation_positions(node)):
+                if not _left_out(node, unmade) and not _is_too_large(node):
+                    changed, change = _change(operator, node, index, place)
+                    yield Mutant(module, name, occurrence, place[0], ids.id_of(changed, change))
                 occurrence += 1
+
+
+def _change(operator: Operator, node, index: int, place: tuple[int, int]) -> tuple[tuple[int, int], str]:
+    """Return the place of the token that an operator changes, and the change, such as `1->2`."""
+    if isinstance(operator, SwapName):
+        return place, f"{node.value}->{SWAPPED[node.value]}"
+    if isinstance(operator, NumberReplacer):
+        return place, f"{node.value}->{ast.literal_eval(node.value) + OFFSETS[index]}"
+    if isinstance(operator, KeywordReplacementOperator):
+        return place, f"{operator.from_keyword}->{operator.to_keyword}"
+    if isinstance(operator, AddNot | ZeroIterationForLoop):  # the word before a condition, or before a loop's values
+        word = node.get_leaf_for_position(place).get_previous_leaf()
+        return word.start_pos, f"{word.value}->{word.value}{'not' if isinstance(operator, AddNot) else '[]'}"
+    old, new = type(operator).__name__.split("_")[1:]
+    return place, f"{SIGNS[new]}->" if old == "Delete" else f"{SIGNS[old]}->{SIGNS[new]}"
+
+
+def _is_too_large(node) -> bool:
+    """Tell whether a number is the same to the last bit with 1 added or subtracted."""
+    return node.type == "number" and (value := ast.literal_eval(node.value)) + 1 == value
 
 
 def _left_out(node, unmade: set[str]) -> bool:

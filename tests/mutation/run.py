@@ -373,16 +373,18 @@ def _report(outcomes: list[dict[str, Any]], survivors: list[Survivor]) -> int:
     """Print how many were killed and what lives, and say whether that is good enough."""
     enough = True
     unexplained = []
+    excused = {(survivor.module, survivor.id) for survivor in survivors}
     for name in dict.fromkeys(entry["target"] for entry in outcomes):
         mine = [entry for entry in outcomes if entry["target"] == name]
         lives = [entry for entry in mine if entry["outcome"] == "survived"]
         killed = 1 - len(lives) / len(mine)
         enough &= killed >= GOAL
         print(f"{name}: {len(mine) - len(lives)} of {len(mine)} killed ({killed:.1%})")
-        unexplained += [entry for entry in lives if not any(survivor.excuses(entry) for survivor in survivors)]
+        unexplained += [entry for entry in lives if (entry["module"], entry["id"]) not in excused]
     for entry in sorted(unexplained, key=lambda e: (e["module"], e["line"])):
         late = " (not noticed in time)" if entry["by"].startswith("exit code -") else ""
-        print(f"\nlives: {entry['module']}:{entry['line']}{late}\n  - {entry['before']}\n  + {entry['after']}")
+        print(f'\nlives: {entry["module"]}:{entry["line"]}{late}\n  id = "{entry["id"]}"')
+        print(f"  - {entry['before']}\n  + {entry['after']}")
     return 0 if enough and not unexplained else 1
 
 

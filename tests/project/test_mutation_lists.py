@@ -1,7 +1,9 @@
 import ast
-import importlib.util
+import re
+import sys
 import tomllib
 from fnmatch import fnmatch
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,11 +12,12 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "tests/mutation/targets").glob("*.toml"))
 
 
-def _survivor():
-    spec = importlib.util.spec_from_file_location("survivors", ROOT / "tests/mutation/survivors.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Survivor
+@pytest.fixture(scope="module", autouse=True)
+def _lists():
+    """The modules of the command, which import one another as those of a folder do."""
+    sys.path.insert(0, str(ROOT / "tests/mutation"))
+    yield
+    sys.path.remove(str(ROOT / "tests/mutation"))
 
 
 def _modules(said):
@@ -37,28 +40,86 @@ def test_what_is_excused_is_there(file):
     for entry in said.get("left_out", []):
         defined = {name for module in modules if fnmatch(module, entry["modules"]) for name in _defined(module)}
         assert set(entry["names"]) <= defined, entry
-    survivors = [_survivor()(**entry) for entry in said.get("survivor", [])]
+    survivors = [import_module("survivors").Survivor(**entry) for entry in said.get("survivor", [])]
     assert {survivor.module for survivor in survivors} <= modules
-    meant = [(survivor.module, survivor.line(), survivor.after) for survivor in survivors]  # else a LookupError
-    assert len(set(meant)) == len(meant)
+    assert all(survivor.reason.strip() and survivor.line() for survivor in survivors)  # else a LookupError
+    assert len({(survivor.module, survivor.id) for survivor in survivors}) == len(survivors)
 
 
-def test_a_line_that_is_gone_or_stands_twice_is_told(tmp_path):
-    (tmp_path / "m.py").write_text(
-        "def f():\n    a = 1\n    b = 1\n\nclass C:\n    def f(self):\n        a = 1\n        a = 1\n"
+MODULE = """
+WIDTH = 1
+
+def f(a):
+    b = a + 1 - 1
+    return b if a < 0 else max(b, 1)
+
+class C:
+    def f(self, a):
+        if a is not None:
+            a += 1
+        a += 1
+"""
+RENAMED = """
+WIDTH = 1
+
+
+def f(rows: int, /) -> int:
+    \"\"\"Tell.\"\"\"
+    more = (
+        rows + 1
+        - 1
     )
+    return more if rows < 0 else max(more, 1)
 
-    def line(before, **place):
-        return _survivor()(str(tmp_path / "m.py"), before, "", "", **place).line()
+class C:
+    def f(self, rows):
+        if rows is not None: rows += 1
+        rows += 1
+"""
+CHANGES = {
+    ((2, 8), "1->2"): (2, "module 1->2 "),
+    ((5, 12), "1->0"): (8, "f 1->0 "),
+    ((5, 16), "1->0"): (9, "f 1->0#2 "),
+    ((5, 14), "-->+"): (9, "f -->+ "),
+    ((6, 18), "<-><="): (11, "f <-><= "),
+    ((6, 27), "max->min"): (11, "f max->min "),
+    ((10, 13), "isnot->is"): (15, "C.f isnot->is "),
+    ((11, 17), "1->2"): (15, "C.f 1->2 "),
+    ((12, 13), "1->2"): (16, "C.f 1->2 "),
+}
 
-    assert [line("b = 1"), line("a = 1", within="f"), line("a = 1", within="C.f", which=2)] == [3, 2, 8]
-    for before, place in (("c = 1", {}), ("b = 1", {"within": "C"}), ("a = 1", {"within": "C.f", "which": 3})):
-        with pytest.raises(LookupError, match="0 lines"):
-            line(before, **place)
-    with pytest.raises(LookupError, match="3 lines"):
-        line("a = 1")
-    with pytest.raises(LookupError, match=r"2 lines of C\.f"):
-        line("a = 1", within="C.f")
+
+@pytest.mark.parametrize(("place", "change"), CHANGES)
+def test_an_id_outlives_other_names_and_another_layout(place, change):
+    ids = import_module("mutant_ids").MutantIds
+    line, begins = CHANGES[place, change]
+    mutant = ids(MODULE).id_of(place, change)
+    assert mutant.startswith(begins)
+    assert (ids(MODULE).line_of(mutant), ids(RENAMED).line_of(mutant)) == (place[0], line)
+
+
+def test_ids_of_different_mutants_differ():
+    ids = import_module("mutant_ids").MutantIds(MODULE)
+    assert len({ids.id_of(*each) for each in CHANGES}) == len(CHANGES)
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "old", "new"),
+    [
+        ((5, 12), "1->0", "a + 1 - 1", "a + 1 - 2"),
+        ((5, 12), "1->0", "a + 1 - 1", "a * 1 - 1"),
+        ((6, 18), "<-><=", "max(b, 1)", "min(b, 1)"),
+        ((10, 13), "isnot->is", "is not None", "is None"),
+        ((12, 13), "1->2", "    a += 1\n        a += 1", "    a += 1"),
+        ((11, 17), "1->2", "class C", "class D"),
+    ],
+)
+def test_an_id_ends_when_what_its_statement_does_changes(place, change, old, new):
+    ids = import_module("mutant_ids").MutantIds
+    mutant = ids(MODULE).id_of(place, change)
+    assert old in MODULE
+    with pytest.raises(LookupError, match=f"no mutant is called '{re.escape(mutant)}'"):
+        ids(MODULE.replace(old, new)).line_of(mutant)
 
 
 def test_every_module_is_in_a_target_or_left_out_for_a_reason():
