@@ -95,7 +95,7 @@ class MinerConformance:
     miner
         The miner's class; its `examples` are what is tested.
     replays
-        The replays of each audit.
+        About how many replays each audit makes.
     more_replays
         More replays for the audits of some examples, by name, for which the search needs more than `replays`.
     min_tightness
@@ -144,7 +144,7 @@ class MinerConformance:
         assert _study(copied, relation).plan() == plan, (
             "a copy of the miner has another plan: the plan must follow from schema and parameters alone"
         )
-        mechanisms = {type(step.mechanism) for step in plan.steps()}  # a miner's own need no hook
+        mechanisms = {type(step.mechanism) for step in plan.steps()}  # a miner's own mechanisms need no hook
         again = StudyPlan.from_json(plan.to_json(), mechanisms=mechanisms)
         assert again == plan, "the plan differs once it was written to a plan file and read back"
         assert again.total() == plan.total(), (
@@ -378,7 +378,7 @@ class MechanismConformance:
         assert_samples_as_stated(mechanism, given=self.probes, draws=self.draws)
 
     def test_it_loses_no_more_than_it_claims(self, mechanism: Mechanism) -> None:
-        """The log-density loses no more than claimed (see `check_losses`)."""
+        """By its log-density, the mechanism loses no more than it claims (see `check_losses`)."""
         if self.answers is None and not takes_any_answers(mechanism):
             return
         assert_loses_as_claimed(mechanism, given=self.answers, min_tightness=self.min_tightness)

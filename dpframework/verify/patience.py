@@ -33,7 +33,7 @@ class Patience:
         return self.left <= 0
 
     def part(self, share: float) -> Patience:
-        """Return a patience of a share of the seconds that are left."""
+        """Return a new patience with a share of the seconds that are left."""
         return Patience(self.left * share)
 
     def allows(self, times: int, call: Callable[[], object]) -> bool:

@@ -54,7 +54,7 @@ def verify_examples(
     relations
         The neighbouring relations to verify. An example without a claim under one of them is noted.
     replays
-        The replays of each audit.
+        About how many replays each audit makes.
     runs
         How often the distinguishing test runs on each table of an audit's worst pair; 0 leaves this test out.
     seed

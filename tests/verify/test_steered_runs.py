@@ -16,7 +16,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify.miners import steering
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.steering import _aims, _beside, _branches, _paths, _SteeringGate, _trace, steer
+from dpframework.verify.miners.steering import _branches, _first_aims, _paths, _SteeringGate, _trace, _variants, steer
 from dpframework.verify.miners.transcript import PartitionEvent, ReleaseEvent, run_through
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.code_constants import constants_of
@@ -53,7 +53,7 @@ class Steps(dpf.Miner):
 
 
 def test_all_releases_are_aimed_at_large_numbers_constants_and_coordinates() -> None:
-    assert [*_aims([50.0, 2.0])] == [
+    assert [*_first_aims([50.0, 2.0])] == [
         [(0, None)],
         [(LARGE, None)],
         [(-LARGE, None)],
@@ -66,14 +66,14 @@ def test_all_releases_are_aimed_at_large_numbers_constants_and_coordinates() -> 
 def test_one_release_is_aimed_otherwise() -> None:
     others = [(LARGE, None), (-LARGE, None), *((LARGE, place) for place in range(4)), (9.0, None), (8.0, None)]
     a, b = (1, None), (2, None)
-    assert [*_beside([a, b], 3, [9.0, 8.0, 7.0])] == [
+    assert [*_variants([a, b], 3, [9.0, 8.0, 7.0])] == [
         *([other, b, a, b] for other in others),
         *([a, other, a, b] for other in others),
         *([a, b, other, b] for other in others),
     ]
-    assert len([*_beside([None], 6, [])]) == 4 * 6
-    assert [*_beside([None], 0, [9.0])] == []
-    assert [len(one) for one in _beside([None], 6, [])] == [7] * 24
+    assert len([*_variants([None], 6, [])]) == 4 * 6
+    assert [*_variants([None], 0, [9.0])] == []
+    assert [len(one) for one in _variants([None], 6, [])] == [7] * 24
 
 
 def release(path: str) -> ReleaseEvent:
@@ -256,7 +256,7 @@ def test_runs_end_with_patience_and_by_their_number(monkeypatch: pytest.MonkeyPa
     steps = subject.plan.steps()
     things = [subject.miner, *(part for one in steps for part in (one.query, one.mechanism))]
     constants = constants_of(things)[: steering.MOST_CONSTANTS]
-    aims = len([*_aims(constants)])
+    aims = len([*_first_aims(constants)])
     assert len(ran) == min(40, 2 + aims)
     assert runs(Patience(-1)) == []
     assert len(ran) == 1  # the first is made in any case
@@ -274,5 +274,5 @@ def test_runs_end_with_patience_and_by_their_number(monkeypatch: pytest.MonkeyPa
 
     here = lambda k: [f"{j} of {k}" for j in range(7 if k > 1 else 6)] if k < 3 else ()  # noqa: E731
     assert runs(Patience(), 80 * 500) == [(b"c", 7), *always]
-    beside = len([*_beside([None], 6, constants)])
+    beside = len([*_variants([None], 6, constants)])
     assert len(ran) == 2 + aims + 2 * beside  # of a run of more than six releases none is tried beside it

@@ -43,7 +43,7 @@ MOST_POSITIONS = 12  # the most positions of a selection that are tried: half th
 DRAWN = 16  # how many outputs are drawn if they are not numbers
 CROSSED = 32  # how many outputs are made from two others
 FLATTENINGS = (1, 3, 10, 100)
-BEYOND = (0, 1, 8)  # how far beyond an answer a number lies, in differences of the two answers
+BEYOND = (0, 1, 8)  # how far beyond an answer a number lies, as a multiple of the difference of the answers
 ROUNDING = 1e-9  # the relative rounding error of a loss
 
 
@@ -177,7 +177,7 @@ def _cross(
 
 
 def _is_number(answer: Any) -> bool:
-    """Tell whether an answer is a number or an array of numbers, rather than of a type for one mechanism."""
+    """Tell whether an answer is a number or an array of numbers, and not of a type for one mechanism only."""
     return isinstance(answer, NUMBERS)
 
 

@@ -37,7 +37,7 @@ from dpframework.verify.tables.neighbours import Rows, changes
 
 FLATTENINGS = (1, 1, 3, 10)
 FEWEST_RUNS, MOST_RUNS = 8, 16
-SHOWN = 100  # the most tables tried to make a pair smaller that shows no violation
+SHOWN = 100  # the most pairs tried to make a pair smaller that shows no violation
 WITNESSED = 4  # how often a witness's outputs are chosen, since chance decides between outputs that are nearly as bad
 BEHAVIOUR = 0.4  # the share of a limited time for comparing runs; the rest is for the search for the largest loss
 STEERED = 0.3  # the share of what is left of that time for steered runs
@@ -63,7 +63,7 @@ def audit(
     Transcripts are recorded on random tables, with the claimed noise and with wider noise. Each is replayed, miner
     included, on its own table, on the same rows in another order, on neighbours, and on tables far away. On all of
     them, what the miner does must depend on its releases only, and each release must be possible. Then the releases
-    alone are weighed on random, small and very large pairs of neighbours. At last two searches alternate until they
+    alone are weighed on random, small and very large pairs of neighbours. Finally two searches alternate until they
     come near the claim: one looks for the outputs that lose most on a pair, the other for a pair on which these outputs
     lose more.
 
@@ -120,7 +120,10 @@ class _Audit:
         self.behaviour = Behaviour(subject, self.rng, subject.patience.part(BEHAVIOUR))
         self.most = subject.most
         if not changes(subject.universe, subject.relation, subject.by):
-            raise InputError("the schema allows one kind of row only; neighbours under replace-one are all alike")
+            raise InputError(
+                "the schema allows one kind of row only, so that replacing a row changes nothing; "
+                "give an attribute two or more values"
+            )
         self.weighed, self.exhaustive = 0, -1
         self.witnesses, self.tell = witnesses, tell
 
@@ -195,7 +198,7 @@ class _Audit:
         return transcripts
 
     def _telling(self, tail: TailReport) -> tuple[Subject, TailReport]:
-        """Test the claim on the tables of the witnesses too, and return the test that fails, or comes nearest to it."""
+        """Test the claim on the tables of the witnesses too, and return one that fails or comes nearest to failing."""
         found = [(self.subject, tail)]
         for witness in self.witnesses:
             self.tell("how much probability lies beyond the claim, on a witness's tables")

@@ -76,7 +76,7 @@ class Behaviour:
         self._hidden = HiddenState({id(part): part for part in (*parts, subject.miner)}.values())
 
     def table(self, most: int) -> Rows:
-        """Return a random table of up to `most` rows. One in two has at most three kinds of rows."""
+        """Return a random table of up to `most` rows. Half of such tables have at most three kinds of rows."""
         least = self.sizes.least + (1 if self.subject.relation is Relation.REPLACE_ONE else 0)
         size = int(self.rng.integers(least, max(least, min(self.sizes.most, most)) + 1))
         kinds = self.rng.integers(0, self.subject.universe.kinds, 3 if self.rng.random() < 0.5 else MOST_ROWS)

@@ -73,12 +73,12 @@ def distinguish(
     Parameters
     ----------
     one, other
-        Run on the first and on the second table with the given seed, and return the output: numbers, arrays, texts,
-        or mappings and sequences of them.
+        Functions that run on the first and on the second table with a given seed, and return the output: numbers,
+        arrays, texts, or mappings and sequences of these.
     runs
         How many runs on each table; half of them choose the event.
     delta
-        The delta that is allowed for.
+        The delta of the claim that is tested.
     seed
         The seed of the first run; the others count on from it.
 
@@ -155,7 +155,7 @@ def _events(outputs: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[
 
 
 def features(output: Any, name: str = "") -> dict[str, Any]:
-    """Return an output as named numbers and texts, by its parts and, if it is small and discrete, as a whole.
+    """Return an output as named numbers and texts: the whole of it, by the name "", and each of its parts.
 
     Examples
     --------

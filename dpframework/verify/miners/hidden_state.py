@@ -29,7 +29,7 @@ ENVIRONMENT, CACHE = "the environment", "the cache of"
 CORE = __name__.partition(".")[0]
 MOST_VISITED = 20_000  # the most objects that are visited from one root, or for one digest
 ATOMS = (type(None), bool, int, float, complex, str, bytes, range, np.generic, np.dtype)
-# Of these packages' objects, attributes and slots are looked at, although they are Python's own or the core's.
+# The attributes and slots of objects from these packages are looked at, although they are Python's or the core's.
 WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "threading", "functools"})
 # Objects of these packages are not looked into.
 OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})

@@ -29,7 +29,7 @@ TIGHT = 0.97  # the share of the claim at which a search has come near enough
 FEWEST_GAMES = 4  # how many games are played even if the claim is reached, since a mistake may show on other tables
 MOVES = 40  # how many pairs a climb tries before the outputs are chosen anew
 TIRED = 2  # after how many climbs without success a game ends
-MOST_ENDS = 12  # of how many games the last pairs are kept
+MOST_ENDS = 12  # for how many games the last pair is kept
 
 
 @final

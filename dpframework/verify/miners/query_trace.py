@@ -121,8 +121,8 @@ def evaluate(subject: Subject, asked: QueryCall, rows: Rows) -> Any:
 def with_climbed_rows(subject: Subject) -> Subject:
     """Return the subject with further kinds of rows, those that change a plugin's queries most.
 
-    If the schema allows more kinds of rows than are tried, the worst ones may be missing. If all kinds are tried, the
-    subject is returned as it is.
+    If the schema allows more kinds of rows than are tried, the worst ones may be missing. The subject is returned as it
+    is if all kinds are tried, if its plan samples, or if its miner is the project's own.
     """
     universe = subject.universe
     if not universe.sampled or universe.places is None or subject.plan.index.samples or not is_foreign(subject.miner):

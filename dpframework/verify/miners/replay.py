@@ -77,7 +77,7 @@ class Replayed:
 
 
 class Refused(Diverged):
-    """A release that was made on one table cannot be made on another."""
+    """Raised if a release that was made on one table cannot be made on another."""
 
 
 @final
@@ -204,7 +204,7 @@ class Weigher:
         for number in range(first, len(self._events)):
             known, event = self._known[number], self._events[number]
             if event.rows not in held:
-                continue  # its rows are of another sample than those held
+                continue  # these rows lie in a sample, or outside the sample at hand
             source = held[event.rows]
             if isinstance(event, SampleEvent):
                 samples = samples_of(source, event.rate, ordered=self._subject.plan.reads_places)
@@ -272,9 +272,9 @@ def caps_of(subject: Subject, events: Iterable[Event]) -> tuple[float, ...]:
 
     With probability delta, such a release may have an output outside its core (see `mechanisms.losses`). A single
     output does not show this, so each release counts for at most what its core may lose. Whether delta is large enough
-    is tested where all outputs of a release are listed (`check_losses`). In a plan with an exact delta, a release
-    counts for nothing if it is made from a sample, as does one with an exact delta if a unit's rows may lie in several
-    parts. The caps are empty for a plan without an exact delta.
+    is tested where all outputs of a release are listed (`check_losses`). Releases from a sample count for nothing, and
+    so do releases with an exact delta if a unit's rows may lie in several parts. The caps are empty for a plan without
+    an exact delta.
     """
     plan, caps, sampled = subject.plan, [], set[int]()
     if not plan.has_exact_delta:

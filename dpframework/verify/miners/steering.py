@@ -35,7 +35,7 @@ from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_tables import Held
 
 LARGE = 10**6
-ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # always kept: they may run known code with another result
+ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # aims of runs that are kept even if they execute no new code
 USUAL = 100  # an input larger than this hardly ever comes from a release of a small table
 MOST_CONSTANTS = 12
 COORDINATES = 4  # how many coordinates are each made the largest in turn
@@ -43,9 +43,9 @@ OPPOSED = 2  # how many of them are also put on the other side of 0 than all oth
 FEWEST_RUNS = 40
 REPLAYS_OF_RUN = 80  # how many replays of an audit allow one more steered run
 MOST_STEPS = 4  # if a run reached something new, how many of its events are aimed at other outputs, one at a time
-LONG = 6  # the most events of such a run: a longer one takes long, so no variants of it are tried
+LONG = 6  # the most events of a run of which variants are tried, since longer runs take long
 MOST_KEPT = 6
-MOST_CALLS = 20  # how many calls of one function are traced in a run: the tracer is called for each of its operations
+MOST_CALLS = 20  # how many calls of one function are traced in a run, since each operation calls the tracer
 Aim: TypeAlias = "tuple[float, int | None] | tuple[float, int, float] | None"
 """The output to aim at: a number, the coordinate that it is put into, and the number in the other coordinates.
 
@@ -113,7 +113,7 @@ def steer(
     packages = {module.partition(".")[0] for module in modules if is_foreign_module(module)}
     constants = constants_of(things)[:MOST_CONSTANTS]
     reached, kept = set[Any](), 0
-    left: list[Sequence[Aim]] = [(None,), (None,), *_aims(constants)]
+    left: list[Sequence[Aim]] = [(None,), (None,), *_first_aims(constants)]
     for k in range(max(FEWEST_RUNS, replays // REPLAYS_OF_RUN)):
         if not left or kept == MOST_KEPT or (k and patience.over):
             return
@@ -127,10 +127,10 @@ def steer(
             kept += 1
             yield rows, Transcript(tuple(gate.events), outcome, refused, gate.public_seed)
         if new and len(gate.events) <= LONG:
-            left += _beside(aims, len(gate.events), constants)
+            left += _variants(aims, len(gate.events), constants)
 
 
-def _beside(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
+def _variants(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
     """Yield a run's aims, each time with one event aimed at another output."""
     whole = [aims[k % len(aims)] for k in range(length + 1)]
     others: list[Aim] = [(LARGE, None), (-LARGE, None), *((LARGE, place) for place in range(COORDINATES))]
@@ -151,7 +151,7 @@ def _paths(events: Sequence[Event]) -> Iterator[Any]:
                 yield event.charge.step.query.name, name, number < 0, abs(number) > USUAL
 
 
-def _aims(constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
+def _first_aims(constants: Sequence[float]) -> Iterator[Sequence[Aim]]:
     """Yield the aims of the first runs, each a single aim for all releases."""
     yield from ([(number, None)] for number in (0, LARGE, -LARGE))
     yield from ([(number, place, -number)] for place in range(OPPOSED) for number in (LARGE, -LARGE))

@@ -105,7 +105,8 @@ class StepChecks:
     def _check_related(self, subject: Subject, how: str, own: Sequence[Any], patience: Patience) -> None:
         """Search the queries that a plugin's miner makes on another schema or with another parameter.
 
-        A query that it makes for its example too depends on neither, so it is its author's word and not searched again.
+        Nothing is searched if the miner claims nothing there. A query that the miner makes for its example too depends
+        on neither schema nor parameter, and is not searched again.
         """
         try:
             if subject.delta_needed is None:
@@ -174,7 +175,8 @@ class StepChecks:
         key = facts, subject.relation, schema
         alike = self._alike.setdefault((facts.name, facts.sensitivities, subject.relation), [])
         if key in self.sensitivities or len(alike) >= ALIKE:
-            # Of two plugin queries with equal facts only one may be wrong, so each is searched on the smallest tables.
+            # A plugin's query may be wrong although one with equal facts is right. So it is searched too, on the
+            # smallest tables.
             known = self._searched.setdefault(key, [])
             if is_foreign(asked.query) and not any(are_equal(asked.query, one) for one in known):
                 known.append(asked.query)

@@ -154,7 +154,7 @@ def check_tail(
     seed: int = 0,
     unit: PrivacyUnit = ROW,
 ) -> TailReport:
-    """Compare how often a miner's runs lose more than epsilon with the plan's claim.
+    """Compare the probability that a miner's runs lose more than epsilon with the delta that its plan claims.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def check_tail(
 def check_tail_of(
     subject: Subject, *, runs: int, seed: int, tables: tuple[Rows, Rows] | None = None, tests: int = 1
 ) -> TailReport:
-    """Compare how often a subject's runs lose more than epsilon with the plan's claim (see `check_tail`).
+    """Test the claims of a subject's plan at several deltas (see `check_tail`).
 
     The runs are on the given tables, or on those that a search finds. If the claim is true, the probability that any of
     all `tests` tests together fails is at most `FALSE_ALARM`.

@@ -1,4 +1,4 @@
-"""The replay of witnesses, tables and outputs of an example, which are weighed like those that a search finds."""
+"""The replay of an example's witnesses, which are weighed like the tables and outputs that a search finds."""
 
 from __future__ import annotations
 
