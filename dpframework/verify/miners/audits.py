@@ -61,11 +61,10 @@ def audit(
     """Replay a miner's transcripts on neighbouring small tables and look for the largest loss.
 
     Transcripts are recorded on random tables, with the claimed noise and with wider noise. Each is replayed, miner
-    included, on its own table, on the same rows in another order, on neighbours, and on tables far away. On all of
-    them, what the miner does must depend on its releases only, and each release must be possible. Then the releases
-    alone are weighed on random, small and very large pairs of neighbours. Finally two searches alternate until they
-    come near the claim: one looks for the outputs that lose most on a pair, the other for a pair on which these outputs
-    lose more.
+    included, on its own table, on the same rows in another order, on neighbours, and on tables far away. Everywhere the
+    miner must follow its releases only, and each release must be possible. Then the releases alone are weighed on
+    random, small and very large pairs of neighbours. Finally two searches alternate until they come near the claim: for
+    the outputs that lose most on a pair, and for a pair on which these outputs lose more.
 
     Parameters
     ----------
@@ -76,8 +75,7 @@ def audit(
     relation
         The neighbouring relation.
     delta
-        If it is above 0, the claim at this delta is tested too. Without a pure claim, a claim with a delta is tested in
-        any case.
+        If above 0, the claim at this delta is tested too. Without a pure claim, a claim with a delta is always tested.
     replays
         About how many replays to make, at least 100.
     seed
@@ -85,8 +83,7 @@ def audit(
     accounting
         The accountant whose total is the claim; by default the one that a study would charge the plan by.
     witnesses
-        Tables and outputs that are replayed before the search for the largest loss. Witnesses under the other relation
-        are left out.
+        Tables and outputs that are replayed before the search for the largest loss, under the same relation only.
     tell
         Called with a text that says what is tried next.
     seconds
@@ -97,8 +94,7 @@ def audit(
     Raises
     ------
     InputError
-        If `replays` is below 100, if the miner refuses the schema or has no finite claim under the relation, not even
-        with a delta, or if the schema allows a single kind of row, so that replacing a row changes nothing.
+        If `replays` is below 100, the miner refuses the schema or has no finite claim, or replacing a row does nothing.
     """
     relation = Relation.parse(relation)
     given: dict[str, Any] = {"patience": Patience(seconds), "unit": unit, "accounting": accounting}
