@@ -95,12 +95,12 @@ class Checks:
         self.told: list[str] = []
         self.left_out: list[str] = []
         self.cut_short = False
-        patch.setattr(step_checks, "search_sensitivity", self.search)
-        patch.setattr(step_checks, "check_sampler", self.sample)
-        patch.setattr(step_checks, "check_losses", self.compare_losses)
-        patch.setattr(step_checks, "call_answers", lambda subject, asked, tables: ("answers", tables))
-        patch.setattr(step_checks, "_probes", lambda subject, asked: (None, ("own",)))
-        patch.setattr(step_checks.AskedHere, "of", classmethod(lambda cls, *given: told_of(*given)))
+        patch.setattr(step_claims, "search_sensitivity", self.search)
+        patch.setattr(step_claims, "check_sampler", self.sample)
+        patch.setattr(step_claims, "check_losses", self.compare_losses)
+        patch.setattr(step_claims, "call_answers", lambda subject, asked, tables: ("answers", tables))
+        patch.setattr(step_claims, "_probes", lambda subject, asked: (None, ("own",)))
+        patch.setattr(step_claims.AskedHere, "of", classmethod(lambda cls, *given: told_of(*given)))
         self.other_amounts: list[Any] = []
         patch.setattr(StepChecks, "_check_spending", lambda checks, *given: self.other_amounts.append(given[:3]))
         self.checks: Any = StepChecks(replays, 5, self.left_out, self.told.append, **given)

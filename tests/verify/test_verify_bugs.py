@@ -27,6 +27,7 @@ from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 from dpframework.verify import LossReport, MinerConformance, Reader, audit, check_losses, check_reading, verify_examples
 from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler
+from dpframework.verify.miners import step_claims
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 8, cuts=[4])])
 TOWN = SCHEMA["town"]
