@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from dpframework.facts import InputError, Numeric
 from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.derived_columns import DerivedColumn
-from dpframework.facts.derived_schemas import inputs_of, not_derived, with_derived, with_inputs
+from dpframework.facts.derived_schemas import inputs_of, with_derived, with_inputs, without_derived
 from dpframework.facts.read_options import ReadOptions
 
 FILE = [Numeric(name, 0, 9, bins=3) for name in "abc"]
@@ -29,7 +29,7 @@ def test_derived_columns_stand_after_the_others_each_after_what_it_reads() -> No
 @given(st.permutations([SUM, DerivedColumn("square", "c ** 2")]))
 def test_what_a_file_holds_is_what_is_left(derive: list[DerivedColumn]) -> None:
     whole = with_derived(FILE, derive, PLAIN)
-    assert list(not_derived(whole, derive)) == FILE
+    assert list(without_derived(whole, derive)) == FILE
     assert with_derived(whole, derive, PLAIN) == whole  # listed with the facts that it has
 
 

@@ -17,7 +17,7 @@ from dpframework.facts import And, Below, Description, Equals, Not
 from dpframework.formulas import Cells
 from dpframework.formulas.evaluation import value_of
 from dpframework.lab.evaluation.table_folds import columns_of
-from dpframework.queries import Match, MatchScores, binary_tests, match_counts
+from dpframework.redescriptions import Match, MatchScores, binary_tests, match_counts
 from dpframework.redescriptions.choice_budgets import budget_of_choices, choices_carried, rows_meant
 from dpframework.redescriptions.matches import DISTINCT, GIVEN_CAP
 from dpframework.tables.engines import _Blocks

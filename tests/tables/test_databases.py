@@ -203,14 +203,14 @@ def test_a_view_that_finds_other_rows_each_time_is_asked_once(server: Server) ->
         server.execute("grant select on shuffled to reader")
     study = counts_of(studies.SCHEMA, unit="person", rows_per_unit=1)
     engine = server.engine()
-    with pytest.raises(NotOpened, match="shuffled: its rows are in no order, by which samples and the rows of a unit"):
+    with pytest.raises(NotOpened, match="shuffled: its rows have no order, which samples and the choice"):
         study.run(DatabaseTable("shuffled", study.schema, unit=study.unit), seed=0, engine=engine)
     opened = engine.open(DatabaseTable("shuffled", study.schema, unit=study.unit, order="drawn"))
     people = dpf.table_from_frame(studies.frame(), study.schema, unit=study.unit).rows
     assert engine.number(opened) == people
     assert sum('from "shuffled"' in one and "limit 0" not in one for one in engine.statements) == 1
     engine.drop(opened)
-    with pytest.raises(dpf.InputError, match="t: column 'ill' does not order the rows: some are equal there, or miss"):
+    with pytest.raises(dpf.InputError, match="t: column 'ill' does not order the rows, since values are equal or miss"):
         engine.open(DatabaseTable("t", study.schema, unit=study.unit, order="ill"))
     assert left_behind(engine) == []
     engine.close()
@@ -237,7 +237,7 @@ def test_a_query_needs_the_assumption_of_one_in_python_too(server: Server) -> No
     schema, query, engine = dpf.Schema([dpf.Boolean("ill")]), "select * from t", server.engine()
     asks = dpf.Schema(schema.attributes, read={"query": f"{query};"})
     for other in (schema, dpf.Schema(schema.attributes, read={"query": "select * from u"})):
-        with pytest.raises(dpf.InputError, match="the schema must hold the same query, one of one table"):
+        with pytest.raises(dpf.InputError, match="the schema must hold the same query, and only one"):
             DatabaseTable(query, other, query=True)
     with pytest.raises(
         dpf.InputError, match=r"the schema's \[read\] has a query; give it as the table, with query=True"
@@ -359,7 +359,7 @@ def test_the_column_that_joins_two_views_may_be_an_attribute_that_is_read_as_it_
     attributes = [dpf.Categorical("id", ["a", "b"], view="left"), dpf.Boolean("ill", view="right")]
     plain, told = (dpf.Schema(attributes, read=read) for read in ({}, {"columns": {"id": {"null": ["b"]}}}))
     assert DatabaseTable(("l", "r"), plain, id="id").id == "id"
-    with pytest.raises(dpf.InputError, match=r"'id' joins the views and is an attribute; then \[read\] must say"):
+    with pytest.raises(dpf.InputError, match=r"'id' joins the views and is an attribute, so \[read\] must have"):
         DatabaseTable(("l", "r"), told, id="id")
     with pytest.raises(TypeError, match="positional"):  # what is not the table or its schema is named
         DatabaseTable(("l", "r"), plain, "id")  # type: ignore[misc]

@@ -358,7 +358,7 @@ def test_a_column_that_is_called_as_the_places_of_rows_is_not_taken_for_them(tmp
     assert engine.number(engine.open(TableFiles(tmp_path / "t.parquet", schema, ordered=False))) == 9
     engine.close()
     engine = DuckDB(threads=1, database=tmp_path / "clinic.duckdb")
-    with pytest.raises(NotOpened, match="t: its rows are in no order, by which samples and the rows of a unit are"):
+    with pytest.raises(NotOpened, match="t: its rows have no order, which samples and the choice of a unit's rows"):
         engine.open(dpf.DatabaseTable("t", schema, unit=person))
     engine.close()
 
@@ -379,7 +379,7 @@ def test_a_database_is_opened_for_reading_and_leads_to_nothing_else(tmp_path: Pa
     for statement in ("insert into t values (true)", "create table u (x int)", "set enable_external_access = true"):
         with pytest.raises(dpf.InputError, match="DuckDB cannot read or count this table"):
             connection_of(engine).run(statement)
-    with pytest.raises(NotOpened, match="engine 'duckdb' reads tables of its database, and no files beside it"):
+    with pytest.raises(NotOpened, match="engine 'duckdb' with a database reads tables of that database, and no other"):
         engine.open(TableFiles(f"{other}.parquet", schema))
     assert engine.number(engine.open(dpf.DatabaseTable("main.t", schema))) == 1
     engine.close()
@@ -389,7 +389,7 @@ def test_a_database_is_opened_for_reading_and_leads_to_nothing_else(tmp_path: Pa
         DuckDB(threads=1).open(dpf.DatabaseTable("t", schema))
     with pytest.raises(NotOpened, match="there is no such file; a DuckDB database is expected"):
         DuckDB(database=tmp_path / "none").open(dpf.DatabaseTable("t", schema))
-    with pytest.raises(NotOpened, match="cannot be opened as a DuckDB database; it is damaged, of another version"):
+    with pytest.raises(NotOpened, match="cannot be opened as a DuckDB database, since it is damaged, of another"):
         DuckDB(database=f"{other}.parquet").open(dpf.DatabaseTable("t", schema))
     with pytest.raises(NotOpened, match=r"engine 'memory' reads no tables of a database; give the study"):
         study_of_ill(schema).run(dpf.DatabaseTable("t", schema), seed=0)

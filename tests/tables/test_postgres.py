@@ -125,9 +125,9 @@ def test_a_connection_says_where_it_goes_and_shows_no_password(monkeypatch: pyte
     monkeypatch.setenv("PGHOST", "db.clinic.org")
     with pytest.raises(dpf.InputError, match="to another machine must check who answers"):
         Postgres("dbname=clinic").open(dpf.DatabaseTable("t", ILL))
-    with pytest.raises(dpf.InputError, match="a service hides who is asked"):
+    with pytest.raises(dpf.InputError, match="a service hides which database is used"):
         _ = Postgres("service=x").address
-    with pytest.raises(dpf.InputError, match="connection must be as libpq writes it"):
+    with pytest.raises(dpf.InputError, match="connection must be in libpq's notation"):
         _ = Postgres("password=s3cret x").address
     shown = Postgres(f"{given} password=s3cret sslmode=verify-full").address
     assert shown.startswith("PostgreSQL at db.clinic.org:5432, database clinic as reader, by psycopg 3.")

@@ -11,7 +11,8 @@ from dpframework_greedy.serenade import SerenadeCS, SerenadeES
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.results import Noisy, Redescription
+from dpframework.redescriptions import Redescription
+from dpframework.results import Noisy
 
 LEFT = [dpf.Boolean(name, view="left") for name in ("wolf", "bear")]
 RIGHT = [dpf.Numeric("rain", 0, 8, cuts=[3, 5], view="right"), dpf.Boolean("cold", view="right")]

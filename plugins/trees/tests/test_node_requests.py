@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from dpframework_trees.node_requests import Asking, release_in_step
+from dpframework_trees.node_requests import Requests, release_in_step
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
@@ -44,7 +44,7 @@ class InStep(dpf.Miner):
     def mine(self, table: dpf.PrivateTable) -> Any:
         found: list[list[int]] = [[] for _ in self.turns]
 
-        def node(own: list[int], into: list[int]) -> Asking[None]:
+        def node(own: list[int], into: list[int]) -> Requests[None]:
             for code in own:
                 (released,) = yield [(table, "n", {"code": code})]
                 self.order.append(code)
@@ -70,7 +70,7 @@ def test_each_node_gets_what_it_asked_for_turn_by_turn(turns: list[list[int]]) -
 def test_a_node_may_ask_for_several_at_once_and_for_none() -> None:
     got: list[list[Any]] = []
 
-    def node(number: int) -> Asking[None]:
+    def node(number: int) -> Requests[None]:
         got.append((yield [("table", "n", {"code": k}) for k in range(number)]))
 
     release_in_step([])
