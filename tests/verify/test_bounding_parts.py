@@ -243,14 +243,14 @@ def test_what_is_found_wrong_is_said_with_the_number_of_rows() -> None:
         return {**columns, "person": ["nobody" if one is None else one for one in columns["person"]]}
 
     added = compared(reader("doubled", doubled), FEW).wrong
-    assert added["added"] == "a person with 3 rows more adds 3 rows, and may add 2"
-    assert added["units"] == "samples would take people together, or one person as several"
-    assert added["lost"].startswith("a person with 3 rows more loses 1.5 in a release that claims 1, over 4 keys")
+    assert added["added"] == "adding a person with 3 rows adds 3 rows, and may add 2"
+    assert added["units"] == "samples would draw several people as one, or one person as several"
+    assert added["lost"].startswith("adding a person with 3 rows loses 1.5 in a release that claims 1, over 4 keys")
     assert compared(reader("somebody", somebody), FEW).wrong["added"] == (
-        "rows without an id more adds 1 rows, and may add 0"
+        "adding rows without an id adds 1 rows, and may add 0"
     )
     one = compared(reader("doubled", doubled), people_with((0, "A"), (0, "A"), (1, "B")), ONE)
-    assert one.wrong["added"] == "a person with 2 rows more adds 2 rows, and may add 1"
+    assert one.wrong["added"] == "adding a person with 2 rows adds 2 rows, and may add 1"
     assert one.loss == pytest.approx(2)
 
     def together(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -258,8 +258,8 @@ def test_what_is_found_wrong_is_said_with_the_number_of_rows() -> None:
 
     gone = compared(reader("together", together), people_with((0, "A"), (1, "B"), (1, "C")), ONE).wrong
     assert gone["gone"] in (
-        "a person with 1 rows more changes which rows others keep",
-        "a person with 2 rows more changes which rows others keep",
+        "adding a person with 1 rows changes which rows others keep",
+        "adding a person with 2 rows changes which rows others keep",
     )
     assert set(gone) <= {"units", "gone", "lost"}
 

@@ -402,7 +402,7 @@ def test_people_that_samples_would_take_together_are_found() -> None:
 
     report = check_bounding(SCHEMA, UNITS[1], readers=[held_as_columns("numbered", numbered)], tables=1)
     assert [sentence.split(": ")[1] for sentence in report.violations] == [
-        "samples would take people together, or one person as several"
+        "samples would draw several people as one, or one person as several"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Engines for small tables that count on two blocks, or the cross tables that queries name."""
+"""Engines for small tables: one counts two blocks, the other counts cross tables that queries name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dpframework.verify.tables.small_tables import Held, SmallTables
 
 
 @final
-class Halves(SmallTables):  # type: ignore[misc]  # final, for all but this
-    """An engine that counts on two blocks, one part of the rows and the rest."""
+class Halves(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
+    """An engine that counts two blocks, the first half of the rows and the rest."""
 
     def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate on both blocks."""
@@ -21,9 +21,9 @@ class Halves(SmallTables):  # type: ignore[misc]  # final, for all but this
 
 
 @final
-class CountedTables(SmallTables):  # type: ignore[misc]  # final, for all but such
+class CountedTables(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
     """An engine that counts the cross tables that queries name, as a database does."""
 
     def counts(self, rows: Held, functions: Sequence[Callable[[Block], Any]]) -> list[Any]:
-        """Count by the tables where they are named."""
+        """Count from cross tables, for functions that name any."""
         return super().counts(rows, by_tables(functions))

@@ -1,4 +1,4 @@
-"""Engines to compare with: one counts the tables that queries name, one several blocks at the same time."""
+"""Engines to compare with. One counts cross tables that queries name, the other several blocks at the same time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dpframework.tables.joint_counts import joint_counts_of
 
 
 def by_tables(functions: Sequence[Callable[[Block], Any]]) -> list[Callable[[Block], Any]]:
-    """Return counting functions that count by the cross tables that they name, where they name any."""
+    """Return functions that count from cross tables, in place of those functions that name any."""
     named = [joint_counts_of(function) for function in functions]
     return [other if one is None else one.count for one, other in zip(named, functions, strict=True)]
 
 
 @final
 class ByTables(_Blocks):
-    """An engine that counts the cross tables that queries name, and otherwise as others do."""
+    """An engine that counts the cross tables of queries that name any, and counts other queries as usual."""
 
     name = "by-tables"
 
@@ -26,11 +26,11 @@ class ByTables(_Blocks):
         super().__init__(blocks=1)
 
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate in turn."""
+        """Evaluate one block after another."""
         return [function(block) for block in rows]
 
     def counts(self, rows: Sequence[Block], functions: Sequence[Callable[[Block], Any]]) -> list[Any]:
-        """Count by the tables where they are named."""
+        """Count from cross tables, for functions that name any."""
         return super().counts(rows, by_tables(functions))
 
 

@@ -1,4 +1,4 @@
-"""People with easily confused ids for made-up tables, which a reader must keep apart."""
+"""People with easily confused ids, whom a reader of made-up tables must keep apart."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 Person: TypeAlias = Sequence[Any]
-"""The ways in which one person's id is written."""
+"""The spellings of one person's id."""
 
-BIG = 2**53  # beyond this a float holds not every whole number
-SNOWFLAKE = 17 * 10**17  # where services number what they store today
+BIG = 2**53  # a float cannot hold all whole numbers beyond this
+SNOWFLAKE = 17 * 10**17  # about the size of ids that online services give today
 HUGE = float(10**300)
 LONG = "a name that is longer than forty characters, "
 
@@ -21,8 +21,8 @@ PAIRS: dict[str, list[tuple[Person, Person]]] = {
         ([BIG], [BIG + 1]),
         ([SNOWFLAKE], [SNOWFLAKE + 1]),
         ([2**62], [2**62 + 1]),
-        ([-1], [-2]),  # Python gives both one hash
-        ([0], [2**61 - 1]),  # these too
+        ([-1], [-2]),  # Python gives both the same hash
+        ([0], [2**61 - 1]),  # and these, too
     ],
     "large numbers": [
         ([10**30], [10**30 + 1]),
@@ -77,15 +77,15 @@ PAIRS: dict[str, list[tuple[Person, Person]]] = {
         ([UUID(int=1), str(UUID(int=1))], [UUID(int=2)]),
     ],
 }
-"""Pairs of people whose ids some rule or other would take for one, by kind."""
+"""Pairs of people whose ids some reader might take for one person's, by the kind of ids."""
 
 POOLS = tuple(PAIRS)
 """The kinds of ids that tables are made of."""
 
-CHOSEN = 2  # pairs in a table
+CHOSEN = 2  # how many pairs of people a table has
 
 
 def people_of(kind: str, turn: int) -> list[Person]:
-    """Return people of a kind, each next to one with a similar id. Each turn has other people."""
+    """Return people whose ids are of one kind, in pairs with similar ids. Each turn gives the next pairs."""
     pairs = PAIRS[kind]
     return [person for k in range(CHOSEN) for person in pairs[(turn * CHOSEN + k) % len(pairs)]]

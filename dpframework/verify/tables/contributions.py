@@ -1,12 +1,13 @@
-"""Contribution bounding, where one more unit must add at most k rows to a table and change no other row.
+"""Checks of contribution bounding: one more unit must add at most k rows to a table and change no other row.
 
 A claim about units is about tables that differ by up to k rows. It carries over to the data only if neighbouring data
-gives such tables: at most k rows of each unit are kept, and the choice depends on the unit's own rows alone.
+gives such tables. So at most k rows of each unit may be kept, and the choice must depend on the unit's own rows alone.
 
-Rows are chosen by a private key. The tables of one key are compared with each other, for several keys. If one unit
-more adds at most k rows under each key, then every release loses at most its claim under each key, and so over all keys
-together (a mixture of neighbours is no easier to tell apart than the neighbours are). A release is replayed as well:
-its density is averaged over the keys on either side, and the largest difference of the logarithms is the loss.
+Rows are chosen by a private key. For each of several keys, the tables with and without a unit are compared. If one more
+unit adds at most k rows under each key, then every release loses at most its claim under each key. The same then holds
+over all keys together, since a mixture of neighbours is no easier to tell apart than the neighbours are. A release is
+replayed as well: its density is averaged over the keys on either side, and the largest difference of the logarithms is
+the loss.
 """
 
 from __future__ import annotations
@@ -38,30 +39,32 @@ from dpframework.verify.tables.confusable_ids import POOLS, Person, people_of
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.row_reading import Cells, TablesReport, write_csv, write_parquet
 
-MOST_ROWS = 9  # of a person
-MANY, FEW = 2_500, 4  # people of a larger table, and how many of them are left out, rows of nobody among them
-MISSING = 0.1  # of the ids
-KEYS = 4
-PIECES, BUCKETS = 3, 2  # of a table that is read as several processes do
-CLAIM = 1  # of the release, in epsilon
-FAR = 9  # beyond every count: outputs there lose most
-ROUNDING = 1e-9
+MOST_ROWS = 9  # the most rows of a person
+# The number of people in a larger table. It is read again without each of a few of them, rows without an id included.
+MANY, FEW = 2_500, 4
+MISSING = 0.1  # the share of ids that are missing
+KEYS = 4  # the number of private keys
+PIECES, BUCKETS = 3, 2  # how a table is divided that is read as by several processes
+CLAIM = 1  # the epsilon that the replayed release claims
+FAR = 9  # how far beyond the counts of both tables outputs lie, since the loss is largest there
+ROUNDING = 1e-9  # how much more than the claim may be lost, since losses are rounded
 
 
 @final
 @attrs.frozen
 class UnitReader:
-    """A way to read a table for a unit, from a container or file to the bounded rows.
+    """A way to read a table for a unit: from a frame or file to the rows that are kept.
 
     Attributes
     ----------
     name
-        What the report calls it.
+        The name of the reader in reports.
     hold
-        Puts columns, ids among them, into a frame, or into files at a path. What it raises is not the reader's: such
-        ids cannot be held so, and the table is left out.
+        A function that puts columns, the ids among them, into a frame, or into files at a path. If it raises an error,
+        a frame or file cannot hold such ids. That is not the reader's fault, and the table is left out.
     read
-        Reads what is held, on a schema, for a unit, by a key. The same key must give the same table twice.
+        A function of the frame or files, a schema, a unit and a key, which returns the table. The same key must give
+        the same table each time.
     """
 
     name: str
@@ -72,16 +75,16 @@ class UnitReader:
 @final
 @attrs.frozen
 class BoundingReport(TablesReport):
-    """The changes that one more person made to the rows of others.
+    """Whether one more person changed the rows of others, or added too many.
 
     Attributes
     ----------
     unit
-        Whom the tables were read for.
+        The privacy unit that the tables were read for.
     readers
-        What read them.
+        The names of the readers.
     loss
-        The largest loss of a release that claims 1, over the keys.
+        The largest loss of a release that claims epsilon 1, averaged over the keys.
     """
 
     unit: PrivacyUnit
@@ -89,7 +92,7 @@ class BoundingReport(TablesReport):
     loss: float
 
     def __str__(self) -> str:
-        """Write one line, or one a violation."""
+        """Write one line, or one for each violation."""
         held = f"{self.unit}: each keeps its own rows, on {self.tables} tables ({', '.join(self.readers)})"
         return "\n".join(self.violations) or f"{held}; a claim of {CLAIM} lost {self.loss:.3g}"
 
@@ -110,28 +113,29 @@ def check_bounding(
 ) -> BoundingReport:
     """Read made-up tables of people with 1 to 9 rows each, and each of them again without each of the people.
 
-    The people's ids are easily mixed up: neighbours among whole numbers beyond 2^53, decimal numbers, floats, texts
-    that differ in case or at their end, bytes and UUIDs. Some people's ids are written in several ways. A reader is
-    left at the first table on which something is wrong. At last it reads a table of 2,500 people, more than 10^4 rows,
-    and again without some of them.
+    The people's ids are easily mixed up: consecutive whole numbers beyond 2^53, decimal numbers, floats, texts that
+    differ in case or at their end, bytes and UUIDs. Some people's ids are spelled in several ways. Each reader is
+    tested up to the first table with a violation. Its last table has 2,500 people and more than 10^4 rows, and is read
+    again without each of a few people.
 
     Parameters
     ----------
     schema
-        What the tables are of.
+        The schema of the tables.
     unit
-        Whom they are read for, by its id.
+        The privacy unit, with the column of its ids.
     readers
-        What is tested; by default `unit_readers()`: dpframework's own reading of lists, frames and files.
+        The readers that are tested. By default `unit_readers()`, dpframework's own reading of lists, frames and files.
     tables
-        How many tables each one reads: by turns of each kind of ids. Three times the number of kinds, 27, has all ids.
+        How many tables of a few people each reader gets. The kinds of ids take turns, and 36 tables, four for each
+        kind, have all ids.
     seed
         The seed of the tables and the keys.
 
     Raises
     ------
     InputError
-        If the unit has no id, or a reader's tables could none of them be held.
+        If the unit has no id, or if a reader could hold none of the tables.
     """
     if unit.id is None:
         raise InputError("bounding is of units that a column of ids names; give the unit an id")
@@ -161,13 +165,16 @@ def check_bounding(
     return BoundingReport(number, tuple(wrong), unit, tuple(one.name for one in checked), loss)
 
 
-# People's tables
+# Tables of people
 
 
 def _tables_of_people(
     universe: Universe, unit: PrivacyUnit, tables: int, rng: np.random.Generator
 ) -> Iterator[tuple[str, _People, int | None]]:
-    """Yield tables of a few people, and one of many, each with its name and how many are left out, None for all."""
+    """Yield tables of a few people, and one of many.
+
+    Each comes with a name, and with the number of people that are left out in turn, None for all of them.
+    """
     for turn in range(tables):
         kind = POOLS[turn % len(POOLS)]
         yield f"ids that are {kind}", _People.draw(universe, unit, people_of(kind, turn // len(POOLS)), rng), None
@@ -176,7 +183,7 @@ def _tables_of_people(
 
 @attrs.frozen(eq=False)
 class _People:
-    """Columns of people's rows in any order, with the number of each row's person, -1 for nobody."""
+    """The columns of people's rows in any order, and the number of each row's person (-1 for a row without an id)."""
 
     columns: dict[str, list[Any]]
     whose: NDArray[np.int64]
@@ -207,16 +214,16 @@ class _People:
 
 
 def _spell(people: Sequence[Person], whose: int, rng: np.random.Generator) -> Any:
-    """Return a person's id in one of its spellings, or None for nobody's."""
+    """Return one of the spellings of a person's id, None for a row without an id."""
     return None if whose < 0 else people[whose][int(rng.integers(len(people[whose])))]
 
 
-# What one person more changes
+# What one more person changes
 
 
 @attrs.frozen
 class _Found:
-    """The problems by kind, and the largest loss."""
+    """The problems with one table, by their kind, and the largest loss."""
 
     wrong: dict[str, str]
     loss: float
@@ -231,9 +238,9 @@ def _compare(
     rng: np.random.Generator,
     few: int | None = None,
 ) -> _Found | None:
-    """Read a table with and without each person by several keys, or return None if it cannot be held.
+    """Read a table with and without each person by several keys; return None if the reader cannot hold it.
 
-    Of many people, without a few of them, by one key.
+    If `few` is given, only that many people are left out in turn, and there is only one key.
     """
     keys = [rng.bytes(KEY_BYTES) for _ in range(KEYS if few is None else 1)]
     release = _Release.of(schema, unit)
@@ -242,45 +249,43 @@ def _compare(
     try:
         whole_held = reader.hold(people.columns, folder / "whole")
         held = {person: reader.hold(people.without(person), folder / f"without {person}") for person in everyone[:few]}
-    except Exception:  # of the library that cannot hold them
+    except Exception:  # the library cannot hold such ids
         return None
     wrong: dict[str, str] = {}
     whole = [reader.read(whole_held, schema, unit, key) for key in keys]
     loss = 0.0
     if any(_units(table) not in (None, sum(person >= 0 for person in everyone)) for table in whole):
-        wrong["units"] = "samples would take people together, or one person as several"
+        wrong["units"] = "samples would draw several people as one, or one person as several"
     for person in held:
         number = int((people.whose == person).sum())
         left = [reader.read(held[person], schema, unit, key) for key in keys]
-        who = "rows without an id" if person < 0 else f"a person with {number} rows"
+        who = "adding rows without an id" if person < 0 else f"adding a person with {number} rows"
         most = 0 if person < 0 else min(unit.rows, number)
         for one, other in zip(map(_rows, whole), map(_rows, left), strict=True):
             if other - one:
-                wrong.setdefault("gone", f"{who} more changes which rows others keep")
+                wrong.setdefault("gone", f"{who} changes which rows others keep")
             elif (one - other).total() > most:
-                wrong.setdefault("added", f"{who} more adds {(one - other).total()} rows, and may add {most}")
+                wrong.setdefault("added", f"{who} adds {(one - other).total()} rows, and may add {most}")
         lost = release.loss(whole, left)
         loss = max(loss, lost)
         if lost > CLAIM + ROUNDING:
-            wrong.setdefault(
-                "lost", f"{who} more loses {lost:.3g} in a release that claims {CLAIM}, over {len(keys)} keys"
-            )
+            wrong.setdefault("lost", f"{who} loses {lost:.3g} in a release that claims {CLAIM}, over {len(keys)} keys")
     return _Found(wrong, loss)
 
 
 def _units(table: Table) -> int | None:
-    """Return the number of units that a table's rows are numbered for, or None if they are not."""
+    """Return how many units a table's rows belong to by their numbers, None if it has no numbers of units."""
     return None if table.unit_codes is None else len(np.unique(table.unit_codes))
 
 
 def _rows(table: Table) -> collections.Counter[bytes]:
-    """Return the rows of a table, without regard to their order."""
+    """Return how often each row occurs in a table."""
     return collections.Counter(row.tobytes() for row in np.ascontiguousarray(table.codes.T))
 
 
 @attrs.frozen(eq=False)
 class _Release:
-    """A noisy histogram of the attribute with the most values, whose claim holds for one unit."""
+    """A noisy histogram of the attribute with the most values, calibrated to claim epsilon 1 for a unit."""
 
     query: Histogram
     mechanism: DiscreteLaplace
@@ -294,7 +299,7 @@ class _Release:
         return cls(query, mechanism, calibration, InMemory())
 
     def loss(self, whole: Sequence[Table], left: Sequence[Table]) -> float:
-        """Return the largest loss between two mixtures of tables, at the outputs that lose most between two of them."""
+        """Return the largest loss between two mixtures of tables, at outputs where the tables of a key differ most."""
         answers: list[list[tuple[int, ...]]] = []
         for tables in (whole, left):
             counts = [self.query.evaluate(self.engine, self.engine.load(table)) for table in tables]
@@ -308,7 +313,7 @@ class _Release:
         return largest
 
     def _density(self, answers: Mapping[tuple[int, ...], int], output: NDArray[Any]) -> float:
-        """Return the log-density of an output, averaged over the keys."""
+        """Return the logarithm of the density of an output, averaged over the keys."""
         logs = [
             math.log(number) + self.mechanism.log_density(np.array(answer), output, self.calibration)
             for answer, number in answers.items()
@@ -320,7 +325,7 @@ class _Release:
 
 
 def unit_readers() -> tuple[UnitReader, ...]:
-    """Return readers of everything that dpframework reads for a unit.
+    """Return readers for all frames and files that dpframework reads for a unit.
 
     Examples
     --------
@@ -363,7 +368,7 @@ def _pandas(cells: Cells, path: Path) -> Any:
 
 
 def _write_pieces(cells: Cells, path: Path) -> list[Path]:
-    """Write thirds of the rows as files, of Parquet where it holds them, so that a person's rows lie in all."""
+    """Write each third of the rows as a file, so that a person's rows lie in several: Parquet for bytes, else CSV."""
     rows = len(next(iter(cells.values())))
     thirds = [
         {name: column[rows * k // PIECES : rows * (k + 1) // PIECES] for name, column in cells.items()}
@@ -374,7 +379,7 @@ def _write_pieces(cells: Cells, path: Path) -> list[Path]:
 
 
 def _write_several(cells: Cells, path: Path) -> list[Path]:
-    """Write half of the rows as Parquet and half as CSV, so that a person's rows lie in both."""
+    """Write half of the rows as Parquet and half as CSV, so that a person's rows lie in both files."""
     if any(isinstance(cell, bytes) for column in cells.values() for cell in column):
         raise TypeError("a CSV file holds no bytes")
     half = len(next(iter(cells.values()))) // 2

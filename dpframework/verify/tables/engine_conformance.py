@@ -1,4 +1,4 @@
-"""The conformance suite of engines, which must all count the same.
+"""The conformance suite of engines, which must all give the same counts.
 
 Subclass it in a test module, and return an engine::
 
@@ -51,14 +51,14 @@ from dpframework.verify.tables.engine_tables import (
 from dpframework.verify.tables.leak_conformance import LeakConformance
 from dpframework.verify.tables.unit_samples import assert_units_sampled
 
-ODD_ROWS = 4_000
-LARGE = (70_000, 12_000, 1_001)  # rows of files: more than 16 bits count, and blocks of 10^4 and more
-COMMON = 0.95  # of these rows, in one ward
-SHORT = (40, 1, 30)  # rows of files, of which every person has more than a bound
+ODD_ROWS = 4_000  # the rows of a table with labels and numbers that databases confuse
+LARGE = (70_000, 12_000, 1_001)  # the rows of large files, the first with more rows than 16 bits can count
+COMMON = 0.95  # the share of these rows that are put into one ward
+SHORT = (40, 1, 30)  # the rows of short files, in which every person has more rows than a unit may keep
 
 
 class _Narrow(Query):
-    """Counts rows in a type that wraps round."""
+    """Counts rows in an integer type that may wrap round."""
 
     name = "narrow"
 
@@ -68,12 +68,12 @@ class _Narrow(Query):
 
 
 class _Telling(Query):
-    """A function of blocks that fails, and quotes a cell."""
+    """Fails on every block, with an error that quotes cells."""
 
     name = "telling"
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Raise an error that quotes a row."""
+        """Raise an error that quotes cells."""
         raise ValueError(f"saw {block.values('age')[:3]}")
 
 
@@ -84,17 +84,17 @@ class _Places(Query):
     places = True
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the rows in each place."""
+        """Return the number of rows in each place."""
         return JointCounts([Crosstab([UnitPlaces(range(1, PERSON.rows))])], lambda counts: counts[0])
 
 
 def _cells(block: Block) -> list[list[int]]:
-    """Return the rows of a block in their order."""
+    """Return the codes of each attribute in a block, in the order of the rows."""
     return [block.codes(attribute.name).tolist() for attribute in SCHEMA]
 
 
 class EngineConformance(LeakConformance):
-    """The tests that every engine must pass. One engine serves all tests of the class, and is closed after them."""
+    """The tests that every engine must pass. All tests of the class use one engine, which is closed after them."""
 
     @classmethod
     @abc.abstractmethod
@@ -116,7 +116,7 @@ class EngineConformance(LeakConformance):
             self._require(False, f"{what}: {miscount(found, expected)}")
 
     def _open_both(self, files: TableFiles) -> tuple[Rows, Rows]:
-        """Return a table's rows on the engine, and in memory."""
+        """Return handles of a table's rows on the engine and in memory."""
         return self._open(files), InMemory().open(files)
 
     @pytest.mark.parametrize("sizes", [(40,), (7, 0, 90), (0,)], ids=["a file", "three files", "no rows"])
@@ -130,7 +130,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_large_blocks_lose_no_row_and_counts_have_no_end(self, tmp_path: Path) -> None:
-        """Tables of more than 10^4 rows, and one cell with more than 2^16."""
+        """The table has files of more than 10^4 rows, and one cell with more than 2^16 of them."""
         rows, expected = self._open_both(write(tmp_path, LARGE, common=COMMON))
         self._require_same(histograms(self.engine, rows)[1], histograms(InMemory(), expected)[1], "large blocks")
         parts = zip(self.engine.split(rows, CASES), InMemory().split(expected, CASES), strict=True)
@@ -140,7 +140,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_sums_are_exact_whole_numbers(self, tmp_path: Path) -> None:
-        """They have 64 bits, and are not added up in floating point."""
+        """Sums have 64 bits, and are not added up in floating point."""
         rows = self._open(write(tmp_path, (7, 5, 3)))
         for found in (Heavy().evaluate(self.engine, rows), self.engine.sum(rows, Counting(Heavy()))):
             exact = found.dtype == np.int64 and found.tolist() == [15 * (2**53 + 1)]
@@ -148,14 +148,14 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_labels_and_numbers_that_databases_confuse(self, tmp_path: Path) -> None:
-        """Labels that a collation merges, cells that are null, and sums beyond 32 bits that no float adds up."""
+        """Labels that a collation merges, cells that are null, and sums beyond 32 bits that floats would round."""
         rows, expected = self._open_both(write_odd(tmp_path, ODD_ROWS))
         problem = difference(odd_counts(self.engine, rows), odd_counts(InMemory(), expected))
         self._require(problem is None, str(problem))
         self.engine.drop(rows)
 
     def test_many_functions_are_counted_in_one_call(self, tmp_path: Path) -> None:
-        """Each as if it were alone, in integers of 64 bits, of all rows, of a part, and of several together."""
+        """Each function gets the counts that it gets alone, in 64 bits, for all rows and for several parts together."""
         rows = self._open(write(tmp_path, (30, 12)))
         functions = [Counting(Histogram(attribute)) for attribute in SCHEMA]
         for part in (rows, self.engine.split(rows, SCHEMA["wide"])[0]):
@@ -173,7 +173,7 @@ class EngineConformance(LeakConformance):
     def _compare_samples(
         self, rows: Rows, expected: Rows, masks: Callable[[int], NDArray[np.bool_]], what: str
     ) -> Rows:
-        """Sample rows by masks of their number, and compare with the same sample in memory."""
+        """Sample rows by a mask, given their number, and compare the sample with the same one in memory."""
         before, there, samples = JOINT.evaluate(self.engine, rows).tolist(), self.engine.number(rows), []
         for engine, own in ((InMemory(), expected), (self.engine, rows)):
             asked: list[int] = []
@@ -192,7 +192,7 @@ class EngineConformance(LeakConformance):
         return samples[1]
 
     def test_a_sample_is_of_the_rows_that_are_drawn_anew_each_time(self, tmp_path: Path) -> None:
-        """A sample of rows, of a part or of a sample follows the draws in the rows' order, again and again."""
+        """Several samples of the same rows each follow their own draws, in the order of the rows."""
         if type(self.engine).sample is Engine.sample:
             pytest.skip("the engine draws no samples; plans that have one are refused")
         rows, expected = self._open_both(write(tmp_path, (40, 0, 25)))
@@ -210,7 +210,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_samples_of_parts_and_parts_of_samples(self, tmp_path: Path) -> None:
-        """Samples of parts and of samples, their parts and derived attributes, also when the first is gone."""
+        """Samples of parts and of samples, with their parts and derived attributes, are those in memory."""
         if type(self.engine).sample is Engine.sample:
             pytest.skip("the engine draws no samples; plans that have one are refused")
         files, found = write(tmp_path, (40, 0, 25)), []
@@ -233,14 +233,15 @@ class EngineConformance(LeakConformance):
         self._require(here == in_memory, "samples of parts or of samples, or their parts, are not those in memory")
 
     def test_samples_take_whole_units(self) -> None:
-        """All rows of a unit are in a sample, or none (see `assert_units_sampled`)."""
+        """Either all rows of a unit are in a sample or none (see `assert_units_sampled`)."""
         if type(self.engine).sample_units is Engine.sample_units:
             pytest.skip("the engine draws no samples of units; plans that have one are refused")
-        tables = {"tables": 1} if self.engine.reads_itself else {}  # each of which is written first
+        # An engine that reads itself gets one table only, since each table must be written into a file first.
+        tables = {"tables": 1} if self.engine.reads_itself else {}
         assert_units_sampled(self.engine, source=self.source, **tables)
 
     def test_units_keep_no_more_rows_than_they_may(self, tmp_path: Path) -> None:
-        """The rows of one person lie in several files and blocks; their bound is for all of them together."""
+        """The rows of one person lie in several files and blocks. Their bound is for all of them together."""
         self._skip_without_units()
         rows = self._open(write(tmp_path, SHORT, unit=PERSON))
         most, kept = PEOPLE * PERSON.rows, self.engine.number(rows)
@@ -249,7 +250,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_each_unit_has_a_row_in_each_place(self, tmp_path: Path) -> None:
-        """Rows of one person that lie in several files and blocks have different places, from the first on."""
+        """Rows of one person have different places, from the first on, though they lie in several files and blocks."""
         if not self.engine.places_rows:
             pytest.skip("the engine does not tell which row of its unit each row is; plans that ask are refused")
         rows = self._open(write(tmp_path, SHORT, unit=PERSON))
@@ -259,7 +260,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_a_table_that_is_loaded_counts_as_its_files_do(self, tmp_path: Path) -> None:
-        """Loaded from memory, for an engine that does not read files itself."""
+        """A table from memory gives the same counts, on an engine that does not read files itself."""
         files = write(tmp_path, (40, 3))
         expected = all_counts(InMemory(), InMemory().open(files))
         if not self.engine.reads_itself:
@@ -271,7 +272,7 @@ class EngineConformance(LeakConformance):
         self._require(address is None or isinstance(address, str), "its address is neither None nor a text")
 
     def test_rows_are_gathered_in_their_order(self, tmp_path: Path) -> None:
-        """Of all rows, of parts and of samples, for an engine that gathers."""
+        """An engine that gathers gives all rows, and those of parts, in their order."""
         if not self.engine.gathers:
             pytest.skip("the engine gathers no rows")
         rows, expected = self._open_both(write(tmp_path, (40, 9)))
@@ -286,7 +287,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_what_is_kept_of_rows_is_kept_for_them_alone(self, tmp_path: Path) -> None:
-        """Caches of counts, of rows, of their parts, and of the rows around a part."""
+        """Each handle has a cache of its own, and a part also knows the caches of its whole and of the other parts."""
         rows, other = (self._open(write(tmp_path / name, (20,))) for name in "ab")
         parts = self.engine.split(rows, SCHEMA["ward"])
         for k, own in enumerate((rows, other, *parts)):
@@ -309,7 +310,7 @@ class EngineConformance(LeakConformance):
             self.engine.drop(own)
 
     def test_rows_of_two_tables_are_kept_apart_and_one_can_be_dropped(self, tmp_path: Path) -> None:
-        """The other table counts as before."""
+        """After one table is dropped, the other gives the same counts as before."""
         first, second = (self._open(write(tmp_path / name, sizes)) for name, sizes in (("a", (5, 6)), ("b", (20,))))
         parts = self.engine.split(second, SCHEMA["ill"])
         before = [JOINT.evaluate(self.engine, part).tolist() for part in parts]
@@ -321,7 +322,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(second)
 
     def test_a_table_is_read_anew_each_time(self, tmp_path: Path) -> None:
-        """From the same files, which hold other rows now: rows that their owner took out are in no later run."""
+        """The same files hold other rows now, so a row that the owner has removed is in no later run."""
         kept = "rows are kept from an earlier table of the same place"
         for what, sizes in (("a table", (40, 3)), (kept, (25, 7))):
             rows, expected = self._open_both(write(tmp_path / "same", sizes))
@@ -330,7 +331,7 @@ class EngineConformance(LeakConformance):
             self.engine.drop(rows)
 
     def test_counts_that_could_wrap_round_are_refused(self, tmp_path: Path) -> None:
-        """They are refused (see `counts.in_64_bits`), and the rows can be counted afterwards."""
+        """Such counts are refused (see `counts.in_64_bits`), and the rows can still be counted afterwards."""
         rows = self._open(write(tmp_path, (9,)))
         with contextlib.suppress(InputError):
             _Narrow().evaluate(self.engine, rows)
@@ -339,17 +340,17 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_a_failure_does_not_end_the_engine(self, tmp_path: Path) -> None:
-        """A query that fails stops its run, and the engine serves the next."""
+        """A query that fails stops its run, and the engine still serves the next one."""
         rows = self._open(write(tmp_path, (9, 4)))
         with pytest.raises((ValueError, DPFrameworkError)) as caught:
             _Telling().evaluate(self.engine, rows)
-        if not self.engine.gathers:  # its rows are elsewhere: there they stay
+        if not self.engine.gathers:  # the rows are in another process or place, and must stay there
             self._require("saw" not in str(caught.value), "an error quotes a row")
         self._require(self.engine.number(rows) == 13, "after a failure the rows are not there any more")
         self.engine.drop(rows)
 
     def test_files_that_do_not_fit_are_refused_as_in_memory(self, tmp_path: Path) -> None:
-        """In the same words, whichever file it is."""
+        """The words of the refusal are the same, too, whichever file is refused."""
         write(tmp_path, (9, 4))
         files = TableFiles(tmp_path, SCHEMA, out_of_domain=OutOfDomain.ERROR)
         few = TableFiles(tmp_path, Schema(SCHEMA.attributes, rows=12))

@@ -1,4 +1,4 @@
-"""The tables on which engines are tried, all counts of their parts, and sentences about counts that differ."""
+"""The tables on which engines are tested, the counts of their parts, and sentences about counts that differ."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.files import TableFiles
 from dpframework.tables.joint_counts import Crosstab, JointCounts
 
-MISSING = 0.1  # of the cells of an attribute that may have missing values
+MISSING = 0.1  # the share of missing cells, for an attribute that may have them
 SCHEMA = Schema(
     [
         Boolean("ill"),
@@ -42,28 +42,28 @@ CUTS: dict[str, Cut] = {
 }
 JOINT = JointHistogram(SCHEMA.attributes[:3])
 PERSON = PrivacyUnit("person", 2)
-#: What databases take for one, or lose: labels that differ in case, accents, blanks and unicode form, and no label.
+#: Labels that a database may take for one another, since they differ in case, accents, unicode form or zeros only.
 LABELS = ["a", "A", "\u00e1", "a\u0301", "\u00df", "ss", "1", "01"]
 ODD = Schema(
     [Categorical("label", LABELS, missing=True), Numeric("cost", -(10**6), 10**6, cuts=[0, 0.1, 0.3], missing=True)]
 )
 _CELLS = [*LABELS, " a", "A ", "\ta", "\u00a0A", "", " ", None, "b", "1.0", "-0", "NaN"]
 _COSTS = [-0.0, 0.0, 0.1, 0.3, 1 / 3, 10.0**6, -(10.0**6), 10.0**300, float("inf"), float("nan"), None, 0.1 + 0.2]
-PEOPLE = 9
+PEOPLE = 9  # how many people a table with ids has
 
 
 @attrs.frozen
 class Heavy(Query):
-    """Counts each row 2^53 + 1 times, which no float can add up."""
+    """Counts each row 2^53 + 1 times, so that floats cannot hold the sum."""
 
     name = "heavy"
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return the number of rows, so often."""
+        """Return the number of rows times 2^53 + 1."""
         return np.array([block.rows * (2**53 + 1)], dtype=np.int64)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return all rows."""
+        """Return the same number, from the cross table of no attributes."""
         return JointCounts([Crosstab()], lambda counts: counts[0].reshape(1) * (2**53 + 1))
 
 
@@ -73,13 +73,14 @@ def write(folder: Path, sizes: Sequence[int], *, unit: PrivacyUnit = ROW, common
     Parameters
     ----------
     folder
-        Where, made if it is not there.
+        The folder of the files, which is made if it does not exist.
     sizes
-        How many rows each file has.
+        The number of rows of each file.
     unit
-        Whom a column of ids names; whose a row is goes round, so that a person's rows lie in several files.
+        The privacy unit. If it has an id, the rows of each file belong to 9 people in turn, so that a person's rows lie
+        in several files.
     common
-        The share of rows that are in ward x whatever is drawn.
+        The share of rows that are put into ward x. The other rows are in random wards.
     """
     folder.mkdir(exist_ok=True)
     rng, wards, wide = np.random.default_rng(len(sizes)), np.array(list("xyz")), np.array(SCHEMA["wide"].labels)
@@ -99,7 +100,7 @@ def write(folder: Path, sizes: Sequence[int], *, unit: PrivacyUnit = ROW, common
 
 
 def write_odd(folder: Path, rows: int) -> TableFiles:
-    """Write a file of labels and numbers that databases confuse, most costs large, and return the table."""
+    """Write a file of labels and numbers that databases confuse, with mostly large costs, and return the table."""
     folder.mkdir(exist_ok=True)
     rng = np.random.default_rng(rows)
     labels = [_CELLS[k] for k in rng.integers(0, len(_CELLS), rows)]
@@ -111,7 +112,7 @@ def write_odd(folder: Path, rows: int) -> TableFiles:
 
 
 def odd_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
-    """Return counts and sums of such labels and numbers, of all rows and of a part by label."""
+    """Return counts and sums of such labels and numbers, of all rows and of the parts by label."""
     asked: dict[str, Query] = {
         "labels": Histogram(ODD["label"]),
         "labels and costs": JointHistogram(ODD.attributes),
@@ -127,12 +128,12 @@ def odd_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
 
 
 def histograms(engine: Engine, rows: Rows) -> list[Any]:
-    """Return the counts of each attribute."""
+    """Return the counts of the values of each attribute."""
     return [Histogram(attribute).evaluate(engine, rows).tolist() for attribute in SCHEMA]
 
 
 def all_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
-    """Return counts of the rows, of parts of them, of parts of parts, and by an attribute that is derived."""
+    """Return counts of all rows, of parts, of parts of parts, and by a derived attribute."""
     found: dict[str, Any] = {"all rows": JOINT.evaluate(engine, rows).tolist()}
     for name, cut in CUTS.items():
         for k, part in enumerate(engine.split(rows, cut)[:6]):
@@ -153,7 +154,7 @@ def all_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
 
 
 def difference(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
-    """Describe the first counts that differ from the reference, None if none do."""
+    """Describe the first counts that differ from the expected ones, None if all agree."""
     for what, right in expected.items():
         if found[what] != right:
             return f"{what}: {miscount(found[what], right)}"
@@ -161,7 +162,7 @@ def difference(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str | N
 
 
 def miscount(found: Any, expected: Any) -> str:
-    """Describe counts that are not the expected ones, by how they differ."""
+    """Describe how counts differ from the expected ones."""
     one, other = np.asarray(found), np.asarray(expected)
     if one.shape != other.shape:
         return f"there are {one.size} counts where {other.size} are expected"

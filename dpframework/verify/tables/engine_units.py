@@ -1,7 +1,7 @@
-"""Tables of people, in several files, that test engines which read files.
+"""Tables of people in several files, on which engines that read files are tested.
 
-Each person's rows lie in all files. Ids are spelled in several ways, one person has most of the rows, some rows have no
-id, and one file is empty.
+A person's rows may lie in all files. Ids are spelled in several ways, one person has most of the rows, some rows have
+no id, and one file is empty.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dpframework.tables.files import TableFiles
 Table: TypeAlias = tuple[str, TableFiles]
 
 SIZES = (60, 0, 45, 1, 80)
-KEY = b"the rows of a unit are chosen by it"
-#: People's ids in all their spellings; some readers take two of them for one, or one for two.
+KEY = b"the rows of a unit are chosen by it"  # the private key
+#: All spellings of each person's id. A wrong reader takes two people for one, or one person for two.
 PEOPLE = [["7", " 7", "7.0", "70e-1"], ["7.5"], ["ann"], ["Ann"], ["9007199254740993"], ["9007199254740992"], ["b "]]
-OFTEN, NOBODY = 0.6, 0.1  # the share of rows of the first of them, and of rows without an id
+OFTEN, NOBODY = 0.6, 0.1  # the share of rows of the first person, and of rows without an id
 DAYS = ["2026-01-31", "2026-02-01", "2026-02-28", "2026-03-01", None]
 VISITS = Schema([Boolean("ill"), Categorical("ward", ["x", "y"], missing=True), Numeric("cost", 0, 100, bins=5)])
 TOWNS = Schema([Boolean("ill"), Open("town")])
@@ -59,7 +59,7 @@ VIEWS = Schema(
 
 
 def write_visits(folder: Path, schema: Schema, unit: PrivacyUnit) -> TableFiles:
-    """Write the files of a table of visits, and return the table as it is read for a unit."""
+    """Write the files of a table of visits, and return the table, to be read for a unit."""
     folder.mkdir(exist_ok=True)
     rng = np.random.default_rng(len(schema))
     for file, rows in enumerate(SIZES):
@@ -78,12 +78,13 @@ def write_visits(folder: Path, schema: Schema, unit: PrivacyUnit) -> TableFiles:
 
 
 def write_views(folder: Path) -> TableFiles:
-    """Write the files of two views, some of whose ids occur twice or on one side, and return the table."""
+    """Write the files of two views, and return the table. Some ids occur twice, or in only one view."""
     rng = np.random.default_rng(0)
     for name, side, sizes in (("left", 0, (50, 0, 70)), ("right", 1, (90, 30))):
         (folder / name).mkdir(parents=True, exist_ok=True)
         ids = [str(k) for k in rng.permutation(sum(sizes) + 30)[: sum(sizes)]]
-        ids[1], ids[-1], ids[sizes[0]] = ids[0], ids[2], f" {ids[3]}.0"  # twice in one file, in two, and respelled
+        # Some ids occur twice: in one file, in two files, and in two spellings.
+        ids[1], ids[-1], ids[sizes[0]] = ids[0], ids[2], f" {ids[3]}.0"
         for file, own in enumerate(np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])):
             rows = len(own)
             columns = (
@@ -102,7 +103,10 @@ def _draw(texts: Sequence[str | None], rows: int, rng: np.random.Generator) -> p
 
 
 def tables_of_people(folder: Path) -> Iterator[Table]:
-    """Write tables whose rows are computed from several rows of a person, each with a text that says how."""
+    """Write tables in which the rows that are kept, or their cells, depend on all rows of a person.
+
+    Each comes with a text that says how.
+    """
     month: dict[str, Any] = {"period": "month", "date": "day"}
     for rows in (1, 3):
         yield f"at most {rows} rows of a person", write_visits(folder / str(rows), VISITS, PrivacyUnit("person", rows))
@@ -122,7 +126,7 @@ def tables_of_people(folder: Path) -> Iterator[Table]:
 
 
 def people_counts(engine: Engine, rows: Rows, schema: Schema) -> dict[str, Any]:
-    """Return counts and sums of each attribute, of all rows and of the parts by the first."""
+    """Return counts and sums of each attribute, of all rows and of the parts by the first attribute."""
     parts = {"": rows} | {f", part {k + 1}": part for k, part in enumerate(engine.split(rows, schema.attributes[0]))}
     found: dict[str, Any] = {}
     for where, part in parts.items():

@@ -1,4 +1,4 @@
-"""The part of the engines' suite that looks for traces of rows in sentences, handles, prints, logs and files."""
+"""The part of the engines' suite that looks for traces of rows in sentences, handles, printed lines, logs and files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpframework.verify.file_watch import watch_files
 from dpframework.verify.tables.engine_tables import all_counts, write
 from dpframework.verify.tables.people_conformance import PeopleConformance
 
-CLOCK = 0.1  # seconds that a file system's clock may be behind
+CLOCK = 0.1  # how many seconds the clock of a file system may be behind
 
 
 @contextlib.contextmanager
@@ -46,7 +46,7 @@ def _overhear() -> Iterator[list[str]]:
 
 
 class LeakConformance(PeopleConformance, abc.ABC):
-    """The tests that an engine shows nothing about rows (see `EngineConformance`)."""
+    """The tests that an engine reveals nothing about rows (see `EngineConformance`)."""
 
     @classmethod
     @abc.abstractmethod
@@ -65,7 +65,7 @@ class LeakConformance(PeopleConformance, abc.ABC):
         self._require(few == many, f"asked follows from the rows, and reports show it: '{few}' and '{many}'")
 
     def test_a_handle_shows_no_row(self, tmp_path: Path) -> None:
-        """It shows no number of rows and no code, and pickles without its rows."""
+        """A handle shows no number of rows, and is pickled without its rows."""
         rows = self._open(write(tmp_path, (4321,)))
         self._require("4321" not in repr(rows), "a handle shows the number of its rows")
         if not self.engine.gathers:
@@ -74,7 +74,7 @@ class LeakConformance(PeopleConformance, abc.ABC):
         self.engine.drop(rows)
 
     def test_it_prints_logs_and_leaves_nothing_of_rows(self, tmp_path: Path) -> None:
-        """Prints and logs are the same for few rows and many. Once it is closed, none of its files is left."""
+        """It prints and logs the same for few rows and for many. After it is closed, it has left no file."""
         few, many = (self.source(write(tmp_path / str(rows), (rows, 1))) for rows in (3, 900))
         engine, told, began = self.made(), [], time.time() - CLOCK
         with watch_files() as files:

@@ -1,6 +1,6 @@
 """Small tables of the kinds of rows that a schema allows, and their neighbours.
 
-A table is a `bytes` value, one byte a row: the row's kind. Such tables are made up, so they may be shown.
+A table is a `bytes` value with one byte per row, the row's kind. Such tables are made up, so they may be shown.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ from dpframework.tables.table import Table
 Rows: TypeAlias = bytes
 Change: TypeAlias = tuple[Rows, Rows]
 MOST_KINDS = 255  # a kind is a byte
-MOST_NUMBERS = 6  # of those that a numeric attribute takes besides
-MOST_MIXED = 40  # units of rows that differ: more would crowd out those of equal rows, which mostly lose most
-KEYS = ("b", "a", "c")  # of an open attribute, in no order; and a row that has none
-SAMPLED_ROWS = 6  # of tables that are sampled from: all their samples can be added up
+MOST_NUMBERS = 6  # how many given numbers a numeric attribute takes, at most
+# How many units of rows that differ are tried. More would crowd out units of equal rows, which mostly lose most.
+MOST_MIXED = 40
+KEYS = ("b", "a", "c")  # the keys of an open attribute, not in order; some rows have no key
+SAMPLED_ROWS = 6  # the most rows of tables that are sampled from, so that all their samples can be added up
 
 
 @final
 class Universe:
-    """The kinds of rows that a schema allows, all of them if they are few, else a sample.
+    """The kinds of rows that a schema allows: all of them if they are few, else a sample.
 
-    A numeric attribute takes two values a bin, so that queries on raw values see breaks within bins too, and its
-    upper bound. An open attribute takes a few keys, or none. A sample holds rows of first and of last values: the
-    largest changes are often theirs. Derived columns are made of the others, as in a table that is read.
+    A numeric attribute takes two values in each bin, so that queries on raw values see differences within bins, too,
+    and its upper bound. An open attribute takes a few keys, or none. A sample has rows with the first and the last
+    values of attributes, since these often cause the largest changes. Derived columns are computed from the others, as
+    in a table that is read.
 
     Parameters
     ----------
@@ -52,20 +54,21 @@ class Universe:
     seed
         The seed of the sample.
     rows
-        Given kinds of rows, in place of these.
+        Kinds of rows that are used in place of those of the schema, as a value for each column.
     numbers
-        Numbers that numeric attributes take too, where they lie within their bounds.
+        Further numbers that numeric attributes take if these lie within their bounds.
 
     Attributes
     ----------
     kinds
-        How many there are.
+        How many kinds of rows there are.
     codes
-        The code of each attribute in each kind of row, or the number of its key, shape (attributes, kinds).
+        The code of each attribute in each kind of row, shape (attributes, kinds). For an open attribute it is the
+        number of the key.
     sizes
-        How many values each attribute that is read takes, shape (attributes,); None of given rows.
+        How many values each attribute takes that is not derived, shape (attributes,). None if the rows were given.
     places
-        The place of each kind's values among these, shape (attributes, kinds); None of given rows.
+        Which of these values each kind of row has, shape (attributes, kinds). None if the rows were given.
     """
 
     sizes: NDArray[np.int64] | None = None
@@ -99,11 +102,11 @@ class Universe:
 
     @property
     def sampled(self) -> bool:
-        """Whether the schema allows more kinds of rows than these."""
+        """Whether the schema allows more kinds of rows than this universe has."""
         return self.sizes is not None and math.prod(self.sizes.tolist()) > MOST_KINDS
 
     def among(self, places: NDArray[np.int64]) -> Universe:
-        """Return other kinds of rows, by the places of their values, shape (attributes, kinds)."""
+        """Return a universe of other kinds of rows. `places` says which value of each attribute each kind has."""
         other: Universe = object.__new__(Universe)
         other.schema, other.sizes = self.schema, self.sizes
         other._books, other._points = self._books, self._points
@@ -126,30 +129,36 @@ class Universe:
         self._values |= {name: one.values for name, one in made.items() if one.values is not None}
 
     def block(self, rows: Rows, units: Sequence[int] | None = None, places: Sequence[int] | None = None) -> Block:
-        """Return a table's rows as a block. If the numbers of their units are given, a unit counts once for a key.
+        """Return the rows of a table as a block, which lies among other rows that do not belong to it.
 
-        `places` says which row of its unit each row is, by default the first: each row is then a unit. The block lies
-        among rows that are not its own, and these have the first place.
+        Parameters
+        ----------
+        rows
+            The table.
+        units
+            The number of each row's unit. With these, a unit counts once for each of its keys.
+        places
+            The place of each row within its unit. By default each row is a unit, so all rows have the first place.
         """
         kinds = np.frombuffer(rows, dtype=np.uint8)
         numbers = {name: own.take(kinds, axis=0).ravel() for name, own in self._beside_another.items()}
         keys = {}
         for name, book in self._books.items():
-            # Where the keys of a table get their numbers from depends on its rows. Here they are numbered from the last
-            # row to the first, so that the last one changes all of them.
+            # The numbers of keys depend on the rows of a table. Here keys are numbered from the last row to the first,
+            # so that a change of the last row changes all numbers.
             codes = numbers[name]
             present, first = np.unique(codes[::-1], return_index=True)
             in_order = [code for code in present[np.argsort(first)].tolist() if code != NO_KEY]
             renumbered = np.zeros(len(book) + 1, dtype=KEY_CODES)
             renumbered[in_order] = np.arange(1, len(in_order) + 1)
             keys[name] = KeyColumn(renumbered[codes], KeyBook(book.texts[code - 1] for code in in_order))
-        if units is not None:  # those of the rows beside are others
+        if units is not None:  # the rows in between belong to other units
             whose = np.stack([np.array(units) + len(kinds), np.array(units)], axis=1).astype(np.int64).ravel()
             keys = {name: column.of_units(whose) for name, column in keys.items()}
         columns = tuple(np.zeros(len(own), np.uint8) if name in keys else own for name, own in numbers.items())
         index = np.arange(1, 2 * len(kinds), 2, dtype=np.int32)
         for column in columns:
-            # A table's columns are read-only too, so a query that writes on its rows fails here as there.
+            # As in a real table, columns are read-only, so a query that writes into them fails.
             column.flags.writeable = False
         of_units = np.zeros(2 * len(kinds), dtype=np.min_scalar_type(max(places or (0,))))
         of_units[1::2] = 0 if places is None else places
@@ -159,10 +168,10 @@ class Universe:
 
     @functools.cached_property
     def _beside_another(self) -> dict[str, NDArray[Any]]:
-        """The codes of each attribute in each kind of row, behind that in another kind, shape (kinds, 2) each.
+        """For each attribute, its code in another kind of row and then in the kind itself, shape (kinds, 2).
 
-        A part is some rows of a block: a query that reads the others too must show it. They are as narrow as a table's:
-        a query that multiplies them without care wraps round here as it does there.
+        A part of a table is some rows of a block, and a query that reads the other rows, too, must show here. The codes
+        are as narrow as in a real table, so that a query that multiplies them carelessly wraps round here, too.
         """
         beside = np.stack([np.roll(self.codes, -1, axis=1), self.codes], axis=2)
         kinds = {a.name: KEY_CODES if a.name in self._books else stored_dtype(a) for a in self.schema}
@@ -170,11 +179,11 @@ class Universe:
 
     @functools.cached_property
     def _values_beside_another(self) -> dict[str, NDArray[np.float64]]:
-        """The raw values of each numeric attribute, as the codes are in `_beside_another`."""
+        """The raw values of each numeric attribute, arranged as the codes in `_beside_another`."""
         return {name: np.stack([np.roll(column, -1), column], axis=1) for name, column in self._values.items()}
 
     def table(self, rows: Rows) -> Table:
-        """Return a table as a study takes it."""
+        """Return the rows as a `Table`, which a study can use."""
         kinds = np.frombuffer(rows, dtype=np.uint8)
         values = {name: column[kinds] for name, column in self._values.items()}
         codes = self.codes[:, kinds]
@@ -184,11 +193,11 @@ class Universe:
         return Table.from_codes(self.schema, codes, values, keys=keys)
 
     def _key(self, name: str, code: int) -> str | None:
-        """Return the key of an open attribute by its number."""
+        """Return the key of an open attribute that has a number; None for no key."""
         return None if code == NO_KEY else self._books[name].texts[code - 1]
 
     def describe(self, rows: Rows) -> list[str]:
-        """Write each row for a reader, with how often it occurs."""
+        """Return one text for each kind of row in a table, with the number of its rows."""
         counts = {kind: rows.count(kind) for kind in dict.fromkeys(rows)}
         return [f"{number} x ({self._row(kind)})" for kind, number in counts.items()]
 
@@ -205,14 +214,14 @@ class Universe:
 
 
 def _extreme(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return rows of first and of last values: all of a kind, and one attribute unlike the others."""
+    """Return rows with the first or the last value of each attribute, and rows with equal places for all attributes."""
     one, last, kinds = np.diag(sizes - 1), sizes[:, None] - 1, np.arange(min(sizes.max(), MOST_KINDS // 4))
     return np.concatenate([last, np.minimum(kinds, last), one, last - one], axis=1)[:, : MOST_KINDS // 2]
 
 
 @final
 class _BesideAnother(Mapping[str, NDArray[np.float64]]):
-    """Columns of raw values, made on demand, since most queries read few of them."""
+    """Columns of raw values, which are made on demand, since most queries read few of them."""
 
     def __init__(self, columns: Mapping[str, NDArray[np.float64]], kinds: NDArray[np.integer]) -> None:
         self._columns, self._kinds = columns, kinds
@@ -232,7 +241,7 @@ class _BesideAnother(Mapping[str, NDArray[np.float64]]):
 def _points(
     attribute: Attribute, rng: np.random.Generator, numbers: Sequence[float]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return codes of an attribute, and for a numeric one a raw value each, in agreement."""
+    """Return codes of an attribute and, if it is numeric, a raw value for each code."""
     if isinstance(attribute, Open):
         return np.arange(len(KEYS) + 1), None
     if not isinstance(attribute, Numeric):
@@ -253,9 +262,9 @@ def _points(
 @final
 @attrs.frozen
 class Pair:
-    """Two neighbouring tables, given by the rows that they share and the rows of one unit that each adds.
+    """Two neighbouring tables: the rows that they share, and the rows of one unit that each of them adds.
 
-    The first has none under add-or-remove-one.
+    Under add-or-remove-one the first table adds no rows.
     """
 
     shared: Rows
@@ -264,29 +273,31 @@ class Pair:
 
     @property
     def tables(self) -> tuple[Rows, Rows]:
-        """Both tables, a unit's rows at the end."""
+        """Both tables, each with the unit's rows at its end."""
         return self.shared + self.one, self.shared + self.other
 
 
 @final
 @attrs.frozen
 class Sizes:
-    """How many rows the pair's shared part may have, from the schema's public facts."""
+    """The least and the largest number of rows that two neighbours may share, by the schema's public facts."""
 
     least: int
     most: int
 
     @classmethod
     def of(cls, schema: Schema, relation: Relation, most: int, rows: int = 1) -> Sizes:
-        """Return the sizes of tables that a claim must hold for, of at most `most` shared rows, besides a unit's.
+        """Return the sizes of tables for which a claim must hold, with at most `most` shared rows.
+
+        The rows of the unit in which the tables differ come on top.
 
         Raises
         ------
         InputError
-            If the schema's public number of rows is larger than that.
+            If the schema's public number of rows asks for more shared rows.
         """
         if schema.rows is not None:
-            # under replace-one both tables have that number; under the other one has a unit's rows more
+            # Under replace-one both tables have this number. Under add-or-remove-one one of them has more.
             shared = max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)
             if shared > most:
                 raise InputError(
@@ -299,11 +310,11 @@ class Sizes:
 
 
 def changes(universe: Universe, relation: Relation, by: UnitChange = ONE_ROW) -> list[Change]:
-    """Return every way in which two neighbours differ by a row, or examples of all kinds for several rows.
+    """Return every way in which two neighbours differ by one row, or examples of all kinds for several rows.
 
-    First a unit whose rows are all equal: a change that adds up over rows is largest so. Then units of rows that
-    differ, which lie in different parts of a table: all of them if they are few, else some at random, always the same.
-    Where a unit in place of another may change the number of rows, there are such pairs too.
+    Units whose rows are all equal come first, since a change that adds up over rows is largest for them. Then come
+    units of different rows, which lie in different parts of a table: all of them if they are few, else a fixed random
+    choice. If replacing a unit may change the number of rows, there are such pairs, too.
     """
     kinds = [bytes((kind,)) for kind in range(universe.kinds)]
     alike = [kind * by.rows for kind in kinds]
@@ -318,7 +329,7 @@ def changes(universe: Universe, relation: Relation, by: UnitChange = ONE_ROW) ->
 
 
 def _mix(kinds: int, rows: int) -> list[Rows]:
-    """Return units of several rows that are not all equal."""
+    """Return units whose rows are not all equal: all of them, or a random choice of at most `MOST_MIXED`."""
     if rows == 1 or kinds == 1:
         return []
     if math.comb(kinds + rows - 1, rows) <= MOST_MIXED:
@@ -330,7 +341,7 @@ def _mix(kinds: int, rows: int) -> list[Rows]:
 
 
 def all_tables(kinds: Sequence[int], sizes: Sequence[int]) -> Iterator[Rows]:
-    """Yield every table of these kinds of rows and these sizes, without regard to order."""
+    """Yield every table of these kinds of rows and these sizes, each in one order of its rows."""
     for size in sizes:
         for rows in itertools.combinations_with_replacement(kinds, size):
             yield bytes(rows)

@@ -1,4 +1,4 @@
-"""The part of the engines' suite that is about people, each with rows in several files."""
+"""The part of the engines' suite on people who have rows in several files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpframework.verify.tables.engine_units import TOWNS, people_counts, tables_
 
 
 def _half(generator: np.random.Generator, rows: int) -> NDArray[np.bool_]:
-    """Return a draw of about half of some rows."""
+    """Draw each of some rows with probability 1/2."""
     return generator.random(rows) < 0.5
 
 
@@ -32,9 +32,10 @@ class PeopleConformance(abc.ABC):
 
     @classmethod
     def source(cls, files: TableFiles) -> TableFiles | DatabaseTable:
-        """Return the source that the engine opens in place of some files. A database's test copies their rows there.
+        """Return the source that the engine opens in place of some files.
 
-        Name a `DatabaseTable` after the files' folder, so that errors name it.
+        The test of a database copies the rows of the files into a table, and returns that as a `DatabaseTable`. Name it
+        after the files' folder, so that errors name it.
         """
         return files
 
@@ -43,12 +44,12 @@ class PeopleConformance(abc.ABC):
         return self.engine.open(given)
 
     def _require(self, right: bool, problem: str) -> None:
-        """Fail with a sentence about the engine."""
+        """Fail with a sentence about the engine, unless everything is right."""
         __tracebackhide__ = True
         assert right, f"engine '{self.engine.name}': {problem}"
 
     def _require_people(self, what: str, files: TableFiles, *, sampled: bool = True) -> None:
-        """Compare the counts of a table of people with those in memory: as it is, in any order, and of a sample."""
+        """Compare the counts of a table of people, and of a sample of it, with those in memory."""
         memory, generators = InMemory(), [np.random.default_rng(1), np.random.default_rng(1)]
         expected, rows = memory.load(files.read()), self._open(files)
         # No sample is drawn from the second handle, so an engine may hold its rows in any order.
@@ -67,13 +68,13 @@ class PeopleConformance(abc.ABC):
         self.engine.drop(rows)
 
     def test_what_follows_from_the_rows_of_people_is_as_in_memory(self, tmp_path: Path) -> None:
-        """The same rows of each person are kept by the same key, and columns are made of the same rows."""
+        """With the same key the same rows of each person are kept, and columns are computed from the same rows."""
         self._skip_without_units()
         for what, files in tables_of_people(tmp_path):
             self._require_people(what, files)
 
     def test_a_person_counts_once_for_each_key(self, tmp_path: Path) -> None:
-        """Where a person keeps several rows, in several files, and some have the same key."""
+        """A person counts once for a key, also with several rows of this key, in several files."""
         self._skip_without_units()
         if not (self.engine.gathers or type(self.engine).tally is not Engine.tally) or self.engine.groups:
             pytest.skip("the engine counts no keys")
@@ -81,12 +82,12 @@ class PeopleConformance(abc.ABC):
         self._require_people("keys of people", files, sampled=False)
 
     def test_two_views_are_joined_as_in_memory(self, tmp_path: Path) -> None:
-        """Rows are joined where both views have an id once, wherever the rows lie."""
+        """Rows are joined if both views have their id exactly once, wherever the rows lie."""
         if self.engine.reads_tables or (self.engine.reads_files and not self.engine.joins_views):
             pytest.skip("the engine joins no files of two views")
         self._require_people("two views", write_views(tmp_path))
 
     def _skip_without_units(self) -> None:
-        """Skip a test for an engine that reads rows itself and bounds no unit's: plans with ids refuse it."""
+        """Skip a test if the engine reads rows itself and does not bound units, since plans with ids refuse it."""
         if self.engine.reads_itself and not self.engine.bounds_units:
             pytest.skip("the engine bounds no units")

@@ -1,4 +1,4 @@
-"""Rows of all kinds that a schema allows, as codes and values, and their comparison."""
+"""Rows of all kinds that a schema allows, as codes and values, and comparisons of their columns."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dpframework.tables.encoding import EncodedColumn
 from dpframework.verify.tables.neighbours import Universe
 
 Columns: TypeAlias = Mapping[str, EncodedColumn]
-"""Some columns of rows, by name."""
+"""Encoded columns of rows, by name."""
 
 
 @final
 class RowKinds:
-    """The rows that files may hold by a schema: all kinds if they are few, else a sample with the ends of all domains.
+    """The kinds of rows that files may hold: all if they are few, else a sample with the ends of all domains.
 
     Attributes
     ----------
     number
-        How many there are.
+        How many kinds of rows there are.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -33,7 +33,7 @@ class RowKinds:
         self._table, self.number = universe.table(bytes(range(universe.kinds))), universe.kinds
 
     def columns(self, kinds: NDArray[np.intp]) -> Columns:
-        """Return rows of these kinds."""
+        """Return the columns of rows of the given kinds."""
         values = self._table.values
         return {
             a.name: EncodedColumn(self._table.columns[k][kinds], values[a.name][kinds] if a.name in values else None)
@@ -42,7 +42,7 @@ class RowKinds:
 
 
 def some_rows(columns: Columns, rows: slice) -> Columns:
-    """Return some rows of columns without keys."""
+    """Return a slice of the rows of columns, which must not be open attributes."""
     return {
         name: EncodedColumn(column.codes[rows], None if column.values is None else column.values[rows])
         for name, column in columns.items()
@@ -50,7 +50,7 @@ def some_rows(columns: Columns, rows: slice) -> Columns:
 
 
 def outside_of_domain(attribute: Attribute, column: EncodedColumn) -> bool:
-    """Tell whether a code or a value is none of an attribute's."""
+    """Tell whether some code or value lies outside an attribute's domain."""
     outside = bool((column.codes >= attribute.size).any())
     if isinstance(attribute, Numeric) and column.values is not None:
         known = column.values[~np.isnan(column.values)]
@@ -59,7 +59,7 @@ def outside_of_domain(attribute: Attribute, column: EncodedColumn) -> bool:
 
 
 def histogram_change(attribute: Attribute, one: EncodedColumn, other: EncodedColumn) -> int:
-    """Return the sum of the sizes of the changes of a histogram."""
+    """Return the sum of the absolute changes of a histogram from one column to another."""
     counts = [np.bincount(column.codes, minlength=attribute.size) for column in (one, other)]
     width = max(map(len, counts))
     a, b = (np.pad(count, (0, width - len(count))) for count in counts)
@@ -67,7 +67,7 @@ def histogram_change(attribute: Attribute, one: EncodedColumn, other: EncodedCol
 
 
 def same_cells(one: EncodedColumn, row: int, other: EncodedColumn, place: int) -> bool:
-    """Tell whether a row of a column and a place of another have the same code and value."""
+    """Tell whether a row of one column and the row at `place` of another have the same code and value."""
     if one.codes[row] != other.codes[place]:
         return False
     if one.values is None or other.values is None:

@@ -1,8 +1,8 @@
-"""Reading row by row, where no row changes how another is read, or whether it is read.
+"""Checks that tables are read row by row: no row changes how another is read, or whether it is read.
 
-A claim is about tables of codes. It carries over to the data only if neighbouring data gives neighbouring tables: the
-codes of a row follow from that row alone, and no row stops the reading. A library that holds a column as an array of
-one type breaks this easily, since one cell more may change the type of all.
+A claim is about tables of codes. It carries over to the data only if neighbouring data gives neighbouring tables. So
+the codes of a row must follow from that row alone, and no row may stop the reading. A library that holds a column as an
+array of one type breaks this easily, since one more cell may change the type of all cells.
 """
 
 from __future__ import annotations
@@ -35,27 +35,29 @@ from dpframework.tables.table import Table
 Cells: TypeAlias = Mapping[str, Sequence[Any]]
 """Columns of made-up cells, by name."""
 
-MOST_ROWS = 4
-LONG, MANY_ROWS = 2, 2_500  # tables of many rows: a reader's first look at the cells, or its block, has ended there
-SHOWN = 3  # violations
+MOST_ROWS = 4  # the most rows of a small table
+# How many larger tables are read, and about how many rows these have. A reader may guess types from the first rows, or
+# read in blocks, and must then go beyond the first rows or the first block.
+LONG, MANY_ROWS = 2, 2_500
+SHOWN = 3  # how many violations of a reader are reported, the shortest ones
 
 
 @final
 @attrs.frozen
 class Reader:
-    """A way to read a table, from a container or file to the encoded rows.
+    """A way to read a table: from a frame or file to the encoded rows.
 
     Attributes
     ----------
     name
-        What the report calls it.
+        The name of the reader in reports.
     hold
-        Puts columns into a frame, or into a file in a folder. What it raises is not the reader's: a library that cannot
-        hold such cells in one column never gets to show them.
+        A function that puts columns into a frame, or into a file at a path. If it raises an error, the library cannot
+        hold such cells in one column. That is not the reader's fault, and the table is left out.
     read
-        Encodes what is held on a schema.
+        A function of the frame or file and a schema, which returns the encoded table.
     may_refuse
-        Whether it may refuse rows with `DoesNotFit`, since their owner asserts that they fit.
+        Whether the reader may refuse rows with `DoesNotFit`, since their owner asserts that they fit.
     """
 
     name: str
@@ -71,9 +73,9 @@ class TablesReport(abc.ABC):
     Attributes
     ----------
     tables
-        How many were read, each with less of its rows as well.
+        How many tables were read, each together with neighbours of it.
     violations
-        What was found wrong: one sentence each, with made-up cells.
+        The violations that were found, one sentence for each, with made-up cells.
     """
 
     tables: int
@@ -81,7 +83,7 @@ class TablesReport(abc.ABC):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no violations."""
         return not self.violations
 
     @abc.abstractmethod
@@ -92,18 +94,18 @@ class TablesReport(abc.ABC):
 @final
 @attrs.frozen
 class ReadingReport(TablesReport):
-    """The changes that one row made to the reading of others.
+    """Whether one row changed how others were read.
 
     Attributes
     ----------
     readers
-        Their names.
+        The names of the readers.
     """
 
     readers: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Write a line, and one for each violation."""
+        """Write one line, and one more for each violation."""
         verdict = "row by row" if self.passed else "NOT row by row"
         head = f"{', '.join(self.readers)}: {verdict} on {self.tables} pairs of tables each"
         return "\n  ".join((head, *self.violations))
@@ -121,11 +123,11 @@ def check_reading(
     Parameters
     ----------
     schema
-        What the tables are read by; its public counts are left out, since one row more may break them.
+        The schema of the tables. Its public row counts are ignored, since one more row may violate them.
     readers
-        What to check; by default `built_in_readers()`: everything that dpframework reads.
+        The readers to check. By default `built_in_readers()`, for all frames and files that dpframework reads.
     tables
-        How many pairs of tables each one reads.
+        How many pairs of small tables each reader gets.
     seed
         The seed of the cells.
 
@@ -158,13 +160,13 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 def _compare(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, place: int, folder: Path) -> str | None:
-    """Return the change that one more row makes to the others, or None without one or if nothing can hold such rows."""
+    """Describe how one more row changes the reading of others; None if it does not, or if such rows cannot be held."""
     held: list[Any] = []
     for table in (list(rows), [*rows[:place], more, *rows[place:]]):
         columns = {name: [row[k] for row in table] for k, name in enumerate(schema.names)}
         try:
             held.append(reader.hold(columns, folder / f"{len(held)}"))
-        except Exception:  # of the library that cannot hold them
+        except Exception:  # the library cannot hold such cells
             return None
     read: list[Table] = []
     for what, one in zip((f"the rows {list(rows)}", f"the row {more} beside {list(rows)}"), held, strict=True):
@@ -195,7 +197,7 @@ def _compare(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, pla
 
 
 def _read_of(table: Table, position: int) -> NDArray[Any]:
-    """Return the codes, or the keys, that were read for an attribute, one a row."""
+    """Return the code, or the key, that was read for an attribute in each row."""
     keys = table.keys.get(table.schema.names[position])
     return table.columns[position] if keys is None else np.array(keys.texts(), dtype=object)
 
@@ -204,7 +206,7 @@ def _read_of(table: Table, position: int) -> NDArray[Any]:
 
 
 def _draw_rows(schema: Schema, rng: random.Random) -> tuple[list[Row], Row]:
-    """Return some rows, most columns of one type each, and one more row with cells of any type."""
+    """Return some rows, whose columns mostly have cells of one type each, and one more row with cells of any type."""
     number = rng.randrange(MOST_ROWS + 1)
     columns, more = [], []
     for attribute in schema:
@@ -217,7 +219,7 @@ def _draw_rows(schema: Schema, rng: random.Random) -> tuple[list[Row], Row]:
 
 
 def _pools(attribute: Attribute) -> list[list[Any]]:
-    """Return cells of an attribute in the types of containers, in its domain, at its edges and outside."""
+    """Return lists of cells for an attribute, one for each type, inside and outside of its domain and at its edges."""
     numbers, texts = _inside(attribute)
     whole = [int(number) for number in numbers if float(number).is_integer()]
     floats = [float(number) for number in numbers]
@@ -236,7 +238,7 @@ def _pools(attribute: Attribute) -> list[list[Any]]:
 
 
 def _inside(attribute: Attribute) -> tuple[list[float], list[str]]:
-    """Return numbers and texts that mean something to an attribute."""
+    """Return numbers and texts that matter for an attribute, such as its bounds and labels."""
     match attribute:
         case Numeric():
             edges = [attribute.lower, *attribute.interior_cuts[:3], attribute.upper]
@@ -255,7 +257,7 @@ def _inside(attribute: Attribute) -> tuple[list[float], list[str]]:
 
 
 def built_in_readers(out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP) -> tuple[Reader, ...]:
-    """Return readers of everything that dpframework reads, with one policy.
+    """Return readers for all frames and files that dpframework reads, with one policy for cells out of domain.
 
     Examples
     --------

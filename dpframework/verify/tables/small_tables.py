@@ -1,4 +1,4 @@
-"""Handles of small tables of the kit, with the units of their rows, and an engine that counts on them."""
+"""Handles of small made-up tables, with the units of their rows, and an engine that counts their rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpframework.verify.tables.neighbours import Rows, Universe
 def units_of(rows: Any, together: int) -> list[Any]:
     """Return the rows of each unit of a small table, counted from its end. Only the first unit may have fewer.
 
-    The rows that one of two neighbours has besides are at its end: so they are one unit, and the others are the same.
+    Two neighbours differ in the rows at their ends. So these rows are one unit, and all other units are equal.
     """
     first = len(rows) % together
     units = [rows[k : k + together] for k in range(first, len(rows), together)]
@@ -36,15 +36,15 @@ class Held:
     Attributes
     ----------
     rows
-        The rows.
+        The kinds of the rows.
     derived
-        What was derived.
+        The attributes that were derived, with their cases.
     number
-        The number of the handle, in a transcript.
+        The number of the handle in a transcript.
     units
-        The number of each row's unit, where a plan samples or counts units of several rows; else None: each row is one.
+        The number of each row's unit, if a plan samples or counts units of several rows. None if each row is a unit.
     places
-        The place of each row among those of its unit, in the whole table; None if each row is one.
+        The place of each row within its unit in the whole table. None if each row is a unit.
     """
 
     __slots__ = ("_block", "derived", "number", "places", "rows", "units")
@@ -67,7 +67,7 @@ class Held:
         return key if self.units is None else (key, self.units, self.places)
 
     def only(self, chosen: NDArray[np.bool_]) -> Held:
-        """Return some of the rows."""
+        """Return a handle of the rows for which `chosen` is true."""
         kinds = np.frombuffer(self.rows, dtype=np.uint8)
         units, places = (
             None if own is None else tuple(itertools.compress(own, chosen.tolist()))
@@ -76,7 +76,7 @@ class Held:
         return Held(kinds[chosen].tobytes(), self.derived, 0, units, places)
 
     def block(self, universe: Universe) -> Block:
-        """Return the rows as a block, made once."""
+        """Return the rows as a block, which is made once."""
         if self._block is None:
             block = universe.block(self.rows, self.units, self.places)
             for attribute, cases in self.derived:
@@ -86,7 +86,7 @@ class Held:
 
 
 def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribute, Cases], ...] = ()) -> Held:
-    """Return a handle of the rows of some units, unit by unit, each unit's rows in the order of their places."""
+    """Return a handle of rows that are sorted by their units, and within a unit by their places."""
     numbers = tuple(number for number, unit in enumerate(units) for _ in range(len(unit)))
     places = tuple(place for unit in units for place in range(len(unit)))
     return Held(rows, derived, 0, numbers, places)
@@ -94,7 +94,7 @@ def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribut
 
 @final
 class SmallTables(Engine):
-    """An engine for tables of a universe. Its handles are values, so that answers can be cached by them."""
+    """An engine for tables of a universe. Its handles have a key by which answers can be cached."""
 
     name = "small-tables"
 
@@ -102,7 +102,7 @@ class SmallTables(Engine):
         self.universe, self.together = universe, together
 
     def load(self, table: Table) -> Held:
-        """Refuse, since the universe makes the small tables.
+        """Refuse every table, since small tables are made by the universe.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class SmallTables(Engine):
         raise InputError("the small-table engine holds tables of its universe only; use hold(rows)")
 
     def hold(self, rows: Rows) -> Held:
-        """Return a handle of a whole table, with its units by `units_of` where units are sampled."""
+        """Return a handle of a whole table. If units have several rows, `units_of` tells the unit of each row."""
         if self.together == 1:
             return Held(rows, (), 0)
         return with_units(rows, units_of(rows, self.together))

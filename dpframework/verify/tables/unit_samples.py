@@ -1,7 +1,7 @@
-"""Samples of units, where an engine must take all rows of a unit or none, by one draw for each unit.
+"""Checks of samples of units: an engine must take all rows of a unit or none, by one draw for each unit.
 
-The claim of a step on a sample of units needs that. Replays cannot test it, since they use the kit's small tables and
-not the engine's sampling.
+The claim of a step on a sample of units relies on that. Replays cannot test it, since they sample small tables in
+memory, and not on the engine.
 """
 
 from __future__ import annotations
@@ -30,23 +30,25 @@ PART = Categorical("part", [str(k) for k in range(PARTS)])
 def assert_units_sampled(
     engine: Engine, *, tables: int = 8, seed: int = 0, source: Callable[[TableFiles], Any] | None = None
 ) -> None:
-    """Sample made-up tables of people with 1 to 5 rows each, whole tables and parts of them.
+    """Sample made-up tables of people with 1 to 5 rows each, and parts of these tables.
 
     Parameters
     ----------
     engine
-        What draws the samples.
+        The engine that draws the samples.
     tables
-        How many tables.
+        How many tables are sampled.
     seed
         The seed of the tables and the draws.
     source
-        What an engine that reads tables itself is given in place of files; by default the files.
+        A function that returns the source which an engine opens in place of given files, if it reads tables itself. By
+        default it opens the files.
 
     Raises
     ------
     AssertionError
-        If a sample holds some of a person's rows and not the others, or is not of those people that were drawn.
+        If a sample holds some of a person's rows and not the others, is not drawn by one draw for each person, has more
+        or fewer people than were drawn, or is not the sum of its parts.
 
     Examples
     --------
@@ -69,7 +71,7 @@ def assert_units_sampled(
 
 
 def _open(engine: Engine, people: Table, source: Callable[[TableFiles], Any] | None) -> Rows:
-    """Return a table's rows on an engine, from a file if it reads tables itself."""
+    """Return a handle of a table's rows on an engine. If the engine reads tables itself, it reads a file."""
     if not engine.reads_itself:
         return engine.load(people)
     import polars as pl
@@ -86,7 +88,7 @@ def _open(engine: Engine, people: Table, source: Callable[[TableFiles], Any] | N
 
 
 def _problem(engine: Engine, rows: Rows, rng: np.random.Generator) -> str | None:
-    """Describe the problem with samples of some rows."""
+    """Describe a problem with samples of some rows, None if there is none."""
     there = _count_people(engine, rows)
     present = int((there > 0).sum())
     for chosen in _draws(present, rng):
@@ -115,7 +117,7 @@ def _count_people(engine: Engine, rows: Rows) -> Any:
 
 
 def _draws(present: int, rng: np.random.Generator) -> Iterator[NDArray[np.bool_]]:
-    """Yield sets of drawn people, namely all, none, each alone, and some."""
+    """Yield draws of all people, of none, of each alone, and of random ones, each as a truth value per person."""
     yield np.ones(present, dtype=bool)
     yield np.zeros(present, dtype=bool)
     yield from np.eye(present, dtype=bool)
