@@ -65,9 +65,9 @@ def told(mechanism: DiscreteLaplace, count: int) -> str | None:
     ("mechanism", "text"),
     [
         (Fails(1), "fails with ValueError: too many"),
-        (Warns(1), "warns of something: UserWarning: many rows"),
-        (Divides(1), "warns of something: RuntimeWarning: divide by zero"),
-        (Denies(1), "puts out what by its log-density is impossible"),
+        (Warns(1), "warns with UserWarning: many rows"),
+        (Divides(1), "warns with RuntimeWarning: divide by zero"),
+        (Denies(1), "gives an output that is impossible by its log-density"),
     ],
     ids=lambda one: type(one).__name__,
 )

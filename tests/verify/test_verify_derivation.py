@@ -106,7 +106,7 @@ def _domain_of_totals(rows, whose, made):
 
 
 PLANTED_OF_UNITS = {
-    "a join of units with their rows": (_row_for_each_row, "each must give one row"),
+    "a join of units with their rows": (_row_for_each_row, "each unit must give one row"),
     "an any over the rows of all units": (
         _of_units("ever", lambda rows, whose, made: np.full(len(made.codes), rows["ill"].codes.max())),
         "follow from the unit's own rows",
