@@ -25,7 +25,7 @@ def data_digests(files: Iterable[Path]) -> list[bytes]:
     Raises
     ------
     InputError
-        If one cannot be read.
+        If a file cannot be read.
     """
     return [file_digest(path, "a data file") for path in files]
 
@@ -43,7 +43,7 @@ class Binding:
     salt
         Random, in hex, so that two approvals of one file have different digests.
     digest
-        HMAC-SHA256, in hex, keyed by the salt, of the SHA-256 digests of the files, one after another.
+        HMAC-SHA256, in hex, keyed by the salt, of the files' SHA-256 digests, joined in the order of the files.
     """
 
     salt: str
@@ -51,18 +51,18 @@ class Binding:
 
     @classmethod
     def of(cls, files: Iterable[Path]) -> Binding:
-        """Bind to files, in their order.
+        """Return the binding to some files, whose order matters.
 
         Raises
         ------
         InputError
-            If one cannot be read.
+            If a file cannot be read.
         """
         salt = secrets.token_hex(16)
         return cls(salt, _digest(salt, data_digests(files)))
 
     def holds(self, digests: Sequence[bytes]) -> bool:
-        """Tell whether these are the digests of the files that it was made of."""
+        """Tell whether these are the SHA-256 digests of the bound files, in their order."""
         return hmac.compare_digest(self.digest, _digest(self.salt, digests))
 
 
@@ -82,23 +82,23 @@ class Approval:
     by
         Who approved it.
     time
-        When.
+        When it was approved.
     runs
-        For how many runs.
+        How many runs are approved.
     note
-        What the approver added.
+        A note by the approver.
     used
         How many of those runs were opened.
     revoked
-        Who took it back; None while it holds.
+        Who revoked the approval; None while it holds.
     verified
-        The SHA-256 of the file of what was verified that the approver had; None without one.
+        The SHA-256 of the file of verification records that the approver used; None without such a file.
     data
-        Which data it is for; None for any.
+        The data files that it is for; None if it is for any data.
     signature
-        An SSH signature of it; None if it is unsigned.
+        An SSH signature of the approval; None if it is unsigned.
     signed_by
-        The signer of the ledger whose signature that is; None in a ledger without signers, which verifies none.
+        The signer of the ledger who signed it; None in a ledger without signers, which verifies no signatures.
     """
 
     plan: str
@@ -120,7 +120,7 @@ class Approval:
 
     @property
     def sentence(self) -> str:
-        """Who approved it and when, and whether that still holds."""
+        """Who approved the plan and when, whether that is signed, and how many runs are left."""
         left = self.left_text if self.revoked is not None else f"{self.left} of {self.runs} runs left"
         return f"approved by {self.by} on {clock_text(self.time)}, {self.signed} ({left})"
 
@@ -131,7 +131,7 @@ class Approval:
 
     @property
     def signed(self) -> str:
-        """Whether it is signed, and by whom."""
+        """Whether the approval is signed, and by whom."""
         if self.signature is None:
             return "unsigned"
         return "signed, not verified" if self.signed_by is None else f"signed by {self.signed_by}"
@@ -144,18 +144,19 @@ class Approval:
 @final
 @attrs.define(eq=False)
 class RecordedRun:
-    """A run, with its entries.
+    """A run, as the entries of the ledger record it.
 
     Attributes
     ----------
     id
-        Its name in the ledger.
+        The name of the run in the ledger.
     plan
         The plan's hash.
     time
-        When it was opened: before its table was read.
+        When it was opened, which is before its table was read.
     amount
-        That total: pure, and at the order of its data set once that is fixed. Nothing before the charge.
+        The plan's total, in pure epsilon and, once its data set's Renyi order is fixed, at that order. It is nothing
+        before the charge.
     approval
         The approval that it was opened under.
     charges
@@ -165,13 +166,13 @@ class RecordedRun:
     redrawn
         How many releases were drawn afresh because the run was killed before their outputs were written down.
     end
-        "finished", "stopped", "stopped: " and how a query ended, "refused: " and why, or None while it may go on. A
-        run that was refused since its rows could not be read, or were not as their owner said, has used up an
-        approval; if it was refused before its charge, its amount is nothing.
+        "finished", "stopped", "stopped: " with how a query ended, "refused: " with a reason, or None while the run may
+        go on. A run is refused if its rows could not be read, or were not as their owner said. It has used up one run
+        of its approval, and its amount is nothing if it was refused before its charge.
     subject
-        Its study, its results, who ran it and why.
+        The study of the run, its results, who ran it and why.
     charged
-        Whether the plan's total was charged, which is once the table has been read.
+        Whether the plan's total was charged. It is charged once the table has been read.
     """
 
     id: str

@@ -1,6 +1,6 @@
 """An append-only file of entries, each with the hash of the one before it (SQLite).
 
-This module keeps entries durably and in order, and sees when one was changed. `Records` knows the meaning of entries.
+This module stores entries durably and in order, and notices when one was changed. `Records` knows what they mean.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpframework.facts.phrases import counted
 from dpframework.ledger.pin import Pin
 from dpframework.ledger.sqlite import connect, explain_errors
 
-APPLICATION = 0x4450464C  # "DPFL", in SQLite's header: what the file is
+APPLICATION = 0x4450464C  # "DPFL" in ASCII, by which SQLite's header names the kind of file
 FORMAT = 3
 
 _OBJECTS = (
@@ -53,7 +53,7 @@ class LedgerTampered(PlanRefused):
 @final
 @attrs.frozen
 class Head:
-    """The last entry of a chain, by number and hash. Whoever notes it can see whether the chain was cut or redone."""
+    """The last entry of a chain, by number and hash. Who notes it can see later if the chain was cut or rewritten."""
 
     number: int = 0
     hash: str = "0" * 64
@@ -84,7 +84,7 @@ class Entry:
 
 
 def canonical(form: Any) -> str:
-    """Write JSON in one way only, with sorted keys, no spaces and ASCII."""
+    """Return the only JSON text of some content: keys are sorted, and there are no spaces and only ASCII."""
     return json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -95,19 +95,19 @@ def hash_entry(previous: str, number: int, time: str, kind: str, content: str) -
 
 @final
 class Transaction:
-    """One look at a chain or one change of it, while nobody else writes."""
+    """A transaction that reads a chain, or appends to it. No other process changes the chain meanwhile."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, pin: Pin | None) -> None:
         self._connection, self._path, self._pin = connection, path, pin
         self.head = START
 
     def read(self, after: Head = START) -> list[Entry]:
-        """Return the entries after a head, all of them checked against their hashes and that head.
+        """Return the entries after a head. Each is checked against its hash and against the entry before it.
 
         Raises
         ------
         LedgerTampered
-            If an entry was changed, moved or removed, the head is no longer in the chain, or the pin's is not.
+            If an entry was changed, moved or removed, or if this head or the pin's head is no longer in the chain.
         """
         rows = self._connection.execute(
             "SELECT number, time, kind, content, previous, hash FROM entry WHERE number >= ? ORDER BY number",
@@ -133,7 +133,8 @@ class Transaction:
                 raise LedgerTampered(f"{self._path}: entry {expected} was changed: it does not fit its hash")
             try:
                 held = parsed_json(content)
-                # One text for one content: a space or another order would let two readers see two ledgers of one hash.
+                # Only the canonical text is accepted. Two readers could read another text in two ways, such as one
+                # with a key twice, and see two ledgers with one hash.
                 ours = canonical(held) == content
             except (InputError, ValueError):
                 ours = False
@@ -141,14 +142,14 @@ class Transaction:
                 raise LedgerTampered(f"{self._path}: entry {expected} is not one that dpframework makes")
             entries.append(Entry(number, time, kind, held, previous, claimed))
             self.head = entries[-1].head
-        # Later looks begin at a head that an earlier one has compared with the pin.
+        # Who reads from a later head has read from the start before, and the pin was compared then.
         broken = self._pin.broken_by(entries) if self._pin is not None and after == START else None
         if broken is not None:
             raise LedgerTampered(f"{self._path}: {broken}")
         return entries
 
     def append(self, kind: str, content: Mapping[str, Any]) -> Entry:
-        """Add an entry after the head, to which `read` has moved. It is on the disk once the transaction ends."""
+        """Append an entry after the head, which `read` has set. It is on the disk once the transaction ends."""
         number, previous = self.head.number + 1, self.head.hash
         time = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = canonical(content)
@@ -170,12 +171,12 @@ class Chain:
     path
         An existing file that `Chain.create` made.
     pin
-        The owner's pin: each look at the chain is compared with it, and each change brings it up to date.
+        The owner's pin. Each reading from the first entry on is compared with it, and each change updates it.
 
     Raises
     ------
     InputError
-        If there is no such file, it is something else, or another dpframework's.
+        If there is no such file, it is not a ledger, or its format is that of another dpframework.
     LedgerTampered
         If its tables or triggers are not as they were made.
     """
@@ -194,9 +195,9 @@ class Chain:
         Raises
         ------
         InputError
-            If it cannot be written, or is something else.
+            If its folder does not exist, it cannot be written, or it is not a ledger.
         LedgerTampered
-            If there is none, and the pin notes one.
+            If there is no file although the pin notes a ledger, or an existing ledger was changed.
         """
         path = Path(path)
         if pin is not None and pin.holds_a_ledger and not path.exists():
@@ -206,7 +207,8 @@ class Chain:
         new = cls.__new__(cls)
         new.path, new.pin = path, pin
         with new._transact("BEGIN IMMEDIATE", create=True) as connection:
-            # In one transaction: a file that was begun and never finished is empty, and is made here again.
+            # One transaction makes everything. If a process was killed before its end, the file is empty and is filled
+            # here.
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
                 for text in (*_OBJECTS, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {FORMAT}"):
                     connection.execute(text)
@@ -219,9 +221,9 @@ class Chain:
         return new
 
     def _require_ours(self, connection: sqlite3.Connection) -> None:
-        """Refuse another file, and one whose table or triggers are not as they were made.
+        """Refuse a file that is not a ledger, and a ledger whose table or triggers were changed.
 
-        A view in place of the table, or a trigger more, could hide entries, or drop those that a run makes.
+        A view in place of the table, or one more trigger, could hide entries, or drop those that a run appends.
         """
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -235,26 +237,27 @@ class Chain:
         ours = []
         for sql in _OBJECTS:
             _, kind, name, *_ = sql.split()
-            ours.append((kind.lower(), name, "entry", sql))  # as SQLite describes it
+            ours.append((kind.lower(), name, "entry", sql))  # in the form in which SQLite lists it
         if sorted(found, key=repr) != sorted(ours, key=repr):
             raise LedgerTampered(f"{self.path}: the table of entries, or a trigger that protects it, was changed")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """Yield a look at the chain at one moment."""
+        """Yield a transaction that sees the chain as it is at one moment."""
         with self._transact("BEGIN") as connection:
             self._require_ours(connection)
             yield Transaction(connection, self.path, self.pin)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """Yield a change that nobody can interrupt, durable once the block ends well, else undone."""
+        """Yield a transaction that appends while nobody else writes. It is undone if the block fails."""
         with self._transact("BEGIN IMMEDIATE") as connection:
             self._require_ours(connection)
             transaction = Transaction(connection, self.path, self.pin)
             yield transaction
             (identity,) = connection.execute("SELECT hash FROM entry WHERE number = 1").fetchone()
-        # The pin follows the change. A pin that is behind says less, and one that is ahead would accuse the ledger.
+        # The pin is written after the change. A kill in between leaves an older head in the pin, which does no harm.
+        # A pin written first could note an entry that the ledger never got, and the ledger would seem to be cut.
         if self.pin is not None:
             self.pin.note(identity, transaction.head)
 

@@ -33,7 +33,8 @@ class DataSet:
     relation
         The neighbouring relation that its cap holds for.
     epsilon, delta
-        The cap: the most that all runs may cost together. If the unit is a person in a period, of one period.
+        The cap: the most that all runs may cost together. If the unit is a person in a period, epsilon is the most that
+        all runs on one period may cost together.
     schema
         The fingerprint of the only schema that plans may be made from; None for any.
     time
@@ -47,19 +48,20 @@ class DataSet:
     plans
         The approved plans, as JSON-safe content, by their hashes.
     approvals
-        In order.
+        The approvals, in the order of their entries.
     runs
-        By their ids, in order.
+        The runs by their ids, in the order of their entries.
     outside
-        What was released without a run of this ledger, in order.
+        The releases that no run of this ledger made, in the order of their entries.
     budget
-        The cap with what all runs and private releases outside were charged: never by a plugin's accountant, since a
-        charge must mean the same wherever the ledger is read. If the unit is a person in a period, it is the budget
-        of a person's whole history: what is lost over all periods adds up.
+        The cap, with the charges of all runs and of private releases outside. A plugin's accountant never makes these
+        charges, since a charge must mean the same wherever the ledger is read. If the unit is a person in a period, it
+        is the budget of a person's whole history, since losses of all periods add up.
     history
         The cap over a person's whole history, if the unit is a person in a period; it holds at the same delta.
     periods
-        The budget of each period that a run has read: periods are disjoint parts, so that none adds to another.
+        The budget of each period that some run was charged for, by the period's name. Periods are disjoint, so a charge
+        to one does not count in another.
     """
 
     name: str
@@ -93,9 +95,9 @@ class DataSet:
 
     @property
     def spent(self) -> PrivacyLoss:
-        """An upper bound on the cost of all runs, the smaller of the totals that the cap is kept by.
+        """An upper bound on the cost of all runs: the smallest total by an accounting that the cap allows.
 
-        Private releases outside are part of it, and nothing else outside is.
+        Of the releases outside, only private ones count in it.
         """
         loss = self._loss(self.budget)
         assert loss is not None  # an amount without a finite total is never charged
@@ -107,14 +109,14 @@ class DataSet:
         return loss if loss is None or not more else attrs.evolve(loss, delta=loss.delta + more)
 
     def release_outside(self, one: Outside, amount: PlanCharge | None) -> None:
-        """Add a release outside, with its charge if it is private. It is a fact, even if it is above the cap."""
+        """Add a release outside, with its charge if it is private. It was made, so it is added even above the cap."""
         self.outside.append(one)
         if amount is not None:
             self.budget = self.budget.after(amount)
 
     @property
     def left(self) -> Fraction:
-        """The epsilon of the cap that is not spent, nothing if releases outside exceed its delta."""
+        """The epsilon of the cap that is not spent. It is 0 if the total delta exceeds the cap's."""
         spent = self.spent
         return Fraction(0) if spent.delta > self.delta else max(self.cap - (spent.epsilon or 0), Fraction(0))
 
@@ -124,7 +126,8 @@ class DataSet:
         Raises
         ------
         PlanRefused
-            If it does not fit, or is of another relation, privacy unit or schema, or has no finite total here.
+            If the plan does not fit the rest of the cap, is for another relation, privacy unit or schema, or has no
+            finite total in the accountings that the cap allows.
         """
         if plan.relation is not self.relation:
             raise PlanRefused(
@@ -136,17 +139,17 @@ class DataSet:
             raise PlanRefused(f"the plan was made from another schema than that of data set '{self.name}'")
         amount = self.budget.plan_charge(plan)
         self.require_room(amount)
-        if self.unit.period is not None and not period:  # an approval is for any period
+        if self.unit.period is not None and not period:  # an approval names no period
             self.require_room_in("", self.of_period("").plan_charge(plan))
         return amount
 
     def charges(self, plan: Plan, period: str) -> dict[str, Any]:
-        """Return the charges in the entry of a run: to the whole budget, and to its period's budget.
+        """Return the charges for the entry of a run: to the whole budget and, if it has a period, to the period's.
 
         Raises
         ------
         PlanRefused
-            As `require_fit`, or if the run's period is none of the data set's.
+            As in `require_fit`, or if the data set cannot have this period, or the plan does not fit the period's cap.
         """
         amounts = {"amount": self.require_fit(plan, period).to_dict()}
         self.require_period(period)
@@ -157,9 +160,9 @@ class DataSet:
         return {**amounts, "of_period": own.to_dict()}
 
     def require_period(self, period: str) -> None:
-        """Refuse a run without a period where each has one, and one with a period that is none of the data set's.
+        """Refuse a run whose period the data set cannot have, and one without a period if the data set has periods.
 
-        Periods of one length are equal or disjoint, so that windows cannot overlap.
+        All periods of a data set have one length. Two of them are equal or disjoint, so they cannot overlap partly.
         """
         if self.unit.period is None and period:
             raise PlanRefused(f"data set '{self.name}' has no periods, and the run is of period '{period}'")
@@ -170,7 +173,7 @@ class DataSet:
                 raise PlanRefused(f"data set '{self.name}': {error}") from None
 
     def require_room_in(self, period: str, amount: PlanCharge) -> None:
-        """Refuse an amount that does not fit the rest of one period's cap. Private releases outside count in each."""
+        """Refuse an amount beyond the rest of one period's cap. Private releases outside count in every period."""
         which = f"period '{period}'" if period else f"one {self.unit.period}"
         try:
             loss = self._loss(self.of_period(period).after(amount))
@@ -190,7 +193,7 @@ class DataSet:
             )
 
     def holds(self, budget: AdaptiveBudget) -> bool:
-        """Tell whether the cap holds for a budget's charges."""
+        """Tell whether a budget's charges stay within the cap."""
         loss = self._loss(budget)
         if loss is None or loss.epsilon is None:
             return False
@@ -221,12 +224,12 @@ class DataSet:
             )
 
     def require_verified(self, plan: AccountedPlan) -> None:
-        """Refuse a plan of which some miner's or mechanism's code was not verified, if the data set asks for it.
+        """Refuse a plan with code of a miner or mechanism that was not verified, if the data set needs verified code.
 
         Raises
         ------
         PlanRefused
-            If it was not, or not at the tightness that is asked for.
+            If some code was not verified, or not at the tightness that the data set asks for.
         """
         if self.verified is None:
             return
@@ -240,19 +243,19 @@ class DataSet:
             )
 
     def require_approved(self, plan: Plan, files: Sequence[bytes] = ()) -> Approval:
-        """Return the approval for a run of a plan, or say if only the code differs from an approved one.
+        """Return the approval for a run of a plan, or refuse the plan and say how it differs from an approved one.
 
         Parameters
         ----------
         plan
             The plan.
         files
-            The SHA-256 digests of the files that the run is on, for approvals that are for some data only.
+            The SHA-256 digests of the files that the run reads. They matter only to approvals for certain data.
 
         Raises
         ------
         PlanRefused
-            As `approval_of`.
+            As in `approval_of`, or if only other code, another place of data or engine, or other data is approved.
         """
         if not any(approval.plan == plan.hash for approval in self.approvals):
             self._refuse_other_code_or_place(plan)
@@ -270,7 +273,7 @@ class DataSet:
         return self.approval_of(plan.hash)
 
     def _refuse_other_code_or_place(self, plan: Plan) -> None:
-        """Name the difference from an approved plan of the same claims: code, or the places of data and engine."""
+        """Refuse a plan that differs from an approved one in its code, or in it and the places of data and engine."""
         content = plan.content()
 
         def approve(*ignored: str) -> Mapping[str, Any] | None:
@@ -292,16 +295,16 @@ class DataSet:
         )
 
     def binds(self, plan: str) -> bool:
-        """Tell whether an approval of a plan is for some data only."""
+        """Tell whether some approval of a plan is for certain data only."""
         return any(approval.plan == plan and approval.data is not None for approval in self.approvals)
 
     def approval_of(self, plan: str, data: str | None = None) -> Approval:
-        """Return the approval under which a run of a plan was opened, for the data of a digest if one is given.
+        """Return an approval of a plan with runs left, for data with this digest, or for any data if it is None.
 
         Raises
         ------
         PlanRefused
-            If there is none, or it is used up or revoked.
+            If there is no such approval, or it is used up or revoked.
         """
         given = [approval for approval in self.approvals if approval.plan == plan]
         for approval in given:
@@ -353,5 +356,5 @@ def _without(content: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _place_text(place: Any) -> str:
-    """Return the text of a plan's place, which is a list for its data."""
+    """Return the place of a plan's engine, or the list of places of its data, as a text."""
     return "not named" if not place else ", ".join(place) if isinstance(place, list) else str(place)

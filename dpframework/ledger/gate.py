@@ -1,4 +1,4 @@
-"""The gate of a run with a journal, which stores each output before it is seen."""
+"""The gate of a run with a journal, which stores each output before anybody sees it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen(eq=False)
 class TracedRows:
-    """Private rows, with the public trace of cuts that made them from the whole table."""
+    """Private rows, with a public fingerprint of the cuts, samples and derivations that made them from the table."""
 
     rows: Rows
     trace: str
@@ -36,18 +36,18 @@ def _split_trace(rows: Any) -> tuple[Rows, str]:
 @final
 @attrs.frozen(eq=False)
 class JournaledGate(Gate):
-    """A gate that keeps each output before it is seen, and gives it again when the run is resumed.
+    """A gate that stores each output before anybody sees it, and returns the stored output when the run is resumed.
 
-    A resumed run must ask for the same releases of the same rows before it makes new ones. Otherwise it could run the
-    second of two branches of which the plan counts only one, or cut the same rows in another way.
+    A resumed run must ask for the same releases of the same rows before it makes new ones. Otherwise it could run both
+    of two branches although the plan counts only one of them, or cut the same rows in another way.
     """
 
     run: LedgerRun = attrs.field(kw_only=True)
 
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Make releases whose answers are found together. Each is charged, drawn and stored before the next.
+        """Make releases whose queries are evaluated together. Each is charged, drawn and stored before the next.
 
-        So a run that is killed between two of them goes on with the second. The plan's whole cost was charged before.
+        So a run that is killed between two releases is resumed at the second. The plan's whole cost was charged before.
         A release that is made alone is charged before its query is evaluated.
         """
         plain = [attrs.evolve(one, rows=_split_trace(one.rows)[0]) for one in asked]
@@ -68,7 +68,7 @@ class JournaledGate(Gate):
         return self._release(one, answer())
 
     def draw(self, charge: Charge, answers: Sequence[Any]) -> list[Any]:
-        """Return the output that is kept, or draw one and keep it."""
+        """Return the stored output, or draw one and store it."""
 
         def new() -> Any:
             (output,) = super(JournaledGate, self).draw(charge, answers)
@@ -77,17 +77,17 @@ class JournaledGate(Gate):
         return [self.run.made(charge.path, new)]
 
     def split(self, rows: Rows, cut: Cut) -> list[Rows]:
-        """Split, and trace each part."""
+        """Split rows, and extend the trace of each part."""
         plain, trace = _split_trace(rows)
         parts = super().split(plain, cut)
         return [TracedRows(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
 
     def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
-        """Sample, and trace it. A resumed run draws its samples anew (see `composition.sampled`)."""
+        """Sample rows, and extend their trace. A resumed run draws its samples anew (see `composition.sampled`)."""
         plain, trace = _split_trace(rows)
         return TracedRows(super().sample(plain, rate, of_units=of_units), fingerprint(trace, "sample", rate))
 
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
-        """Derive, and trace."""
+        """Derive an attribute, and extend the trace of the rows."""
         plain, trace = _split_trace(rows)
         return TracedRows(super().derive(plain, attribute, cases), fingerprint(trace, "derived", attribute, cases))

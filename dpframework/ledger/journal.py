@@ -27,19 +27,19 @@ WHAT = "journal of a run"
 
 
 def encode_output(output: Any, classes: Iterable[type[Any]] = ()) -> str:
-    """Return an output as the text that a journal keeps (see `to_json`)."""
+    """Return the text in which a journal stores an output (see `to_json`)."""
     return canonical(to_json(output, classes))
 
 
 def seal(key: bytes, *columns: Any) -> str:
-    """Return the HMAC-SHA256, in hex, of a row's columns, which shows any change."""
+    """Return the HMAC-SHA256, in hex, of a row's columns and their types. It shows any change of the row."""
     return hmac.new(
         key, canonical([[type(column).__name__, str(column)] for column in columns]).encode(), "sha256"
     ).hexdigest()
 
 
 def journal_damage(path: Path) -> InputError:
-    """Return the error of a journal that is not as it was written."""
+    """Return the error for a journal that is not as it was written."""
     return InputError(
         f"{path}: is damaged, of another ledger, or another user wrote it; the run stays charged and unfinished: put "
         "this file back from a backup, or remove it and have another run approved"
@@ -47,7 +47,7 @@ def journal_damage(path: Path) -> InputError:
 
 
 def remove(path: Path) -> None:
-    """Remove a closed journal, and the files that SQLite leaves beside one after a kill."""
+    """Remove a journal, and the rollback journal that SQLite leaves beside it after a kill."""
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
     path.unlink(missing_ok=True)
 
@@ -55,13 +55,27 @@ def remove(path: Path) -> None:
 @final
 @attrs.frozen
 class Owner:
-    """The run whose releases a journal holds."""
+    """The run whose releases a journal holds.
+
+    Attributes
+    ----------
+    ledger
+        The id of the ledger.
+    data_set
+        The name of the data set in the ledger.
+    plan
+        The hash of the plan.
+    run
+        The id of the run.
+    key
+        The key that chooses the rows of each privacy unit.
+    """
 
     ledger: str
     data_set: str
     plan: str
     run: str
-    key: bytes = attrs.field(repr=False)  # chooses the rows of each privacy unit
+    key: bytes = attrs.field(repr=False)
 
     def require(self, ledger: str, data_set: str, plan: str, place: str) -> None:
         """Refuse to resume another run than this one.
@@ -69,7 +83,7 @@ class Owner:
         Raises
         ------
         PlanRefused
-            If the ledger, the data set or the plan is another one.
+            If the ledger, the data set or the plan differs.
         """
         for what, own, other in (
             ("in another ledger", self.ledger, ledger),
@@ -86,7 +100,17 @@ class Owner:
 @final
 @attrs.frozen
 class StoredRelease:
-    """A stored release, with its place in the plan, its rows' trace, and its output."""
+    """A stored release.
+
+    Attributes
+    ----------
+    path
+        The path of its step in the plan.
+    origin
+        A fingerprint of the trace of its rows and of its inputs (see `JournaledGate`).
+    output
+        The released value.
+    """
 
     path: str
     origin: str
@@ -100,14 +124,14 @@ class Journal:
     Parameters
     ----------
     path
-        Where it is; it is made if it does not exist.
+        The file. It is made if it does not exist.
     key
         The key that seals its rows (see `journal_key`).
 
     Raises
     ------
     InputError
-        If another process has it, it cannot be written, or it is something else.
+        If another process has the file open, it cannot be written, or it is not a journal.
     """
 
     def __init__(self, path: Path, key: bytes) -> None:
@@ -126,7 +150,7 @@ class Journal:
             raise meaning(error, path, WHAT) from None
 
     def _begin(self) -> None:
-        # The lock of the first transaction is kept after it. The system drops it if the process is killed.
+        # The file stays locked after the first transaction. The system drops the lock if the process is killed.
         self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._connection.execute("BEGIN EXCLUSIVE")
         for text in (
@@ -156,7 +180,7 @@ class Journal:
         return Owner(ledger, data_set, plan, run, bytes.fromhex(key))
 
     def claim(self, owner: Owner) -> None:
-        """Write down the run whose releases it will hold."""
+        """Write down the run whose releases the journal will hold."""
         with explain_errors(self.path, WHAT):
             columns = (*attrs.astuple(owner)[:-1], owner.key.hex())
             digest = seal(self._key, "owner", *columns)
@@ -168,11 +192,11 @@ class Journal:
         Raises
         ------
         InputError
-            If it cannot be written.
+            If the journal cannot be written.
         """
         with explain_errors(self.path, WHAT):
             columns = (number, path, origin, output)
-            # With the run: a row of another journal, sealed with the same key, does not fit.
+            # The seal covers the run's id, so that a row of another journal with the same key does not fit.
             digest = seal(self._key, "release", run, *columns)
             self._connection.execute("INSERT INTO release VALUES (?, ?, ?, ?, ?)", (*columns, digest))
 
@@ -182,14 +206,14 @@ class Journal:
         Parameters
         ----------
         run
-            Its id.
+            The id of the run.
         classes
-            The classes that the outputs may be made of, which the mechanisms of its plan declare.
+            The attrs classes and enumerations that outputs may be made of, as the mechanisms of the plan declare them.
 
         Raises
         ------
         InputError
-            If it cannot be read.
+            If the journal cannot be read, or a row was changed.
         """
         found = {}
         for number, path, origin, output, digest in self._read_releases():
@@ -202,23 +226,23 @@ class Journal:
 
     def _read_releases(self) -> list[tuple[Any, ...]]:
         with explain_errors(self.path, WHAT):
-            # all of them: a cursor left open by an error would keep the lock after `close`
+            # All rows are fetched at once, since a cursor that an error leaves open would keep the lock after `close`.
             query = "SELECT number, path, origin, output, digest FROM release ORDER BY number"
             return self._connection.execute(query).fetchall()
 
     def _require_sealed(self, digest: Any, *columns: Any) -> None:
-        """Refuse a row that is not as it was written by whoever has the key."""
-        # str: SQLite may hold a number where a text was; its seal is another one
+        """Refuse a row that differs from what the owner of the key wrote."""
+        # `str`, since a changed row may hold a number in place of a text. Its seal differs too.
         if not hmac.compare_digest(str(digest).encode("utf-8", "replace"), seal(self._key, *columns).encode()):
             raise journal_damage(self.path)
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Close the file, which releases its lock."""
         self._connection.close()
 
     def remove(self) -> None:
         """Remove the file."""
-        if os.name == "posix":  # while it is locked: nobody else can have begun to use it
+        if os.name == "posix":  # removed while it is locked, so that nobody else can have begun to use it
             remove(self.path)
             self.close()
         else:
@@ -229,7 +253,7 @@ class Journal:
 def require_as_left(run: str, charged: Sequence[str], kept: Mapping[int, StoredRelease], place: str) -> None:
     """Refuse to resume a run whose charges in the ledger and outputs in the journal are not as the run left them.
 
-    Releases are made one at a time: only the last charge may lack its output.
+    Releases are made one at a time, so only the last charge may lack its output.
     """
     paths = [one.path for one in kept.values()]
     whole = list(kept) == list(range(1, len(paths) + 1)) and paths == list(charged[: len(paths)])

@@ -22,7 +22,7 @@ _TEXT = re.compile(f"[0-9a-f]{{{2 * BYTES}}}\n")
 
 
 def key_place(ledger: Path) -> Path:
-    """Return the place of this user's key for a ledger, next to the file itself, even if a link leads to it."""
+    """Return the path of this user's key for a ledger, which lies beside the real file if the ledger is a link."""
     place = ledger.resolve()
     user = f".{os.getuid()}" if hasattr(os, "getuid") else ""
     return place.with_name(f"{place.name}{user}.key")
@@ -34,17 +34,18 @@ def journal_key(chain: Chain, *, make: bool) -> bytes:
     Parameters
     ----------
     chain
-        The ledger's.
+        The chain of the ledger.
     make
-        Whether it is made if there is none.
+        Whether to make a key if there is none.
 
     Raises
     ------
     InputError
-        If there is none, it is another user's or others may read it, or it cannot be read or written.
+        If there is no key, it belongs to another user, others may read it, it is damaged, or it cannot be read or
+        written.
     """
     place = key_place(chain.path)
-    with chain.writing():  # its lock alone is used: two processes do not make two keys
+    with chain.writing():  # only for its lock, so that two processes do not make two keys
         try:
             text = _text_of(place, make=make)
         except FileNotFoundError:
@@ -60,7 +61,7 @@ def journal_key(chain: Chain, *, make: bool) -> bytes:
 
 
 def _text_of(place: Path, *, make: bool) -> str:
-    """Return the text of the file, which is empty after a kill in the middle of making it."""
+    """Return the text of the key's file. An empty file was left by a kill, and gets a key if `make`."""
     flags = os.O_RDWR | (os.O_CREAT if make else 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     with contextlib.ExitStack() as closing:
         file = os.open(place, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
@@ -68,7 +69,7 @@ def _text_of(place: Path, *, make: bool) -> str:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
             raise InputError(f"{place}: is no regular file, and so no key; remove it")
-        if hasattr(os, "getuid"):  # other systems keep who may read a file elsewhere
+        if hasattr(os, "getuid"):  # on other systems the mode does not tell who may read a file
             if found.st_uid != os.geteuid():
                 raise InputError(f"{place}: belongs to another user, who could forge journals with it; remove it")
             if stat.S_IMODE(found.st_mode) & 0o077:

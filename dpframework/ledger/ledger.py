@@ -36,12 +36,12 @@ class Ledger:
     path
         A file that `Ledger.create` made.
     pin
-        The owner's pin (see `Pin`). By default there is none, and nobody sees if an older copy is put in place.
+        The owner's pin (see `Pin`). By default there is none, and nobody notices if an older copy is put in place.
 
     Raises
     ------
     InputError
-        If there is none, or it is something else.
+        If there is no such file, or it is not a ledger.
 
     Examples
     --------
@@ -76,14 +76,14 @@ class Ledger:
         Raises
         ------
         InputError
-            If the file cannot be written, is something else, or is a ledger that was made before with other signers.
+            If the file cannot be written, is not a ledger, or is a ledger that was made before with other signers.
         """
         ledger = cls.__new__(cls)
         first = {} if signers is None else {"signers": dict(signers)}
         ledger._chain = Chain.create(path, {"id": secrets.token_hex(16), **first}, pin)
         if signers is not None:
             own = ledger.records().signers
-            if own is None or dict(own.keys) != dict(signers):  # it was there before
+            if own is None or dict(own.keys) != dict(signers):  # the ledger was made before
                 raise InputError(
                     f"{path}: is a ledger {'without signers' if own is None else f'whose signers are {own}'}, and they "
                     "stand in its first entry; give a new file, or change them with 'dpframework ledger signers'"
@@ -111,29 +111,30 @@ class Ledger:
         history: Amount | None = None,
         key: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Open a data set with a cap that all its runs must fit together.
+        """Open a data set with a cap on the total of all its runs.
 
         Parameters
         ----------
         name
-            What the ledger calls it.
+            The name of the data set in the ledger.
         epsilon, delta
             The cap. Runs are composed in pure epsilon, and with delta above 0 also in Renyi divergence (see
             `AdaptiveBudget`).
         reserve
-            The part of delta that is held back for plans whose releases have a delta of their own, if such come after
-            the first plan that is composed in Renyi divergence. That plan takes all else.
+            The part of delta that is held back for releases with a delta of their own. The first plan that is composed
+            in Renyi divergence takes the rest of delta, so such releases in later plans need a reserve.
         relation
-            The neighbouring relation that the cap holds for; plans of the other one are refused.
+            The neighbouring relation that the cap holds for. Plans under the other relation are refused.
         schema
             Plans made from another schema are refused; by default every schema is accepted.
         verified
-            Plans are approved only if the very code of each of their miners and mechanisms was verified, at this
-            tightness or more (see `StudyPlan.with_verified`). By default none needs to be.
+            Plans are approved only if exactly the code of each of their miners and mechanisms was verified, at this
+            tightness or more (see `StudyPlan.with_verified`). By default no code needs to be verified.
         unit, rows_per_unit
             Whom the cap protects (see `Study`), by default one row. Plans for another unit are refused.
         history
-            The cap over a person's whole history, if the unit is a `PrivacyUnit` in a period; `epsilon` caps a period.
+            The cap over a person's whole history, if the unit is a `PrivacyUnit` in a period. `epsilon` then caps each
+            period.
         key
             The file of an SSH key to sign with, if the ledger has signers.
 
@@ -171,23 +172,23 @@ class Ledger:
         plan
             The plan.
         by
-            Who approves.
+            The name of the approver.
         runs
-            For how many runs; each is charged the plan's whole total.
+            How many runs are approved. Each is charged the plan's whole total.
         note
             A note to keep with the approval.
         data
-            The data files that the runs must be on, as the study names them: a salted digest of their bytes is kept
-            (see `Binding`). By default any.
+            The data files that the runs must read, in the order in which the study names them. The ledger stores a
+            salted digest of their bytes (see `Binding`). By default runs may read any data.
         key
-            The file of an SSH key to sign with: private, or public and held by an agent. By default it is unsigned,
-            which a ledger with signers refuses.
+            The file of an SSH key to sign with: a private key, or a public key whose private one an agent holds. By
+            default the approval is unsigned, which a ledger with signers refuses.
 
         Raises
         ------
         PlanRefused
-            If a check refuses the plan, it is of another relation or schema, it does not fit what is left, or its code
-            was not verified and has to be.
+            If a check refuses the plan, it is for another relation, unit or schema, it does not fit what is left, or
+            its code was not verified and has to be.
         InputError
             If there is no such data set, or a parameter cannot be used.
         """
@@ -204,7 +205,7 @@ class Ledger:
             append_decision(transaction, records, "approval", content, key)
 
     def revoke(self, name: str, plan: str, *, by: str, key: str | os.PathLike[str] | None = None) -> str:
-        """Withdraw the approvals of a plan, and return its hash. No run of it is opened, resumed or goes on.
+        """Withdraw the approvals of a plan, and return its hash. None of its runs is opened, resumed or continued.
 
         Parameters
         ----------
@@ -213,14 +214,14 @@ class Ledger:
         plan
             The plan's hash, or its beginning.
         by
-            Who takes them back.
+            Who withdraws them.
         key
             The file of an SSH key to sign with, if the ledger has signers.
 
         Raises
         ------
         InputError
-            If no approved plan, or more than one, has such a hash, or a signature is needed.
+            If no approved plan has such a hash, or more than one has, or a signature is needed.
         """
         by = one_line(by, "by")
         with self._chain.writing() as transaction:
@@ -259,9 +260,9 @@ class Ledger:
         by
             Who states it.
         attributes
-            The attributes that it tells of; by default any.
+            The attributes that the release tells something about. By default it may be about any.
         epsilon, delta
-            The loss of a private release, under the data set's relation and for its unit. It is charged to the cap.
+            The loss of a private release, under the data set's relation and for its unit, which is charged to the cap.
         key
             The file of an SSH key to sign with, if the ledger has signers.
         """
@@ -280,13 +281,13 @@ class Ledger:
         Parameters
         ----------
         by
-            Who decides it.
+            Who decides the change.
         key
-            The file of the SSH key of somebody who is a signer.
+            The file of the SSH key of a present signer.
         add
-            Public keys by name (see `read_signers`).
+            The public keys of new signers, by name (see `read_signers`).
         remove
-            Names.
+            The names of signers to remove.
 
         Raises
         ------
@@ -314,7 +315,7 @@ class Ledger:
             return self._books(transaction)
 
     def data_set(self, name: str) -> DataSet:
-        """Return one data set, as it is now. A name that the ledger does not have is an InputError."""
+        """Return one data set as it is now. An unknown name raises an InputError."""
         return self.records().data_set(name)
 
     def run(
@@ -335,14 +336,14 @@ class Ledger:
         name
             The data set.
         journal
-            A file for the outputs of the run while it is unfinished: with the same journal it can be resumed.
-            `LedgerRun.discard` removes it. By default there is none, and a run that is killed is lost.
+            A file for the outputs of the run while it is unfinished. A run with the same journal resumes it.
+            `LedgerRun.discard` removes the file. By default there is none, and a killed run cannot be resumed.
         data
-            The files that the table is read from: needed where the approval is for some data only.
+            The files that the table is read from. They are needed if the approval is for certain data only.
         study, by, purpose
-            What the study is called, who runs it and what for: kept with the run.
+            The name of the study, who runs it and what for. The ledger records them with the run.
         period
-            The period whose rows it reads, for a unit in a period.
+            The period whose rows the run reads, for a unit in a period.
         """
         said = (one_line(text, what) if text else "" for text, what in ((study, "study"), (by, "by"), (purpose, "why")))
         subject = RunSubject(next(said), next(said), next(said), period=period)
@@ -351,20 +352,20 @@ class Ledger:
         return made
 
     def verify(self, head: str | None = None, *, runs: Mapping[str, str] | None = None) -> Head:
-        """Recompute every hash, check that each run was approved and fitted, and return the head.
+        """Recompute every hash, check that each run was approved and fitted the cap, and return the head.
 
         Parameters
         ----------
         head
-            The hash of a head that was noted earlier, which must still be in the chain. The hash of the first entry is
-            the ledger's identity, and may stand here too.
+            The hash of a head that was noted earlier, which must still be in the chain. The hash of the first entry,
+            which is the ledger's identity, may be given too.
         runs
-            Runs that must be in the ledger: for each run's id the head that its results hold.
+            Runs that must be in the ledger: by the id of each run, the head that its results hold.
 
         Raises
         ------
         LedgerTampered
-            With the first entry that is not as it was written.
+            If an entry is not as it was written, which the message names, or if a given head or run is missing.
         """
         with self._chain.reading() as transaction:
             entries = transaction.read()
@@ -374,7 +375,7 @@ class Ledger:
         return found
 
     def signatures(self, signers: str | os.PathLike[str] | None = None) -> list[str]:
-        """Verify the signature of every approval, and return a line for each, also for unsigned ones.
+        """Verify the signatures of decisions, and return a line for each. Without signers only approvals are signed.
 
         Parameters
         ----------
@@ -385,6 +386,7 @@ class Ledger:
         Raises
         ------
         LedgerTampered
-            If a signature is missing, is not of its entry, or of nobody who is allowed.
+            If a signature does not fit its entry, its signer is not allowed, or it is missing although `signers` is
+            given.
         """
         return signature_lines(self.path, self.records(), signers)

@@ -1,4 +1,4 @@
-"""The entry for a data set that is opened, with its caps and whom they protect."""
+"""The ledger entry that opens a data set, with its caps and the privacy unit that they protect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def opening(
     history: Amount | None = None,
     schema: Schema | None = None,
 ) -> dict[str, Any]:
-    """Return the entry for a data set that is opened (see `Ledger.open`).
+    """Return the content of the entry that opens a data set (see `Ledger.open`).
 
     Raises
     ------

@@ -32,24 +32,24 @@ class OutsideKind(Choice, what="kind"):
 class Outside:
     """One release outside the ledger, as the owner states it.
 
-    A private one is charged to the cap. If it is (epsilon, delta)-DP, then on two neighbours it is an epsilon-DP
+    A private release is charged to the cap. If it is (epsilon, delta)-DP, then on two neighbours it is an epsilon-DP
     release except with probability delta (Kairouz, Oh and Viswanath 2015, Theorem 3.1). So its epsilon is charged, like
     a plan's, and its delta is added to the total delta.
 
     Attributes
     ----------
     what
-        What it was, on one line.
+        What was released, on one line.
     kind
-        Whether it was exact, private, or a look.
+        Whether the release was exact, private, or a look at the rows.
     by
         Who states it.
     time
-        When it was entered.
+        When it was entered in the ledger.
     attributes
-        The attributes that it tells of; empty for any.
+        The attributes that it tells something about; empty if it may be about any.
     epsilon, delta
-        The loss of a private one.
+        The loss of a private release; 0 for the other kinds.
     """
 
     what: str
@@ -62,7 +62,7 @@ class Outside:
 
     @property
     def effect(self) -> str:
-        """Its effect on the claim of all runs, in a sentence."""
+        """The effect of this release on the claim of all runs, in a sentence."""
         of = f"of {', '.join(self.attributes)}" if self.attributes else "of the rows"
         if self.kind is OutsideKind.EXACT:
             return f"no epsilon covers what it shows {of}: the claim bounds what else can be learned"
@@ -73,12 +73,12 @@ class Outside:
 
     @property
     def covered(self) -> bool:
-        """Whether the claim of all runs together covers it."""
+        """Whether the claim of all runs together covers this release."""
         return self.kind is OutsideKind.PRIVATE
 
     @classmethod
     def of_entry(cls, content: Mapping[str, Any], time: str) -> Outside:
-        """Read an entry."""
+        """Return the release that an entry records."""
         return cls(
             content["what"],
             OutsideKind.parse(content["kind"]),
@@ -106,12 +106,12 @@ class Outside:
 def outside_losses(
     kind: OutsideKind | str, attributes: Iterable[str], epsilon: Amount | None, delta: Amount
 ) -> dict[str, Any]:
-    """Return the part of an entry that holds the kind and the cost of a release outside.
+    """Return the part of an entry about the kind, the attributes and the loss of a release outside.
 
     Raises
     ------
     InputError
-        If a private one has no epsilon, another one has one, or a number cannot be used.
+        If a private release has no epsilon, another kind has an epsilon or delta, or a number cannot be used.
     """
     parsed = OutsideKind.parse(kind)
     if isinstance(attributes, str):
@@ -130,9 +130,9 @@ def outside_losses(
 
 
 def charge_of_outside(budget: AdaptiveBudget, losses: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the charge of a release outside as a part of its entry, nothing unless it is private.
+    """Return the part of an entry about the charge of a release outside, empty unless the release is private.
 
-    A pure epsilon bounds the divergence at every order.
+    A pure epsilon bounds the Renyi divergence at every order, so it is also the charge at the order of the budget.
     """
     if "epsilon" not in losses:
         return {}

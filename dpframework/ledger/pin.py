@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HASH = re.compile("[0-9a-f]{64}")
 
-#: A pin replaces an earlier one, and no other file.
+#: Writing a pin replaces an earlier pin, and no file of another kind.
 KIND = FileKind.of_beginning("a pin", '{\n  "ledger": "')
 
 
@@ -34,14 +34,14 @@ class Pin:
     Parameters
     ----------
     path
-        Where it is.
+        The file.
     create
-        Whether to accept that there is no such file yet. The new pin then notes the ledger as it is found.
+        Whether the file may be missing. The new pin then notes the ledger as it is found.
 
     Raises
     ------
     InputError
-        If it is missing and may not be new, cannot be written, or is something else.
+        If the file is missing and `create` is False, its folder cannot be written, or it is not a pin.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
@@ -71,11 +71,11 @@ class Pin:
 
     @property
     def holds_a_ledger(self) -> bool:
-        """Whether it notes one, or is new."""
+        """Whether the pin notes a ledger; False for a new pin."""
         return bool(self._identity)
 
     def broken_by(self, entries: Sequence[Entry]) -> str | None:
-        """Return in words why a chain is not the noted one or a later state of it, or None if it is."""
+        """Return in words why a chain is not a continuation of the noted one, or None if it is."""
         if not self._identity:
             return None
         if not entries or entries[0].hash != self._identity:
@@ -85,7 +85,7 @@ class Pin:
         return None
 
     def note(self, identity: str, head: Head) -> None:
-        """Write down a later head.
+        """Note a head, unless the pin notes that head or a later one.
 
         Raises
         ------

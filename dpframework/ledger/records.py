@@ -29,7 +29,7 @@ KINDS = (
 
 
 def refusal(why: str) -> str:
-    """Return the end of a run that was refused because of its rows, while they were read."""
+    """Return the text by which a run ends that was refused while its rows were read."""
     return f"refused: {why}"
 
 
@@ -56,9 +56,9 @@ class Records:
     Parameters
     ----------
     source
-        The ledger's name, for errors.
+        The ledger's name, for messages.
     entries
-        In order.
+        The entries, from the first one on.
     """
 
     def __init__(self, source: str | os.PathLike[str], entries: Iterable[Entry] = ()) -> None:
@@ -74,7 +74,7 @@ class Records:
 
     @property
     def authority(self) -> str:
-        """Whose signatures decisions need, in a sentence."""
+        """A sentence on whose signatures decisions need."""
         if self.signers is None:
             return "this ledger has no signers: whoever can write its file can open data sets and approve plans"
         return f"caps, approvals and revocations are signed; the signers are {self.signers}"
@@ -85,7 +85,7 @@ class Records:
         Raises
         ------
         InputError
-            If there is none of that name.
+            If no data set has that name.
         """
         if name not in self.data_sets:
             raise InputError(f"no data set is named '{name}' in this ledger; {nearest(name, self.data_sets)}")
@@ -101,7 +101,7 @@ class Records:
         Raises
         ------
         PlanRefused
-            If it would not.
+            If dpframework would not make the entry now.
         """
         content = entry.content
         if entry.kind in ("reading", "run", "refusal"):
@@ -123,7 +123,7 @@ class Records:
                 raise PlanRefused(f"run {run.id} had not been charged")
 
     def require_form(self, entry: Entry) -> None:
-        """Refuse an entry that is not in the form of its kind, before anything else of it is read (see `add`)."""
+        """Refuse an entry of an unknown kind, or one that is not in the form of its kind (see `add`)."""
         if entry.kind not in KINDS:
             raise InputError(
                 f"{self._source}: entry {entry.number} is of the unknown kind '{entry.kind}'; "
@@ -140,9 +140,9 @@ class Records:
         Raises
         ------
         LedgerTampered
-            If its content is not what its kind holds, or it needs a signature by a signer and has none.
+            If the content of the entry does not fit its kind, or it needs a signature by a signer and has none.
         InputError
-            If its kind is unknown.
+            If the kind of the entry is unknown.
         """
         self.require_form(entry)
         if (entry.kind == "ledger") != (entry.number == 1):
@@ -156,7 +156,7 @@ class Records:
             raise self.not_made(entry, f"its content is not that of a {entry.kind}") from None
 
     def not_made(self, entry: Entry, why: str) -> LedgerTampered:
-        """Return the error that an entry is none that dpframework makes."""
+        """Return the error for an entry that dpframework does not make."""
         return LedgerTampered(f"{self._source}: entry {entry.number} is not one that dpframework makes: {why}")
 
     def _add(self, entry: Entry, by: str | None) -> None:
@@ -233,7 +233,7 @@ class Records:
             raise LedgerTampered(f"{what}: {error}") from None
 
     def _open(self, entry: Entry) -> RecordedRun:
-        """Add a run, which uses up an approval."""
+        """Add a run, which uses up one run of an approval."""
         content = entry.content
         if self.has_run(content["run"]):
             raise ValueError("a run is opened once")
@@ -247,7 +247,7 @@ class Records:
         return run
 
     def _charge(self, entry: Entry) -> None:
-        """Charge a run that has read its table, or add one that was given its table."""
+        """Charge a run that has read its table. Add the run first if it was given its table and read none."""
         content = entry.content
         if not self.has_run(content["run"]):
             self._open(entry)

@@ -28,19 +28,19 @@ _FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
 def fingerprint(*values: Any) -> str:
-    """Return the SHA-256, in hex, of public values. Values that cannot be written count by their type."""
+    """Return the SHA-256, in hex, of public values. Only the type counts of a value that cannot be written."""
     return hashlib.sha256(canonical(_write(values, lambda value: {"of": _place(type(value))})).encode()).hexdigest()
 
 
 def to_json(value: Any, classes: Iterable[type[Any]] = ()) -> Any:
     """Write a value as JSON-safe content that `from_json` reads back exactly, with the same classes.
 
-    Numbers, texts, arrays, fractions, collections, and attrs objects and enumerations of the classes.
+    It may hold numbers, texts, arrays, fractions, collections, and attrs objects and enumerations of these classes.
 
     Raises
     ------
     InputError
-        If it holds anything else.
+        If the value holds anything else.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def _refuse(value: Any) -> Any:
 
 
 def _write(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[Any]] | None = None) -> Any:
-    """Write a value, and its objects if they are of some classes, or of any class if none are given."""
+    """Write a value. Objects of other classes than `classes`, if that is not None, are left to `otherwise`."""
 
     def each(values: Any) -> list[Any]:
         return [_write(v, otherwise, classes) for v in values]
@@ -68,7 +68,7 @@ def _write(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[
         case enum.Enum() if known:
             return {"enum": _place(type(value)), "name": value.name}
         case np.ndarray() | np.generic() if value.dtype.kind in "biufcSU" and value.dtype.itemsize:
-            # Not what np.asarray returns of a scalar: they are told apart by their shape, None or ().
+            # The shape of a NumPy scalar is written as None, to tell it from an array with the shape ().
             shape = list(value.shape) if isinstance(value, np.ndarray) else None
             text = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
             return {"array": text, "dtype": value.dtype.str, "shape": shape}
@@ -100,12 +100,12 @@ def from_json(form: Any, classes: Iterable[type[Any]] = ()) -> Any:
     form
         Plain values (see `parsed_json`).
     classes
-        The attrs classes and enumerations that may be made; no other one is.
+        The only attrs classes and enumerations whose objects are made.
 
     Raises
     ------
     InputError
-        If it is something else.
+        If the form is not one that `to_json` returns for these classes.
     """
     known = {_place(kind): kind for kind in classes}
     try:

@@ -1,9 +1,9 @@
 """A run in a ledger, charged before its releases are drawn, and resumed after a kill.
 
-The order of writes, each on the disk before the next begins: the journal gets the run's id; the ledger records that
-the table is read now; once it is read, the ledger charges the plan's whole total; then, release by release, the ledger
-records its charge, it is drawn, the journal keeps its output, and only then do the miner and the observers see it; at
-last the ledger records the run's end.
+Each write is on the disk before the next one begins. First the journal gets the run's id, and the ledger records that
+the table is read now. Once it is read, the ledger charges the plan's whole total. Then, for each release, the ledger
+records its charge, its output is drawn, and the journal stores the output. Only then do the miner and the observers see
+it. At last the ledger records the run's end.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class LedgerRun(Observer):
     id
         The run's name in the ledger.
     before
-        How many releases were made before it was resumed.
+        How many releases the run had made before it was resumed.
     unfinished
-        Whether it has begun to read its table and has not ended, so that a run with a journal can be resumed.
+        Whether the run has begun to read its table and has not ended. With a journal it can then be resumed.
     data
-        The files that its table is read from, for an approval that is for some data only.
+        The files that its table is read from. They matter if the approval is for certain data only.
     key
-        The key that chooses the rows of each privacy unit, for `read_table`. A resumed run has the same key, and so
-        goes on with the same rows.
+        The key that chooses the rows of each privacy unit, for `read_table`. A resumed run has the same key, so it
+        has the same rows.
     subject
         The study's name, who runs it and what for.
     """
@@ -64,43 +64,43 @@ class LedgerRun(Observer):
         self.unfinished = False
         self.data: Sequence[Path] = ()
         self.lock = threading.RLock()
-        self.origin = ""  # of the release that is being made
+        self.origin = ""  # of the rows and inputs of the release that is being made
         self._chain, self._name = chain, data_set
         self._journal = RunJournal(chain, journal)
         self._plan: Plan | None = None
-        self._classes: frozenset[type[Any]] = frozenset()  # of its outputs
-        self._files: list[bytes] = []  # the digests of the data, if they matter
-        self._bound: dict[str, str] = {}  # what a record of the run says of them
+        self._classes: frozenset[type[Any]] = frozenset()  # that outputs may be made of
+        self._files: list[bytes] = []  # digests of the data, if the approval is for certain data
+        self._bound: dict[str, str] = {}  # the part of the run's entry about them
         self._reads = self._ended = self._failed = self._drawing = False
-        self._charged: list[str] = []  # the paths in the ledger
-        self._kept: dict[int, StoredRelease] = {}  # the outputs in the journal
+        self._charged: list[str] = []  # paths of releases, in the ledger
+        self._kept: dict[int, StoredRelease] = {}  # stored releases, in the journal
         self._number = 0  # of the release that is being made
         self._head = START
         self._process = this_process()
 
     @property
     def period(self) -> str:
-        """The period whose rows it reads; empty for a study without periods."""
+        """The period whose rows the run reads; empty for a study without periods."""
         return self.subject.period
 
     @property
     def resumable(self) -> bool:
-        """Whether a journal keeps its releases, so that it can be resumed."""
+        """Whether a journal stores the run's releases, so that it can be resumed."""
         return self._journal.at is not None
 
     @property
     def continues(self) -> bool:
-        """Whether it has made releases before it was resumed, and has not ended."""
+        """Whether the run had made releases before it was resumed, and has not ended."""
         return self.before > 0 and not self._ended
 
     @property
     def head(self) -> str:
-        """The hash of the run's last entry, by which its holder can see whether an older ledger was put in place."""
+        """The hash of the run's last entry. Who notes it can see whether an older ledger was put in place."""
         return self._head.hash
 
     @contextlib.contextmanager
     def recording(self, plan: Plan, randomness: Randomness) -> Iterator[None]:
-        """Refuse a plan that may not be run, and record how the block ends, in which `open` charges it.
+        """Refuse a plan that may not be run, and record how the block ends. Within the block `open` charges the plan.
 
         A block that is interrupted, or in which the ledger or the journal fails, leaves the run unfinished.
 
@@ -120,18 +120,18 @@ class LedgerRun(Observer):
             self._journal.open(make=False)
             with self._chain.reading() as transaction:
                 binds = Records(self._chain.path, transaction.read()).data_set(self._name).binds(plan.hash)
-            if binds:  # outside a transaction: large files take long
+            if binds:  # outside a transaction, since large files take long
                 self._files = data_digests(self.data)
             with self._chain.reading() as transaction:
                 self._look(transaction)
             yield
         except BaseException as error:
-            # A miner that failed would fail again; what is around it may work the next time.
+            # A miner that failed would fail again, so its run ends. Other failures leave the run to be resumed.
             failed = is_failure(error) and not getattr(error, "interrupted", False)
             if failed and self.unfinished and not self._failed and self._here:
                 if not self._reads:
                     self._end(f"stopped: {error.kind}" if isinstance(error, QueryStopped) else "stopped")
-                elif isinstance(error, NotOpened | PlanRefused):  # neither follows from a row
+                elif isinstance(error, NotOpened | PlanRefused):  # neither depends on the rows
                     self._take_back_reading()
                 else:
                     self.refused("table cannot be read")
@@ -142,12 +142,12 @@ class LedgerRun(Observer):
         finally:
             try:
                 self._leave_journal()
-            finally:  # once more: Ctrl-C may have come before the first call kept it back
+            finally:  # once more, since Ctrl-C may have come before the first call delayed it
                 self._leave_journal()
 
     @property
     def _here(self) -> bool:
-        """Whether this process makes the run. A fork has a copy of it, and must not write for it, or close anything."""
+        """Whether this process makes the run. A fork has a copy, which must not write or close anything."""
         return this_process() == self._process
 
     def _leave_journal(self) -> None:
@@ -155,12 +155,12 @@ class LedgerRun(Observer):
             self._journal.leave()
 
     def discard(self) -> None:
-        """Remove the journal of a run that has ended, since its results are stored elsewhere."""
+        """Remove the journal if the run has ended. Its results must be stored elsewhere by then."""
         if self._ended and self._here:
             self._journal.remove()
 
     def discard_of(self, run: str) -> None:
-        """Remove the journal if it belongs to that run and the run has ended, since its results are elsewhere."""
+        """Remove the journal if it belongs to that run and the run has ended. Its results must be stored elsewhere."""
         with self._journal.visited() as journal:
             if journal is None or journal.owner is None or journal.owner.run != run:
                 return
@@ -170,12 +170,12 @@ class LedgerRun(Observer):
                 journal.remove()
 
     def read(self) -> None:
-        """Record that the table is read now, which uses up the approval: how a process ends may follow from its rows.
+        """Record that the table is read now. This uses up one approved run, since the rows may decide how the run ends.
 
         Raises
         ------
         PlanRefused
-            As `recording`, if that changed since.
+            As in `recording`, if the ledger has changed since.
         """
         with self._entering() as (transaction, _, recorded):
             if recorded is None:
@@ -186,12 +186,12 @@ class LedgerRun(Observer):
         self.unfinished = not self._ended
 
     def open(self) -> None:
-        """Charge the plan's whole total, or take the run up again where it was.
+        """Charge the plan's whole total, or resume a run that was charged before.
 
         Raises
         ------
         PlanRefused
-            As `recording`, if that changed since.
+            As in `recording`, if the ledger has changed since.
         """
         assert self._plan is not None
         with self._entering() as (transaction, data_set, recorded):
@@ -204,29 +204,29 @@ class LedgerRun(Observer):
 
     @contextlib.contextmanager
     def _entering(self) -> Iterator[tuple[Transaction, DataSet, RecordedRun | None]]:
-        """Yield a transaction for an entry, with what `_look` returns, once the journal has the run's id."""
+        """Yield a transaction for an entry, and the data set and run of `_look`, once the journal has the run's id."""
         assert self._plan is not None
         require_own(self._process)
         self._journal.open(make=True)
         try:
             with self._chain.writing() as transaction:
                 data_set, recorded = self._look(transaction)
-                # First, so that a run that is on record is always found again.
+                # The journal comes first, so that a run in the ledger is always found again.
                 self._journal.claim(Owner(self._ledger, self._name, self._plan.hash, self.id, self.key))
                 yield transaction, data_set, recorded
                 self._head = transaction.head
         except BaseException as error:
-            self._failed = not isinstance(error, PlanRefused)  # else the ledger or the journal failed
+            self._failed = not isinstance(error, PlanRefused)  # for any other error the ledger or the journal failed
             raise
 
     def _entry(self, **charges: Any) -> dict[str, Any]:
-        """Return an entry about the whole run."""
+        """Return the content of an entry about the whole run."""
         assert self._plan is not None
         content = {"run": self.id, "data_set": self._name, "plan": self._plan.hash, **charges}
         return {**content, "dpframework": __version__, **self._bound, **self.subject.entry(self._plan)}
 
     def refused(self, why: str) -> None:
-        """Record that reading the table ended the run. It uses up its approval, so that nobody can ask again.
+        """Record that reading the table ended the run. It has used up its approval, so nobody can try again under it.
 
         Whether rows can be read, or fit their owner's assertions, depends on the rows. No epsilon accounts for that, so
         none is charged.
@@ -234,7 +234,7 @@ class LedgerRun(Observer):
         Raises
         ------
         PlanRefused
-            As `recording`, if that changed since.
+            As in `recording`, if the ledger has changed since.
         """
         assert self._plan is not None
         require_own(self._process)
@@ -291,18 +291,18 @@ class LedgerRun(Observer):
         return data_set, None
 
     def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
-        """Return the gate that its releases go through."""
+        """Return the gate that the run's releases go through."""
         if not self.resumable:
             return Gate(engine, randomness, observers, self, public_seed=seed_of("run", self.id))
         return JournaledGate(engine, randomness, observers, self, public_seed=seed_of("run", self.id), run=self)
 
     def charged(self, charge: Charge) -> None:
-        """Record a charge, unless the run was resumed and it is on record.
+        """Record a charge, unless the run was resumed and the charge is on record.
 
         Raises
         ------
         ReleaseRefused
-            If the run may make no such release.
+            If the run may not make this release.
         InputError
             If the ledger cannot be written.
         """
@@ -333,7 +333,7 @@ class LedgerRun(Observer):
             self._head = transaction.head
 
     def _news(self, transaction: Transaction) -> list[Entry]:
-        """Return the entries of the data set since this run's last one, if nobody else took the run up."""
+        """Return the data set's entries since this run's last one. Refuse if another process took the run up."""
         require_own(self._process)
         news = transaction.read(self._head)
         if any(entry.content.get("run") == self.id for entry in news):
@@ -360,7 +360,7 @@ class LedgerRun(Observer):
         Raises
         ------
         ReleaseRefused
-            If a release has failed before; `first` is the path of the first one now.
+            If an earlier release has failed. The message names the path `first` of the first release now.
         """
         self._require_well(first)
         self._drawing = True
@@ -368,7 +368,7 @@ class LedgerRun(Observer):
         self._drawing = False
 
     def made(self, path: str, draw: Callable[[], Any]) -> Any:
-        """Return the output of the last charged release, the stored one, or a new one that is stored first."""
+        """Return the output of the release that was charged last: the stored one, or a new one after storing it."""
         kept = self._kept.get(self._number)
         output = draw() if kept is None else kept.output
         require_own(self._process)  # after the draw, which may have forked
@@ -381,7 +381,7 @@ class LedgerRun(Observer):
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """Note that the ledger or the journal stops the run, and not the miner."""
+        """Note a failure of the ledger or the journal, after which the run makes no more releases."""
         if self._failed:
             raise ReleaseRefused(f"run {self.id} has stopped and makes no more releases")
         try:

@@ -1,4 +1,4 @@
-"""The place of one run's journal, opened when it is needed and removed once nothing depends on it."""
+"""The journal of one run, which is opened when it is needed and removed once nothing depends on it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dpframework.ledger.key import journal_key
 
 @final
 class RunJournal:
-    """The journal of a run, which may have none. Its methods do nothing for a run that has none.
+    """The journal of a run. Its methods do nothing for a run without a journal.
 
     Parameters
     ----------
     chain
-        The ledger's.
+        The chain of the ledger.
     at
-        Where the journal lies or will lie; None for a run that keeps none.
+        The file of the journal, which need not exist yet; None for a run without a journal.
 
     Attributes
     ----------
     disposable
-        Whether nothing was charged and nothing released, so that the file is removed when it is left.
+        Whether nothing was charged and nothing released, so that `leave` removes the file.
     """
 
     def __init__(self, chain: Chain, at: Path | None) -> None:
@@ -38,21 +38,21 @@ class RunJournal:
 
     @property
     def opened(self) -> bool:
-        """Whether this process has it open, and so holds its lock."""
+        """Whether this process has opened the journal, and so locked it."""
         return self._opened is not None
 
     def open(self, *, make: bool) -> None:
-        """Open it unless it is open. An interrupt waits until the run can close it.
+        """Open the journal unless it is open. An interrupt waits until the run can close it.
 
         Parameters
         ----------
         make
-            Whether it is made if it does not exist; else it is left alone then.
+            Whether to make a file that does not exist. If False, a missing journal is not opened.
 
         Raises
         ------
         InputError
-            If another process has it, or it cannot be used.
+            If another process has the journal open, or it cannot be used.
         """
         if self.at is None or self.opened or not (make or self.at.exists()):
             return
@@ -63,11 +63,11 @@ class RunJournal:
 
     @property
     def owner(self) -> Owner | None:
-        """The run that it belongs to, None if that is none yet."""
+        """The run that the journal belongs to; None if it belongs to none yet or is not open."""
         return None if self._opened is None else self._opened.owner
 
     def claim(self, owner: Owner) -> None:
-        """Write down the run whose releases it will hold, unless that is written."""
+        """Write down the run whose releases the journal will hold, unless it names one already."""
         if self._opened is not None and self._opened.owner is None:
             self._opened.claim(owner)
         self.disposable = False
@@ -82,7 +82,7 @@ class RunJournal:
             self._opened.keep(run, number, path, origin, output)
 
     def leave(self) -> None:
-        """Close it if it is open, and remove it if it is disposable."""
+        """Close the journal if it is open, and remove it if it is disposable."""
         if self._opened is None:
             return
         with delay_interrupts():
@@ -92,13 +92,13 @@ class RunJournal:
                 self._opened.close()
 
     def remove(self) -> None:
-        """Remove the file of a run that has ended and left it."""
+        """Remove the file, once its run has ended and closed it."""
         if self.at is not None:
             remove(self.at)
 
     @contextlib.contextmanager
     def visited(self) -> Iterator[Journal | None]:
-        """Yield the journal that lies at the place, if any, for the block alone."""
+        """Open the journal for the block alone, and yield it, or None if there is no such file."""
         if self.at is None or not self.at.exists():
             yield None
             return

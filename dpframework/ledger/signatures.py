@@ -3,7 +3,7 @@
 An approval is an entry that anybody who can write the ledger's file can make. A signature binds it to a key: it covers
 the entry's kind and content, the ledger, and the entry that it follows, so that it fits no other place. `ssh-keygen -Y`
 makes it, with a private key or one that an agent holds, and verifies it (OpenSSH 8.2 or later). A file of allowed
-signers says whose a key is: a line holds a name and a public key (see `man ssh-keygen`, ALLOWED SIGNERS).
+signers names the owner of each key: each line holds a name and a public key (see `man ssh-keygen`, ALLOWED SIGNERS).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Any
 from dpframework.facts.errors import InputError
 from dpframework.ledger.chain import canonical
 
-#: What the signatures are for: a key's other signatures do not count as approvals.
+#: The purpose that the signatures state. A key's signatures for other purposes do not count as approvals.
 NAMESPACE = "dpframework-approval"
 TOOL = "ssh-keygen"
 
 
 class SignatureError(Exception):
-    """A signature of another text, or of somebody who is not allowed to sign."""
+    """A signature of another text, or by somebody who is not allowed to sign."""
 
 
 def text_to_sign(ledger: str, previous: str, kind: str, content: Mapping[str, Any]) -> str:
-    """Return the text that a signature covers, the ledger's id, the hash of the entry before it, and the content."""
+    """Return the text that a signature covers: the ledger's id, the hash of the entry before, the kind, the content."""
     signed = {key: value for key, value in content.items() if key != "signature"}
     return canonical({"ledger": ledger, "after": previous, kind: signed})
 
@@ -58,7 +58,7 @@ def verify_signature(signature: str, text: str, signers: str | os.PathLike[str] 
     Raises
     ------
     SignatureError
-        If it does not fit the text, or no allowed signer has the key.
+        If the signature does not fit the text, or no allowed signer has the key.
     InputError
         If there is no such file of signers, or no OpenSSH.
     """

@@ -16,23 +16,23 @@ from dpframework.ledger.signers import Signers
 if TYPE_CHECKING:
     from dpframework.ledger.records import Records
 
-#: The kinds of their entries.
+#: The kinds of entries that are decisions.
 DECISIONS = ("data set", "approval", "revocation", "signers", "outside")
 
 
 @final
 @attrs.frozen(eq=False)
 class Decision:
-    """A decision, and the signature that it stands under.
+    """A decision, with its signature if it is signed.
 
     Attributes
     ----------
     entry
-        The entry.
+        The entry of the decision.
     signature
-        An SSH signature; None if it is unsigned.
+        Its SSH signature; None if it is unsigned.
     text
-        The text that is signed.
+        The text that a signature of it covers.
     """
 
     entry: Entry
@@ -58,14 +58,15 @@ class Decision:
         Parameters
         ----------
         own
-            The ledger's signers; None if it has none. Reading the ledger has compared their signatures already.
+            The ledger's signers; None if it has none. Their signatures were verified when the ledger was read.
         allowed
             A file of allowed signers, one of whom must have signed it; None for any key.
 
         Raises
         ------
         SignatureError
-            If the signature is of something else, or of nobody who is allowed.
+            If the signature is of another text, its signer is not allowed, or it is missing although `allowed` is
+            given.
         """
         if self.signature is None and allowed is None:
             return "unsigned"
@@ -82,7 +83,7 @@ def append_decision(
     content: Mapping[str, Any],
     key: str | os.PathLike[str] | None,
 ) -> None:
-    """Append a decision, with a signature if there is a key, which a ledger with signers needs.
+    """Append a decision, and sign it if a key is given. A ledger with signers needs a signature.
 
     Raises
     ------
@@ -114,7 +115,7 @@ def signature_lines(
     Raises
     ------
     LedgerTampered
-        If a signature is missing, belongs to another entry, or was made by nobody who is allowed.
+        If a signature does not fit its entry, its signer is not allowed, or it is missing although `signers` is given.
     """
     lines = []
     for decision in records.decisions:

@@ -1,7 +1,7 @@
-"""The signers of a ledger, whose keys its decisions need from its first entry on.
+"""The signers of a ledger, who must sign its decisions from its first entry on.
 
 A decision is an entry that gives or takes authority: a data set with its cap, an approval, a revocation, a change of
-the signers. In a ledger with signers each one holds a signature by the key of somebody who is a signer at that place.
+the signers. In a ledger with signers each one holds a signature by the key of somebody who is a signer at that time.
 The signature covers the ledger's id, the hash of the entry before it, the kind and the content (see `text_to_sign`). So
 it seals all earlier entries, and cannot be moved to another place.
 """
@@ -30,13 +30,13 @@ _KEY = re.compile(
 
 
 def read_signers(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read names and public keys, one `NAME KEY-TYPE KEY` a line, as in ssh-keygen's allowed signers.
+    """Read names and public keys, one `NAME KEY-TYPE KEY` per line, as in ssh-keygen's allowed signers.
 
     Raises
     ------
     InputError
-        If the file cannot be read, names nobody, or holds a line of another form: patterns, options and authorities of
-        certificates are refused, because a ledger keeps neither dates nor domains.
+        If the file cannot be read, names nobody, names one twice, or holds a line of another form. Patterns, options
+        and certificate authorities are refused, because a ledger keeps neither dates nor domains.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(read_text(Path(path)).splitlines(), 1):
@@ -60,12 +60,12 @@ def read_signers(path: str | os.PathLike[str]) -> dict[str, str]:
 @final
 @attrs.frozen
 class Signers:
-    """Names with public keys.
+    """The names of signers, with their public keys.
 
     Attributes
     ----------
     keys
-        By name, at least one.
+        The public keys by name. There is at least one.
     """
 
     keys: Mapping[str, str]
@@ -80,7 +80,7 @@ class Signers:
         Raises
         ------
         SignatureError
-            If none of them did, or they signed another text.
+            If no signer signed it, or the signature is of another text.
         InputError
             If there is no OpenSSH.
         """
@@ -92,7 +92,7 @@ class Signers:
         Raises
         ------
         InputError
-            If that leaves nobody, changes nothing, adds a name or a key that is there, or removes one that is not.
+            If nobody would be left, nothing changes, an added name or key is there already, or a removed name is not.
         """
         for name in remove:
             if name not in self.keys:
@@ -108,7 +108,7 @@ class Signers:
 
 @functools.lru_cache(maxsize=4096)
 def _whose(signature: str, text: str, allowed: str) -> str:
-    # Each look at a ledger verifies all its signatures; each takes two processes, so they are verified once.
+    # Each reading of a ledger verifies all its signatures, and each takes two processes. So the results are cached.
     with tempfile.TemporaryDirectory(prefix="dpframework-") as folder:
         path = Path(folder) / "signers of the ledger"
         path.write_text(allowed, encoding="ascii")

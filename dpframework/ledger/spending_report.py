@@ -1,4 +1,4 @@
-"""Answers about a data set: who spent how much, when and on which study, and the releases that the rest would buy."""
+"""Reports on a data set: who spent how much, when and on which study, and the releases that the rest would buy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpframework.queries import Count
 from dpframework.results.error_bounds import rows_text
 
 NOBODY, UNKNOWN, ANY, NONE = "nobody said", "not recorded", "any attribute", "no attribute"
-MOST_RUNS = 1000  # that are counted, of one plan
+MOST_RUNS = 1000  # the most further runs that are counted for one plan
 
 
 class GroupBy(Choice, what="group by"):
@@ -34,23 +34,23 @@ class GroupBy(Choice, what="group by"):
 @final
 @attrs.frozen
 class GroupOfRuns:
-    """Some runs of a data set.
+    """The runs of a data set by one person, in one month, or on one attribute.
 
     Attributes
     ----------
     name
         The person, the month, or the attribute.
     runs
-        How many.
+        How many runs there are.
     results
         The names of their results.
     purposes
-        What for.
+        The purposes that people stated.
     people
-        Who ran them.
+        The people who ran them.
     epsilon
-        What they cost together, by the rule that the cap is kept by. For an attribute, what the results that may read
-        it cost, if that is less. None if that has no finite total.
+        The total of the runs in the accounting of the cap. For an attribute it is the sum of the pure epsilons of the
+        results that may read the attribute, if that is less. None if there is no finite total.
     """
 
     name: str
@@ -62,7 +62,7 @@ class GroupOfRuns:
 
     @property
     def charged(self) -> str:
-        """Their charges, in words."""
+        """The epsilon in words."""
         return "no finite total" if self.epsilon is None else readable(self.epsilon)
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class GroupOfRuns:
 
 
 def grouped(data_set: DataSet, by: GroupBy) -> list[GroupOfRuns]:
-    """Return the runs of a data set by group, the dearest first; months in order."""
+    """Return the runs of a data set by group, the most expensive first, or months in order."""
     if by is GroupBy.ATTRIBUTE:
         return _by_attribute(data_set)
     name: Callable[[RecordedRun], str] = {
@@ -101,7 +101,7 @@ def _by_attribute(data_set: DataSet) -> list[GroupOfRuns]:
     for name, some in groups.items():
         runs = list({run.id: run for run, _, _ in some}.values())
         pure = [epsilon for _, _, epsilon in some if epsilon is not None]
-        # Both bound the cost: all of its runs together, and its own results in pure epsilon.
+        # Two bounds on the cost: the total of all these runs, and the pure epsilons of the results on the attribute.
         costs = [_cost(data_set, runs), sum(pure, Fraction(0)) if len(pure) == len(some) else None]
         least = min((cost for cost in costs if cost is not None), default=None)
         found.append(_group(name, runs, [result for _, result, _ in some if result], least))
@@ -109,7 +109,7 @@ def _by_attribute(data_set: DataSet) -> list[GroupOfRuns]:
 
 
 def _cost(data_set: DataSet, runs: Iterable[RecordedRun]) -> Fraction | None:
-    """Return the total of some runs alone. The order is the same for all runs since it was fixed."""
+    """Return the total of some runs alone. All charges since the Renyi order was fixed are at that order."""
     budget = AdaptiveBudget(data_set.relation, data_set.epsilon, data_set.delta)
     for run in runs:
         # A run that was refused was charged nothing, and at no order.
@@ -157,7 +157,8 @@ def remainder(data_set: DataSet) -> list[str]:
 def _runs_left(data_set: DataSet, amount: PlanCharge) -> int:
     budget, number = data_set.budget, 0
     if budget.order is not None and amount.order is None:
-        return 0  # charged before the order was fixed; a new charge is at the order, and only its plan knows it
+        # The last run was charged before the order was fixed. Only its plan knows a new charge, which is at the order.
+        return 0
     while number < MOST_RUNS:
         budget = budget.after(amount)
         if not data_set.holds(budget):

@@ -10,15 +10,15 @@ from pathlib import Path
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.files import require_no_stream
 
-PATIENCE = 10.0  # seconds that another process may take for what it writes
+PATIENCE = 10.0  # seconds to wait while another process writes
 
 
 def connect(path: Path, *, create: bool = False, patience: float | None = None) -> sqlite3.Connection:
     """Open a file whose commits are on the disk when they return.
 
-    A rollback journal, not a write-ahead log: between commits the one file is all there is, and may be copied. With
-    `EXTRA`, the folder is synchronised too once that journal is deleted; with less, a power cut just after a commit
-    could bring the journal back, and undo the commit.
+    SQLite keeps a rollback journal, not a write-ahead log. So there is only one file between commits, which may be
+    copied. With `EXTRA`, the folder too is synchronised once that journal is deleted. With less, a power cut just after
+    a commit could bring the journal back, and undo the commit.
     """
     require_no_stream(path)
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
@@ -30,7 +30,7 @@ def connect(path: Path, *, create: bool = False, patience: float | None = None) 
         connection.execute("PRAGMA synchronous = EXTRA")
         # A ledger may come from anyone. Its views and triggers must call no function with side effects.
         connection.execute("PRAGMA trusted_schema = OFF")
-    except UnicodeDecodeError:  # of SQLite's own sentence, which quotes what is damaged
+    except UnicodeDecodeError:  # by SQLite's message, which quotes the damaged text
         connection.close()
         damaged = sqlite3.DatabaseError("its list of tables is damaged")
         damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT

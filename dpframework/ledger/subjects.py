@@ -1,4 +1,4 @@
-"""The subject of a run, in words that stand in its entry: the study, its results, who ran it and why."""
+"""The subject of a run, as its ledger entry records it: the study, its results, who ran it and why."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dpframework.plan.preview import parts_of
 
 
 def one_line(value: str, what: str) -> str:
-    """Return a text that people read in a list. Refuse an empty one, and one of several lines.
+    """Return a text that people read in a list. It must be one line, and not empty.
 
     Raises
     ------
     InputError
-        If it is; names it by `what`.
+        If the text is empty or has several lines. The message calls it `what`.
     """
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InputError(f"{what} is {value!r}; a text of one line is needed")
@@ -41,9 +41,9 @@ class RecordedResult:
     Attributes
     ----------
     name
-        Its name in the study.
+        The name of the result in the study.
     miner
-        The miner's name; empty for releases that were planned without one.
+        The name of its miner; empty for releases that were planned without one.
     attributes
         The attributes that its releases may read; None if they may read any.
     epsilon
@@ -97,11 +97,11 @@ class RunSubject:
     by
         Who ran it, as they say; empty if nobody said.
     purpose
-        What for; empty if nobody said.
+        The purpose of the run; empty if nobody said.
     results
-        Its results; None for a run of an older dpframework, which did not record them.
+        The results of the run; None for a run of an older dpframework, which did not record them.
     period
-        The period whose rows it read; empty if its unit has none.
+        The period whose rows the run read; empty if the privacy unit has no periods.
     """
 
     study: str = ""
@@ -118,7 +118,7 @@ class RunSubject:
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The results' names."""
+        """The names of the recorded results."""
         return tuple(result.name for result in self.results or ())
 
     @property

@@ -1,4 +1,4 @@
-"""The audit of a ledger, which asks whether dpframework would have made its entries, one after another."""
+"""The audit of a ledger, which checks entry by entry whether dpframework would have made it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from dpframework.study.registry import registry
 
 
 def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: Mapping[str, str]) -> Head:
-    """Return the head of a ledger whose hashes fit, if each run was approved and fitted (see `Ledger.verify`).
+    """Return the head of entries whose hashes fit, if each run was approved and fitted the cap (see `Ledger.verify`).
 
     Raises
     ------
     LedgerTampered
-        With the first entry that is not as it was written.
+        If dpframework would not have made an entry, which the message names, or if a given head or run is missing.
     """
     records = Records(path)
     for entry in entries:
@@ -71,7 +71,7 @@ def _require_same_amount(data_set: DataSet, content: Mapping[str, Any]) -> None:
     mechanisms = [brought.component for brought in registry().mechanisms.values()]
     try:
         plan = plan_from_json(json.dumps(data_set.plans[content["plan"]]), mechanisms, kind=Plan)
-    except InputError:  # of a plugin that is not installed, or of another version
+    except InputError:  # a plugin of the plan is not installed, or has another version
         return
     amount = PlanCharge.from_dict(content["amount"])
     due = attrs.evolve(data_set.budget, order=amount.order).plan_charge(plan)
