@@ -1,4 +1,4 @@
-"""The attributes that a plan's releases may read, and the cost of the releases that read each."""
+"""The attributes that a plan's releases may read, with the cost of the releases that may read each attribute."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ class AttributeLoss:
     Attributes
     ----------
     attributes
-        The attributes, which the same releases read. Empty for all other attributes of an unknown schema.
+        The attributes, all of which may be read by the same releases. Empty if the schema is unknown and the row stands
+        for every attribute that no release names.
     parts
-        The parts of the study that have such releases.
+        The names of the parts of the study that contain such releases.
     steps
-        The number of such releases in the plan.
+        The number of steps of the plan that make such releases.
     loss
-        The most that they cost, composed as in the plan; None without a valid claim.
+        The most that these releases cost together, composed as in the plan. None without a valid claim.
     share
-        Their share of the whole plan's loss; None if one of the two is unknown.
+        Their share of the whole plan's loss, from 0 to 1. None if one of the two losses is unknown.
     """
 
     attributes: tuple[str, ...]
@@ -42,7 +43,7 @@ class AttributeLoss:
 
 
 def losses_by_attribute(plan: AccountedPlan) -> list[AttributeLoss]:
-    """Return the loss spent on each attribute, the largest first, with unread attributes of the schema."""
+    """Return the loss spent on each attribute, the largest first. Attributes that no release may read are included."""
     reads = {placed.number: plan.index.reads[placed.number] for placed in plan.index.steps}
     named = tuple(dict.fromkeys(name for names in reads.values() for name in names or ()))
     names = named if plan.schema is None else plan.schema.names
@@ -67,10 +68,10 @@ def losses_by_attribute(plan: AccountedPlan) -> list[AttributeLoss]:
 
 
 def _keep_steps(index: PlanIndex, placed: PlacedNode, steps: frozenset[int]) -> Node | None:
-    """Return a plan's node with some of its steps, composed as before, or None if none is left.
+    """Return a plan's node with only the given steps, composed as before, or None if no step is left.
 
-    The steps stay the same objects: a plan knows their noise by identity. A block stays whole, since its caps may be
-    spent on any of its kinds.
+    The steps stay the same objects, since a plan finds the noise of a step by its identity. A block that contains one
+    of the steps stays whole, since its caps may be spent on any of its kinds of request.
     """
     if placed.kind.leaf:
         return placed.node if placed.number in steps else None

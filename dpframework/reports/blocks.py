@@ -1,7 +1,7 @@
-"""The blocks of a report's sections, values that each renderer lays out in its own way.
+"""The blocks that a report's sections are made of. Each renderer lays them out in its own way.
 
-Every renderer knows `Paragraph`, `Facts`, `TableBlock` and `Text`. Any other block says in `plain` how it is made of
-these, so a renderer may lay it out in a special way, and need not.
+Every renderer knows `Paragraph`, `Facts`, `TableBlock` and `Text`. The method `plain` of any other block returns the
+same content in these four. So a renderer may lay out such a block in a special way, but does not have to.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ def _pairs(rows: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 @attrs.frozen
 class SectionBlock:
-    """A part of a section."""
+    """A block of a report's section."""
 
-    #: The template that lays it out on a page, without its ending; empty for the templates of its plain blocks.
+    #: The name of the template that lays the block out on a page, without its ending. If it is empty, a page uses the
+    #: templates of the plain blocks instead.
     template: ClassVar[str] = ""
 
     def plain(self) -> tuple[SectionBlock, ...]:
-        """Return the same in blocks that every renderer knows."""
+        """Return the same content in blocks that every renderer knows."""
         return (self,)
 
 
 @final
 @attrs.frozen
 class Paragraph(SectionBlock):
-    """A paragraph. An aside is set in small print."""
+    """A paragraph of text. If it is an aside, it is set in small print."""
 
     template = "paragraph"
     text: str
@@ -55,7 +56,7 @@ class Paragraph(SectionBlock):
 @final
 @attrs.frozen
 class Facts(SectionBlock):
-    """Names beside values."""
+    """Pairs of a name and a value, shown beside each other."""
 
     template = "facts"
     rows: tuple[tuple[str, str], ...] = attrs.field(converter=_pairs)
@@ -71,15 +72,15 @@ class TableBlock(SectionBlock):
     heads
         The heads of the columns.
     rows
-        The cells.
+        The cells of each row, one for each column.
     caption
-        A sentence about it; may be empty.
+        A sentence about the table; may be empty.
     sums
-        Whether the last row is the whole of those above.
+        Whether the last row gives the totals of the rows above.
     alike
-        Whether the columns hold numbers of one kind, which a narrow page shows beside each other.
+        Whether all columns but the first hold numbers of one kind. A narrow page then keeps them side by side.
     title
-        A heading of its own, below the section's; may be empty.
+        A heading for the table alone, below the section's heading; may be empty.
     """
 
     template = "table"
@@ -94,7 +95,7 @@ class TableBlock(SectionBlock):
 @final
 @attrs.frozen
 class Text(SectionBlock):
-    """A text whose lines stay as they are, with a title or none."""
+    """A text whose lines are shown unchanged, with a title that may be empty."""
 
     template = "text"
     text: str
@@ -107,7 +108,7 @@ class Text(SectionBlock):
 @final
 @attrs.frozen
 class PublishedResults(SectionBlock):
-    """The results of a study, with their miners, attributes, errors and losses."""
+    """The planned results of a study, with their miners, attributes, errors and losses."""
 
     template = "published"
     rows: tuple[ResultRow, ...]
@@ -116,16 +117,16 @@ class PublishedResults(SectionBlock):
 
     @property
     def groups(self) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-        """The relative error of counts, by the size of a group."""
+        """For each result with counts, its name and the relative error of a count by the size of the group."""
         return group_rows(self.rows)
 
     @property
     def biases(self) -> list[tuple[str, str]]:
-        """The biases of results besides noise, with the results' names."""
+        """The names of results, each with a bias that the results have besides noise."""
         return bias_rows(self.rows)
 
     def plain(self) -> tuple[SectionBlock, ...]:
-        """Return a table, and one each for groups and biases."""
+        """Return the table of results, then a table of errors by group and a table of biases if there are any."""
         rows = []
         for row in self.rows:
             reads = "any" if row.reads is None else ", ".join(row.reads) or "none"
@@ -147,7 +148,7 @@ class PublishedResults(SectionBlock):
 @final
 @attrs.frozen
 class LearnedShares(SectionBlock):
-    """How sure somebody can become of one person, from several degrees of being sure before."""
+    """How sure somebody can become of a fact about one person, depending on how sure they were before."""
 
     template = "learned"
     learned: tuple[Learned, ...]
@@ -155,7 +156,7 @@ class LearnedShares(SectionBlock):
     priors: ClassVar[tuple[str, ...]] = tuple(share_text(prior) for prior in PRIORS)
 
     def plain(self) -> tuple[SectionBlock, ...]:
-        """Return a table."""
+        """Return a table, or a sentence if no claim is valid."""
         if not self.learned:
             return (Paragraph("No claim is valid, so nothing bounds what somebody can learn."),)
         heads = ["of what", "odds grow by", *(f"{prior} sure before" for prior in self.priors)]
@@ -169,7 +170,7 @@ class LearnedShares(SectionBlock):
 @final
 @attrs.frozen
 class Gauge:
-    """One of several amounts that are drawn to one scale."""
+    """An amount drawn as a bar. The bars of one block share a scale, on which `share` is the length from 0 to 1."""
 
     name: str
     text: str
@@ -179,7 +180,7 @@ class Gauge:
 @final
 @attrs.frozen
 class SummaryBlock(SectionBlock):
-    """The facts of a study, with its budget and its total as bars."""
+    """The facts of a study, with its budget, its planned total and what was spent as bars."""
 
     template = "summary"
     facts: tuple[tuple[str, str], ...]
@@ -198,15 +199,15 @@ class ResultText(SectionBlock):
     Attributes
     ----------
     number
-        Its number among the results, from 1.
+        The number of the result, from 1.
     name
-        Its name.
+        The name of the result.
     text
-        The text.
+        The result as text.
     matrices
-        The matrices that are small enough for a heat map.
+        Those of its matrices that are small enough for a heat map.
     mapped
-        Whether the text is too wide for paper, and the heat maps show all of it.
+        Whether a matrix is too wide to be printed as text, and the heat maps show all matrices.
     """
 
     template = "result"
@@ -224,7 +225,10 @@ class ResultText(SectionBlock):
 @final
 @attrs.frozen
 class ExplainedFinding:
-    """A finding, with the title of its check and, where it is the first of its kind, the check's page."""
+    """A finding, with the title of its check.
+
+    The first finding of each check also has the sections of the check's page, as pairs of a heading and a text.
+    """
 
     finding: Finding
     title: str
@@ -240,7 +244,7 @@ class FindingList(SectionBlock):
     findings: tuple[ExplainedFinding, ...]
 
     def plain(self) -> tuple[SectionBlock, ...]:
-        """Return a table."""
+        """Return a table, or a sentence if there are no findings."""
         found = [one.finding for one in self.findings]
         if not found:
             return (Paragraph("None: every check passes."),)
@@ -252,7 +256,7 @@ class FindingList(SectionBlock):
 @final
 @attrs.frozen
 class PlanDrawing(SectionBlock):
-    """A plan as a tree, in text and in boxes that a page folds.
+    """A plan as a tree, both as text and as boxes that can be folded on a page.
 
     Attributes
     ----------
@@ -261,11 +265,11 @@ class PlanDrawing(SectionBlock):
     root
         The tree as boxes.
     rules
-        How the losses of each kind of node in it compose.
+        For each kind of node in the plan, the rule by which the losses of its parts compose.
     relation
-        The relation that they compose under.
+        The neighbouring relation under which these rules hold.
     notions
-        How many notions of loss have a total.
+        How many notions of loss have a valid total.
     """
 
     template = "plan"
@@ -276,7 +280,7 @@ class PlanDrawing(SectionBlock):
     notions: int
 
     def plain(self) -> tuple[SectionBlock, ...]:
-        """Return the text."""
+        """Return the tree as text."""
         return (Text(self.tree),)
 
 
@@ -303,18 +307,18 @@ class AttributeLosses(SectionBlock):
 
     @staticmethod
     def loss_text(row: AttributeLoss) -> str:
-        """Write the loss of a row."""
+        """Return the loss of a row in words."""
         return loss_text(row.loss) if row.steps else "none"
 
 
 @final
 @attrs.frozen
 class ChargeList(SectionBlock):
-    """The path of every charge of a run in order, folded, for which only a page has room."""
+    """The path of every charge of a run, in order. Only a page has room for them, and it shows them folded."""
 
     template = "charges"
     paths: tuple[str, ...]
 
     def plain(self) -> tuple[SectionBlock, ...]:
-        """Return nothing, since the table of steps says how often each was released."""
+        """Return no blocks, since the table of steps says how often each step was released."""
         return ()

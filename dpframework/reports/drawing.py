@@ -1,4 +1,4 @@
-"""Plans, and two plans in one, drawn as a tree of text, as Mermaid and as DOT."""
+"""Drawings of a plan, or of two plans merged into one, as a tree of text, as Mermaid and as DOT."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpframework.reports.difference import Difference
 
 SIGNS = {Mark.SAME: " ", Mark.ADDED: "+", Mark.REMOVED: "-", Mark.CHANGED: "~"}
-_MERMAID = {  # not by colour alone: each kind has its own line, and its word before the label
+_MERMAID = {  # Colour alone would not do for everyone, so each mark also has its own line style and a word.
     Mark.ADDED: "fill:#e6f4e6,stroke:#1a7f37,stroke-width:3px,color:#000",
     Mark.REMOVED: "fill:#fbe9e7,stroke:#b3261e,stroke-dasharray:6 4,color:#000",
     Mark.CHANGED: "fill:#fff4d6,stroke:#8a6100,stroke-dasharray:2 2,color:#000",
@@ -30,17 +30,17 @@ _DOT: dict[Mark | None, str] = {
 }
 
 
-#: What Mermaid reads within quotes: entities, HTML, Markdown (`), and directives (%%{...}%%) wherever they stand.
+#: Characters that Mermaid interprets even within quotes: entities, HTML, Markdown (`), and directives (%%{...}%%).
 _MERMAID_SPECIAL = re.compile(r"[#&<>`%{}\\]")
 
 
 def tree(plan: AccountedPlan) -> str:
-    """Return the plan as a tree of text, with each node's loss, the place of the data, and the total."""
+    """Return the plan as a tree of text, with each node's loss, the place of the data, derived columns and total."""
     return "\n".join([*_lines(draw_plan(plan)), "", *_table_lines(plan), total_line(plan)])
 
 
 def place_lines(plan: AccountedPlan) -> list[str]:
-    """Return a line for each place that the plan names, of its table and of its engine."""
+    """Return one line for each place of the plan's data, and one for the place of its engine if it has one."""
     lines = [f"data: {place}" for place in plan.data]
     return lines if plan.engine is None else [*lines, f"engine: counts are evaluated at {plan.engine}"]
 
@@ -67,17 +67,17 @@ def difference_tree(difference: Difference) -> str:
 
 
 def difference_mermaid(difference: Difference) -> str:
-    """Return the merged tree as a Mermaid flowchart, solid arrows for composition, dotted ones for use."""
+    """Return the merged tree as a Mermaid flowchart, with solid arrows for composition and dotted ones for use."""
     return _mermaid(draw_difference(difference))
 
 
 def difference_dot(difference: Difference) -> str:
-    """Return the merged tree in Graphviz's DOT, solid arrows for composition, dashed ones for use."""
+    """Return the merged tree in Graphviz's DOT, with solid arrows for composition and dashed ones for use."""
     return _dot(draw_difference(difference), "difference")
 
 
 def total_line(plan: AccountedPlan) -> str:
-    """Return one line with the smallest valid total, its accounting, and the budget."""
+    """Return one line with the smallest valid total, its accounting, the budget, and the unit if it is not a row."""
     budget = f"budget {decimal_text(plan.budget.epsilon)}"
     known = plan.totals()
     if not known:
@@ -88,7 +88,7 @@ def total_line(plan: AccountedPlan) -> str:
 
 
 def _lines(node: NodeDrawing, branch: str = "", indent: str = "") -> Iterator[str]:
-    """Yield a line for a node and each below it."""
+    """Yield one line for a node and one for each node below it."""
     sign = "" if node.mark is None else f"{SIGNS[node.mark]} "
     yield f"{sign}{branch}{_line(node)}"
     for k, child in enumerate(node.children):
@@ -97,7 +97,7 @@ def _lines(node: NodeDrawing, branch: str = "", indent: str = "") -> Iterator[st
 
 
 def _line(node: NodeDrawing) -> str:
-    """Return a node in words, with its former description and its changes where there are any."""
+    """Return a node in words. If it changed, this includes its former label, its former loss and the changed claims."""
     label = f"{node.label} (was {node.label_before})" if node.label_before else node.label
     loss = node.loss
     if node.loss_before:
@@ -107,7 +107,7 @@ def _line(node: NodeDrawing) -> str:
 
 
 def _caption(node: NodeDrawing) -> str:
-    """Return the text in a graph's node, with the losses of steps for one plan and all changes for two."""
+    """Return the text in a graph's node. One plan shows the losses of steps, two plans show all losses and changes."""
     if node.mark is not None:
         return _line(node) if node.mark is Mark.SAME else f"{node.mark}: {_line(node)}"
     costs = node.kind.name == "step" and node.loss.startswith("epsilon ")
@@ -160,7 +160,7 @@ def _dot(root: NodeDrawing, name: str, places: Sequence[str] = ()) -> str:
 
 
 def _parts(root: NodeDrawing) -> Iterator[tuple[int, int, Mark | None]]:
-    """Yield the edges from compositions to their parts, marked with the plan that has the node."""
+    """Yield the edges from compositions to their parts, marked as added or removed if one of the two nodes is."""
     for node in root.walk():
         for child in node.children:
             marks = [mark for mark in (child.mark, node.mark) if mark in (Mark.ADDED, Mark.REMOVED)]
@@ -168,6 +168,6 @@ def _parts(root: NodeDrawing) -> Iterator[tuple[int, int, Mark | None]]:
 
 
 def _uses(root: NodeDrawing) -> list[tuple[int, int, Mark | None]]:
-    """Return the edges from releases to the nodes that they are given to, in order of the releases."""
+    """Return the edges from releases to the nodes that use them, in order of the releases."""
     edges = [(use.source, node.number, use.mark) for node in root.walk() for use in node.uses]
     return sorted(edges, key=itemgetter(0))

@@ -1,4 +1,4 @@
-"""The formats of a report, and the endings of their files."""
+"""The formats of a report, the endings of their files, and how such files are recognized."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class ReportFormat(enum.StrEnum):
     JSON = "json"
 
 
-#: A page for a browser, which names its generator.
+#: A page for a browser. It is recognized by the generator that it names.
 PAGE_FILE = FileKind.of_pattern("a page", r'^<!doctype html>[^\0]{,4000}<meta name="generator" content="dpframework ')
 
-#: The mark of a report in Markdown, which no reader shows.
+#: A comment that marks a report in Markdown. No viewer shows it.
 MARKDOWN_MARK = "<!-- dpframework report -->"
 
-#: The beginning or the pattern by which each format's files are recognized.
+#: The pattern by which the files of each format are recognized.
 REPORT_FILES = {
     ReportFormat.TERMINAL: FileKind.of_pattern(
         "a report", r"(?s)\nWhat is published\n.*\nWhat somebody could learn about"
@@ -46,11 +46,11 @@ SUFFIXES = {
 
 
 def format_of(path: Path) -> ReportFormat:
-    """Return the format that a file's name stands for.
+    """Return the format that the ending of a file's name stands for.
 
     Raises
     ------
     InputError
-        If it stands for none.
+        If the ending stands for no format.
     """
     return format_by_name(path, SUFFIXES)

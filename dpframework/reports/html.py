@@ -30,11 +30,12 @@ if TYPE_CHECKING:  # imported by those who write a page
 
     from dpframework.reports.difference import Difference
 
-MOST_RESULTS = 100  # in the first table
-MOST_NAMES = 24  # of attributes in the first table; those of `Loss by attribute` are all there
-MOST_KINDS = 6  # of releases of one result in the first table
-MOST_ALIKE = 12  # names of equal results in the first table
-_INDENTED = re.compile(r"\n\s+")  # a tenth of a large page
+# The first four are limits of the table of results. Other tables of the page list everything.
+MOST_RESULTS = 100  # the most results
+MOST_NAMES = 24  # the most names of attributes per result; "Loss by attribute" names them all
+MOST_KINDS = 6  # the most kinds of release per result
+MOST_ALIKE = 12  # the most names of results that differ only in their names
+_INDENTED = re.compile(r"\n\s+")  # indentation is a tenth of a large page, so it is taken out
 _VERBATIM = re.compile(r"(<(?:pre|style|script)\b.*?</(?:pre|style|script)>)", re.DOTALL)
 
 
@@ -51,7 +52,7 @@ def html_report(
 ) -> str:
     """Return a plan and the facts of its run as an HTML page (see `markdown_report`).
 
-    `facts` are the plan's, if `require_reportable` has worked them out before.
+    Give `facts` if `require_reportable` has worked out the plan's facts before.
     """
     run, about = summarize(results, about)
     sections = report_sections(ReportSubject(facts or PlanFacts(plan), run, about))
@@ -66,7 +67,7 @@ def html_report(
 
 
 def require_reportable(plan: StudyPlan) -> PlanFacts:
-    """Return all facts of a page on a plan, or fail before its run if they cannot be shown."""
+    """Return all facts of a page on a plan, and load every template, so that a fault shows before the run."""
     facts = PlanFacts(plan)
     for section in report_sections(ReportSubject(facts, None, About())):
         for block in section.blocks:
@@ -94,7 +95,7 @@ def html_difference(difference: Difference, *, before: str = "before", after: st
     difference
         The changes.
     before, after
-        The names of the plans on the page.
+        The names that the page gives to the two plans.
     """
     old, new = dict(public_facts(difference.before)), dict(public_facts(difference.after))
     topics: dict[str, list[str]] = {}
@@ -116,7 +117,7 @@ def html_difference(difference: Difference, *, before: str = "before", after: st
 
 
 def html_sections(sections: Iterable[Section], lines: Sequence[str], *, title: str, subtitle: str) -> str:
-    """Return sections as an HTML page, below some headlines."""
+    """Return sections as an HTML page, below `lines` as headlines."""
     return _page(
         "report.html.jinja",
         title=title,
@@ -139,9 +140,9 @@ def html_tables(
     Parameters
     ----------
     sections
-        A heading, a caption, the heads of the columns and the rows, of each table.
+        For each table its heading, its caption, the heads of its columns and its rows.
     sentences
-        The first sentences on the page.
+        The sentences above the tables.
     title, subtitle
         The page's title and subtitle.
     """
@@ -150,7 +151,7 @@ def html_tables(
 
 
 def _page(template: str, **content: Any) -> str:
-    """Return a page around the content that a template makes."""
+    """Return a whole page, whose content is made by a template."""
     environment = _environment()
     styles, script = (_read(name) for name in ("page.css", "page.js"))
     policy = f"default-src 'none'; img-src data:; style-src {_hash_source(styles)}; script-src {_hash_source(script)}"
@@ -160,7 +161,7 @@ def _page(template: str, **content: Any) -> str:
     text = environment.get_template("base.html.jinja").render(content=inner, **heads, **shown)
     # Some characters cannot stand in a page, and others are invisible there.
     text = printable_lines(text)
-    parts = _VERBATIM.split(text)  # the verbatim elements stand at the odd places
+    parts = _VERBATIM.split(text)  # the verbatim elements have odd indices
     return "".join(part if place % 2 else _INDENTED.sub("\n", part) for place, part in enumerate(parts))
 
 
@@ -187,5 +188,5 @@ def _read(name: str) -> str:
 
 
 def _hash_source(text: str) -> str:
-    """Return the source expression by which a content security policy allows this text and no other."""
+    """Return the source expression with which a content security policy allows this text and no other."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""Losses in words, of one node of a plan and of a whole plan."""
+"""The losses of a node and of a whole plan, as values and in words."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dpframework.plan.nodes import Node, Step
 
 
 def loss_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
-    """Return the most that all releases below a node cost in pure epsilon, or the rho of a step without one.
+    """Return the most that all releases below a node cost in pure epsilon, or the rho of a step without pure epsilon.
 
-    Its delta is the one that they have of their own, also where the plan's does not admit so much. None if there is no
-    valid claim.
+    The delta of the loss is the one that the releases themselves have, even if it is larger than the plan's delta. None
+    if there is no valid claim.
     """
     exact = plan.exact_delta(node)
     if exact is None:
@@ -30,21 +30,21 @@ def loss_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
 def bound_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
     """Return the most that all releases below a node cost, in pure epsilon or by zCDP at the plan's delta.
 
-    A total under another accounting may be smaller; this one takes no time, of any number of nodes.
+    A total under another accounting may be smaller, but this one is fast for any number of nodes.
     """
     pure = loss_of(node, plan)
     return pure if pure is not None and pure.epsilon is not None else plan.loss(ZCDPAccountant, node)
 
 
 def share_of(loss: PrivacyLoss | None, whole: PrivacyLoss | None) -> float | None:
-    """Return a loss as a share of a whole plan's, or None if one of them is unknown."""
+    """Return an epsilon as a share of the whole plan's epsilon. None if one of the two is unknown or the whole is 0."""
     if loss is None or whole is None or loss.epsilon is None or not whole.epsilon:
         return None
     return float(loss.epsilon / whole.epsilon)
 
 
 def cost_text(loss: PrivacyLoss | None, *, none: str = "no pure epsilon", exactly: bool = False) -> str:
-    """Write the cost of a node (see `loss_of`).
+    """Return the cost of a node in words, rounded unless `exactly` is set (see `loss_of`). Without one, return `none`.
 
     Examples
     --------
@@ -63,14 +63,14 @@ def cost_text(loss: PrivacyLoss | None, *, none: str = "no pure epsilon", exactl
 
 
 def loss_text(loss: PrivacyLoss | None) -> str:
-    """Write a total."""
+    """Return a total in words."""
     return NO_EPSILON if loss is None else loss.text
 
 
 def whole_rho(plan: AccountedPlan) -> Fraction | None:
-    """Return the rho of the whole plan, if it has one, and neither a pure epsilon nor a delta of its own.
+    """Return the rho of the whole plan. None if it has no rho, if it has a pure epsilon, or if releases have a delta.
 
-    With that delta a release may show all of somebody, which no rho allows.
+    A release with a delta may reveal everything about somebody with that probability, which no rho allows.
     """
     if plan.exact_delta(plan.root):
         return None

@@ -15,12 +15,12 @@ from dpframework.reports.sections import PlanFacts, ReportSubject, Section, repo
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
-#: Characters that begin markup, an entity or a link (Markdown also links a bare address).
+#: Characters that can begin markup, an entity or a link. Markdown also makes links of bare addresses.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$&@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 
 
 def cell(text: str) -> str:
-    r"""Escape a text for a table's cell, so that it shows as it is, on one line.
+    r"""Escape a text for a table's cell, so that it is shown literally and on one line.
 
     Examples
     --------
@@ -52,11 +52,12 @@ def markdown_report(
     plan
         The plan.
     results
-        The results or the summary of its run; None before a run.
+        The results of the plan's run, or their summary. None before a run.
     title
-        The first heading.
+        The title of the report, which is its first heading.
     about
-        The facts that the plan does not hold: the data, the date, the approvals.
+        The facts that the plan does not hold, such as the data, the date and the approvals. By default they are taken
+        from `results`, if these are no summary.
     """
     run, about = summarize(results, about)
     sections = report_sections(ReportSubject(PlanFacts(plan), run, about))
@@ -64,7 +65,7 @@ def markdown_report(
 
 
 def markdown_sections(sections: Iterable[Section], headlines: Iterable[str], *, title: str, brief: str = "") -> str:
-    """Return sections as Markdown, below some headlines and a sentence."""
+    """Return sections as Markdown, below headlines and the sentences of `brief`."""
     lines = [f"# {cell(title)}", ""]
     for headline in headlines:
         lines += [f"**{cell(headline)}.**", ""]
@@ -77,7 +78,7 @@ def markdown_sections(sections: Iterable[Section], headlines: Iterable[str], *, 
 
 
 def _block(block: SectionBlock) -> Iterator[str]:
-    """Yield the lines of a block."""
+    """Yield the lines of a block in Markdown."""
     match block:
         case Paragraph():
             yield from (cell(block.text), "")

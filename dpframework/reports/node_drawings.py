@@ -1,4 +1,4 @@
-"""The drawing of a plan, or of two plans in one, as a value for every format."""
+"""The drawing of a plan, or of two plans merged into one, as a value that every format is made from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen
 class Use:
-    """A release that a node uses, with the node that makes it and whether both of two plans use it."""
+    """A release that a node uses.
+
+    Attributes
+    ----------
+    source
+        The number of the node that makes the release.
+    name
+        The name of the release, or else its label.
+    mark
+        In a drawing of two plans, whether both plans have this use or only one of them. Otherwise None.
+    """
 
     source: int
     name: str
@@ -28,21 +38,21 @@ class Use:
 
     @property
     def text(self) -> str:
-        """Its name, with the mark if the plans differ in it."""
+        """The name of the release, with the mark if only one of the two plans uses it."""
         return self.name if self.mark in (None, Mark.SAME) else f"{self.name} ({self.mark})"
 
 
 @final
 @attrs.frozen
 class NodeDrawing:
-    """A node as it is drawn.
+    """A node of a drawing.
 
     Attributes
     ----------
     number
-        Its place in the drawing, from the top, left to right.
+        Its number in the drawing: from 0, each node before the nodes below it, left to right.
     kind
-        Its row in the table of kinds.
+        The kind of the node.
     label
         A few words that describe it.
     loss
@@ -52,27 +62,27 @@ class NodeDrawing:
     label_before, loss_before
         Its label and its cost in the plan before, if they differ.
     changed
-        The names of the claims in which two plans differ.
+        The names of the node's claims that differ between the two plans.
     uses
-        The releases that it uses.
+        The releases that the node uses.
     children
-        The nodes below.
+        The nodes directly below.
     name
-        The name of a composition, if its label does not hold it. This and the rest are for a page.
+        The name of a composition, if its label does not contain it. This and the following are for pages only.
     share
-        Its share of the whole plan's loss, from 0 to 1; None if that is not known.
+        The node's share of the whole plan's loss, from 0 to 1. None if it is not known.
     notes
-        More facts, in a few words each.
+        Further facts, in a few words each.
     step
         Its number in the table of steps.
     released
-        How often it was released, after a run.
+        How often it was released, in words; empty before a run.
     repeated
-        Whether it stands for several equal nodes.
+        Whether the node stands for several equal nodes.
     alike
-        The numbers of equal nodes that a page does not show, since it shows this one.
+        The numbers of the equal nodes that a page leaves out because it shows this one.
     folded
-        Whether a page hides the nodes below at first.
+        Whether a page at first hides the nodes below.
     """
 
     number: int
@@ -104,12 +114,12 @@ class NodeDrawing:
 
     @property
     def head(self) -> str:
-        """The head of a box, the name of the node or else its kind."""
+        """The heading of the node's box: the name of the node, or else its kind."""
         return self._parted[0]
 
     @property
     def text(self) -> str:
-        """The rest of the label."""
+        """The text in the node's box, below the heading."""
         return self._parted[1]
 
     @property
@@ -124,17 +134,17 @@ class NodeDrawing:
         return self.label, kind
 
 
-#: By the number of a node: the uses of releases that it is given.
+#: The releases that each node uses, by the number of the node.
 _Uses: TypeAlias = Mapping[int, tuple[Use, ...]]
 
 
 def draw_plan(plan: AccountedPlan) -> NodeDrawing:
-    """Return a plan as it is drawn."""
+    """Return the drawing of a plan."""
     index = plan.index
 
     def draw(placed: PlacedNode) -> NodeDrawing:
         sources = [index.nodes[source] for source in placed.uses]
-        most = "" if placed.block is None else "each at most "  # of a block: what the miner may ask for
+        most = "" if placed.block is None else "each at most "  # a miner may ask for each kind in a block several times
         return NodeDrawing(
             placed.number,
             placed.kind,
@@ -149,7 +159,7 @@ def draw_plan(plan: AccountedPlan) -> NodeDrawing:
 
 
 def draw_difference(difference: Difference) -> NodeDrawing:
-    """Return two plans in one as they are drawn."""
+    """Return the drawing of two plans merged into one."""
     numbers = {id(node): number for number, node in enumerate(difference.nodes())}
     nodes = list(difference.nodes())
     old = {node.before.number: number for number, node in enumerate(nodes) if node.before is not None}
@@ -171,7 +181,7 @@ def draw_difference(difference: Difference) -> NodeDrawing:
         loss, loss_before = _cost(node.side), ""
         if before is not None and after is not None and before.loss != after.loss:
             loss_before = _cost(before)
-            if loss_before == loss:  # unequal amounts that read alike
+            if loss_before == loss:  # different amounts that are rounded to the same text
                 loss_before, loss = _cost(before, exactly=True), _cost(after, exactly=True)
         relabelled = before is not None and after is not None and before.label != after.label
         return NodeDrawing(

@@ -1,6 +1,6 @@
-"""The nodes of a plan for a report, with costs and uses as numbers for programs and as text.
+"""The nodes of a plan for a report, with their costs and uses.
 
-A drawing shows `node_drawings.NodeDrawing` instead, since it can also show two plans in one.
+Drawings are made of `node_drawings.NodeDrawing` instead, which can also show two plans merged into one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpframework.study.study_plan import StudyPlan
 @final
 @attrs.frozen
 class NodeRow:
-    """One node of a plan, each fact as text.
+    """The facts of one node of a plan, with its costs both as text and as exact numbers.
 
     Attributes
     ----------
@@ -36,17 +36,17 @@ class NodeRow:
     label
         A few words that describe it.
     loss
-        The most that all releases below it cost together.
+        The most that all releases below it cost together, in words.
     exact
-        The same as exact rationals, each after its notion of loss; empty if it is free or has no valid claim.
+        The same cost as pairs of a notion of loss and an exact amount. Empty if the node is free or has no valid claim.
     share
-        Its share of the whole plan's loss; None if one of the two is unknown.
+        Its share of the whole plan's loss, from 0 to 1. None if one of the two losses is unknown.
     times
-        How often the node above may release it, if that is not once.
+        How often the node above may release it, in words; empty if that is once.
     uses
         The numbers of the nodes whose releases it uses.
     step
-        Its facts if it is a step; else None.
+        The facts of the step, if the node is one; else None.
     children
         The nodes directly below.
     """
@@ -106,7 +106,7 @@ def node_tree(plan: StudyPlan) -> NodeRow:
 
 
 def _exact(node: Node, plan: StudyPlan) -> tuple[tuple[str, Fraction], ...]:
-    """Return a node's cost as exact amounts: epsilon, rho where that is accounted or alone finite, and any delta."""
+    """Return a node's cost as exact amounts: its epsilon, its rho and its delta, as far as each is finite and not 0."""
     found: dict[str, Fraction | None] = {}
     for notion, kind in (("epsilon", PureAccountant), ("rho", ZCDPAccountant)):
         amount = plan.amount(kind, node)

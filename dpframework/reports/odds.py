@@ -4,15 +4,17 @@
 does not. By Bayes' rule the odds of H after an output are those before times that ratio: at most exp(epsilon) times as
 large, whatever the output and whatever else is known. The two cases must be neighbours:
 
-- under add-or-remove-one, "their rows are in the table" and "they are not" are: the ratio is bounded by the loss. "They
-  are in it with this value" and "with that value" are two steps apart, a removal and an addition: epsilon counts twice
-  (of several values, each two differ by no more, and so do their mixtures).
-- under replace-one, rows with this value and with that one are neighbours. That somebody is in the table is not hidden:
-  the claim is about their values.
+- under add-or-remove-one, the cases "their rows are in the table" and "their rows are not" are neighbours, so the
+  ratio is bounded by the loss. The cases "they are in it with this value" and "with that value" are two steps apart, a
+  removal and an addition, so epsilon counts twice (any two of several values differ by no more, and so do their
+  mixtures).
+- under replace-one, tables where the row has this or that value are neighbours. Whether somebody is in the table is not
+  hidden, so the claim is about their values.
 
 With a delta, the ratio may be larger with some probability. Let L be the logarithm of the ratio, drawn where H holds.
 Then delta >= E[max(0, 1 - exp(epsilon - L))] >= P[L > epsilon + t] (1 - exp(-t)), so that L exceeds epsilon + 1/10 with
-a probability of at most delta / (1 - exp(-1/10)) < 11 delta. Two steps are (2 epsilon, (1 + exp(epsilon)) delta).
+a probability of at most delta / (1 - exp(-1/10)) < 11 delta. Two steps together have the loss (2 epsilon,
+(1 + exp(epsilon)) delta).
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ import attrs
 from dpframework.facts.privacy import PrivacyLoss, Relation
 from dpframework.facts.unit import PrivacyUnit
 
-#: How sure somebody may be beforehand.
+#: How sure somebody may be of a claim beforehand, as probabilities.
 PRIORS = (0.01, 0.1, 0.5)
-SLACK = 0.1  # of the logarithm of the odds, with a delta
-TIMES_DELTA = 11  # more than 1 / (1 - exp(-SLACK))
+SLACK = 0.1  # added to the logarithm of the odds where there is a delta (1/10 in the derivation above)
+TIMES_DELTA = 11  # an upper bound on 1 / (1 - exp(-SLACK))
 
 
 @final
@@ -40,11 +42,11 @@ class Learned:
     Attributes
     ----------
     claim
-        The claim, as the end of a sentence.
+        The claim, worded as the end of a sentence.
     odds
-        The factor by which the odds of the claim grow at most; infinite if it is too large for a number.
+        The largest factor by which the odds of the claim can grow; infinite if it is too large for a float.
     shares
-        How sure somebody can become at most, from each of `PRIORS`.
+        For each of `PRIORS`, how sure somebody can become at most, as a probability.
     fails
         The largest probability with which these bounds fail; 0 without a delta.
     """
@@ -64,12 +66,12 @@ class Learned:
 
     @property
     def share_texts(self) -> tuple[str, ...]:
-        """How sure they can become, as percentages, rounded up."""
+        """The `shares` as percentages, rounded up."""
         return tuple(share_text(share) for share in self.shares)
 
 
 def posterior(prior: float, log_odds: float) -> float:
-    """Return how sure somebody can become at most, whose odds grow by exp(log_odds).
+    """Return the probability of a claim after its odds grew by the factor exp(log_odds), from a prior probability.
 
     Examples
     --------
@@ -92,7 +94,7 @@ def share_text(share: float) -> str:
 
 
 def learned(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> list[Learned]:
-    """Return how sure somebody can become of facts about one unit, nothing without a finite loss."""
+    """Return how sure somebody can become of facts about one unit. The list is empty without a finite epsilon."""
     if loss is None or loss.epsilon is None:
         return []
     epsilon, delta = float(loss.epsilon), float(loss.delta)
@@ -115,7 +117,7 @@ def learned(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> 
 
 
 def learned_sentence(some: Sequence[Learned]) -> str:
-    """Say in one sentence how far the results can raise a guess of one half at the first claim.
+    """Say in one sentence how far the results can raise the probability of the first claim, from one half before.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Drawn plans on a page, with a report's facts on each node and with lower nodes folded if there are many."""
+"""The drawing of a plan on a page, with the facts of a report on each node. Lower nodes of a large plan are folded."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ from dpframework.study.study_plan import StudyPlan
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference
 
-ROOMY = 60  # nodes: a graph of more begins folded
-MOST_NAMED = 4  # of parts that are shown once
+ROOMY = 60  # the most nodes that a page shows at first; a larger drawing begins folded
+MOST_NAMED = 4  # the most names that are listed of equal parts that are shown once
 
 
 def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: Mapping[str, int]) -> NodeDrawing:
-    """Return a plan as a page draws it, with how often each step was released if there was a run."""
+    """Return the drawing of a plan on a page. After a run it says how often each step was released.
+
+    `made` gives the number of releases by the path of the step.
+    """
     steps = {row.number: k for k, row in enumerate([row for row in root.walk() if row.step is not None], start=1)}
 
     def add_details(node: NodeDrawing, row: NodeRow, repeated: bool) -> NodeDrawing:
@@ -58,9 +61,9 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
 
 
 def merge_equal(root: NodeDrawing) -> NodeDrawing:
-    """Return a graph in which equal neighbours are shown once, with their number and their names.
+    """Return a drawing in which equal siblings in a row are shown once, with their number and their names.
 
-    The one that is shown stands for the others, node by node: links to them lead to it, and so do their arrows.
+    The sibling that is shown stands for the others, node by node. Links and arrows to the others lead to it instead.
     """
     merged = _merge_below(root)
     shown = {number: node.number for node in merged.walk() for number in (node.number, *node.alike)}
@@ -84,7 +87,7 @@ def _merge_below(node: NodeDrawing) -> NodeDrawing:
 
 
 def _one_for_all(equal: Sequence[NodeDrawing]) -> NodeDrawing:
-    """Return the first of equal nodes, which stands for the others."""
+    """Return the first of some equal nodes, with a note that it stands for the others."""
     first, *others = equal
     if not others:
         return first
@@ -101,9 +104,10 @@ def _one_for_all(equal: Sequence[NodeDrawing]) -> NodeDrawing:
 
 
 def _shape(root: NodeDrawing) -> tuple[object, ...]:
-    """Return all that a page shows of a node and of those below, but for its own name and their numbers.
+    """Return all that a page shows of a node and of the nodes below it, except its own name and the numbers of nodes.
 
-    A use of a release below the node is given by that release's place below it, and any other by the release's number.
+    A use of a release below the node is given by that release's position below it. Any other use is given by the
+    release's number.
     """
     places = {node.number: place for place, node in enumerate(root.walk())}
 
@@ -116,7 +120,7 @@ def _shape(root: NodeDrawing) -> tuple[object, ...]:
 
 
 def _fold_if_large(root: NodeDrawing) -> NodeDrawing:
-    """Return a graph whose lower nodes begin out of sight if it is large."""
+    """Return the drawing, with its lower nodes folded at first if there are more than `ROOMY`."""
     if sum(1 for _ in root.walk()) <= ROOMY:
         return root
     shown, depth, level = 1, 0, [root]
@@ -134,7 +138,7 @@ def _fold_if_large(root: NodeDrawing) -> NodeDrawing:
 
 
 def difference_on_page(difference: Difference) -> NodeDrawing:
-    """Return two plans in one as a page draws them. Unchanged parts of a large graph begin folded."""
+    """Return the drawing of two merged plans on a page. Unchanged parts of a large drawing begin folded."""
     root = draw_difference(difference)
     large = sum(1 for _ in root.walk()) > ROOMY
 

@@ -12,7 +12,7 @@ from dpframework.study.study_plan import StudyPlan
 
 
 def part_rows(plan: StudyPlan) -> list[tuple[str, dict[str, str]]]:
-    """Return the cost of each part of the study alone under each accounting, and of the whole plan, last."""
+    """Return the cost of each part of the study alone under each accounting, and finally the cost of the whole plan."""
     top = plan.index.nodes[0]
     parts = plan.index.children(top) if isinstance(top.node, Sequential) else ()
     named = [(part.name or part.label, part.node) for part in parts]
@@ -23,7 +23,7 @@ def part_rows(plan: StudyPlan) -> list[tuple[str, dict[str, str]]]:
 
 
 def headlines(plan: StudyPlan, ran: RunSummary | None, about: About) -> list[str]:
-    """Return the first facts for a reader, on a run if there was one, else on the plan."""
+    """Return the facts that a reader needs first, about the run if there was one, else about the plan."""
     if ran is None:
         return [describe_approval(plan, about)]
     by_whom = "; ".join(filter(None, (about.ran, *(about.approvals or ())[-1:])))
@@ -31,12 +31,12 @@ def headlines(plan: StudyPlan, ran: RunSummary | None, about: About) -> list[str
 
 
 def is_alarming(headline: str) -> bool:
-    """Tell whether a headline reports a problem, so that it begins in capitals."""
+    """Tell whether a headline reports a problem, which its first word in capitals shows."""
     return headline.startswith(("NOT", "REFUSED", "STOPPED", "OPEN"))
 
 
 def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
-    """Return the head of a report, with relation, budget and the total under each accounting."""
+    """Return the facts at the head of a report: unit, relation, budget, totals, schema and the hash of the plan."""
     neighbours = {
         Relation.ADD_OR_REMOVE_ONE: "tables that differ by one row's presence",
         Relation.REPLACE_ONE: "tables of one public size that differ in one row",

@@ -17,10 +17,10 @@ from dpframework.study.registry import registry
 from dpframework.study.release_runner import PLANNED
 from dpframework.study.study_plan import StudyPlan
 
-#: Parameters that other columns show.
+#: Parameters that are not listed, since other columns show them.
 _SHOWN_ELSEWHERE = ("epsilon", "rho", "attributes", "attribute")
-_MOST_LISTED = 4  # values of a parameter
-MOST_KINDS, MOST_LINES = 6, 40  # of a result, and of a plan, below its tree
+_MOST_LISTED = 4  # the most values of a list that are shown
+MOST_KINDS, MOST_LINES = 6, 40  # the most kinds of release per result, and the most lines of a list below a plan
 COSTS = "time and memory, besides reading and holding the rows:"
 UNKNOWN_SIZE = "How many rows the table has is not known, so that errors are no share of it."
 
@@ -33,21 +33,21 @@ class ResultRow:
     Attributes
     ----------
     name
-        The part's name, which is its result's.
+        The part's name, which is also the name of its result.
     miner
         The miner's name; empty for a part that was planned without one.
     parameters
-        Those that differ from their defaults, with their values.
+        The names and values of the miner's parameters that differ from their defaults.
     reads
-        The attributes that it may read; None if it may read any.
+        The attributes that the part may read; None if it may read any.
     published
-        The error bounds of its numbers.
+        The error bounds of the published numbers, one for each kind of release.
     loss
         The cost of this part alone, in words.
     share
-        Its part of the whole plan's loss, from 0 to 1; None if that is not known.
+        The share of the whole plan's loss that this part has, from 0 to 1. None if it is not known.
     alike
-        The names of further parts that are planned as this one is, each at the same cost.
+        The names of further parts that differ from this one only in their name. Each has the same cost.
     """
 
     name: str
@@ -61,7 +61,7 @@ class ResultRow:
 
     @property
     def names(self) -> str:
-        """Its name, and the first few of the parts that are alike."""
+        """The part's name with the names in `alike`, of which only the first few are listed."""
         return _value([self.name, *self.alike])
 
     @property
@@ -71,12 +71,12 @@ class ResultRow:
 
     @property
     def made_by(self) -> str:
-        """The miner with its parameters."""
+        """The miner in words, with its parameters."""
         return self.maker + "".join(f", {name} = {value}" for name, value in self.parameters)
 
     @property
     def cost(self) -> str:
-        """The loss of each such part, with its share of the plan's."""
+        """The loss of the part, or of each part in `alike`, with its share of the plan's loss."""
         each = " each" if self.alike else ""
         return self.loss + each + ("" if self.share is None else f", {100 * self.share:.3g} % of all{each}")
 
@@ -94,12 +94,12 @@ class ResultRow:
 
 
 def bound_line(bound: ErrorBound) -> str:
-    """Return a kind of release with its error on one line."""
+    """Return one line with a kind of release, its error and a warning if there is one."""
     return f"{bound.what}: {bound.text}" + (f" [{bound.warning}]" if bound.warning else "")
 
 
 def error_lines(plan: StudyPlan) -> list[str]:
-    """Return a line with the number of rows that errors are for, then a line on how exact each result is."""
+    """Return a line with the number of rows that errors are for, then one line for each kind of release of a result."""
     lines = [
         f"  {name}: {bound_line(bound)}"
         for name, bounds in plan.error_bounds().items()
@@ -109,13 +109,13 @@ def error_lines(plan: StudyPlan) -> list[str]:
 
 
 def cost_lines(plan: StudyPlan) -> list[str]:
-    """Return a heading, then the time and memory of each result whose miner tells; nothing if none does."""
+    """Return a heading, then the time and memory of each result whose miner states them; no lines if none does."""
     lines = [f"  {name}: {cost.text}" for name, cost in plan.run_costs().items()]
     return [COSTS, *lines[:MOST_LINES]] if lines else []
 
 
 def standing_lines(plan: StudyPlan) -> list[str]:
-    """Return whether each step's sensitivity is proved, tested or declared; nothing without records of `verify`."""
+    """Return whether each step's sensitivity is proved, tested or declared; no lines without records of `verify`."""
     if plan.verified is None:
         return []
     from dpframework.plan.claim_standing import standings
@@ -125,14 +125,14 @@ def standing_lines(plan: StudyPlan) -> list[str]:
 
 
 def size_sentence(plan: StudyPlan) -> str:
-    """Say for how many rows the errors are stated, and how to give a number if none is known."""
+    """Say for how many rows the errors are stated, or how to give a number of rows if none is known."""
     if plan.size.about is not None:
         return f"Errors are for {plan.size.text}."
     return f"{UNKNOWN_SIZE} Say about how many there are: --rows N, or about_rows in the schema."
 
 
 def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:
-    """Return each bias of results besides noise as a sentence, with the names of the first results."""
+    """Return each bias that results have besides noise, as the first few names of these results and a sentence."""
     found: dict[str, list[str]] = {}
     for row in rows:
         for bias in dict.fromkeys(bias for bound in row.published for bias in bound.biases):
@@ -141,7 +141,10 @@ def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:
 
 
 def group_rows(rows: Iterable[ResultRow]) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-    """Return the relative error of counts by the size of a group, with the result's name, and the kind if several."""
+    """Return relative errors of counts by the size of a group, after the names of the results.
+
+    Where a result has several kinds of counts, the kind follows the names.
+    """
     found = []
     for row in rows:
         counts = {bound.what: bound.by_group for bound in row.published if bound.by_group}
@@ -159,7 +162,7 @@ def merge(rows: Iterable[ResultRow]) -> list[ResultRow]:
 
 
 def result_rows(plan: StudyPlan) -> list[ResultRow]:
-    """Return a row a part of the study."""
+    """Return one row for each part of the study."""
     bounds = plan.error_bounds()
     whole = bound_of(plan.root, plan)
     rows = []
@@ -181,9 +184,9 @@ def result_rows(plan: StudyPlan) -> list[ResultRow]:
 
 
 def _parameters(written: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yield the parameters that are not defaults, or all of them for a miner that is not installed.
+    """Yield the parameters that differ from their defaults, or all of them if the miner is not installed.
 
-    A part that was planned without a miner has none: its queries are the steps'.
+    A part that was planned without a miner has no parameters.
     """
     if written.get("miner") == PLANNED:
         return
@@ -210,7 +213,7 @@ def _defaults(miner: str) -> Mapping[str, Any]:
 
 
 def _value(value: Any) -> str:
-    """Return a parameter's value in words, the first few values of a list."""
+    """Return a parameter's value in words. Only the first few values of a list are named."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The facts of a report besides its plan, such as the schema, the place of the data, the date and the approval."""
+"""The facts of a report that the plan does not hold, such as the schema, the data, the date and the approval."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from dpframework.version import __version__
 @final
 @attrs.frozen
 class About:
-    """The facts of a report besides its plan.
+    """The facts of a report that the plan does not hold.
 
     Attributes
     ----------
     schema
         The plan's schema; None if the plan was read from a file, which holds no schema.
     data
-        The names of its data files, as the study file has them.
+        The names of the study's data files, as the study file writes them.
     time
-        When it was run, or reported.
+        The time of the run; before a run the time of the report.
     version
-        The version of dpframework that ran it, or reported it.
+        The version of dpframework that ran the plan; before a run the version that wrote the report.
     approvals
-        Who approved the plan, a sentence each; None if no ledger was asked.
+        One sentence for each approval of the plan, saying who gave it. None if no ledger was asked.
     held
         The ledger's state of the data set before this plan, in sentences.
     ran
-        Who ran it, when and what for, as a ledger has it; empty if no ledger was asked.
+        Who ran the plan, when and what for, according to a ledger; empty if no ledger was asked.
     counted
-        Which database counted, and how much was asked of it, in a sentence; None if none did.
+        A sentence on which database evaluated counts and how much was asked of it. None if no database did.
     """
 
     schema: Schema | None = None
@@ -55,16 +55,16 @@ class About:
 
     @classmethod
     def of(cls, results: Results) -> About:
-        """Return the facts in the results of a run."""
+        """Return the facts that the results of a run hold."""
         return cls(results.plan.schema, results.data, results.time, results.version, counted=results.counted)
 
     def known(self, plan: Plan) -> Schema | None:
-        """Return the schema of a plan, if it is known.
+        """Return the schema of a plan, or None if neither the plan nor these facts hold it.
 
         Raises
         ------
         InputError
-            If the schema that was kept is not the plan's.
+            If `schema` is not the schema of the plan.
         """
         if plan.schema is not None or self.schema is None:
             return plan.schema
@@ -75,7 +75,7 @@ class About:
 def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
     """Return the place of the data, the date, the version, the verification of the code, and the approval.
 
-    The plan says where the data is if it was made from a study file, since an approval binds that.
+    If the plan was made from a study file, the place of the data is taken from the plan, since an approval covers it.
     """
     verified = ["not shown: --verified names a file of 'verify --record'"]
     if plan.verified is not None:
@@ -99,7 +99,7 @@ def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
 
 
 def attribute_rows(schema: Schema) -> list[tuple[str, str, str]]:
-    """Return name, kind and public domain of each attribute of a schema."""
+    """Return the name, the kind and the public domain of each attribute of a schema."""
     rows = []
     for attribute in schema:
         view = "" if attribute.view is None else f", {attribute.view} view"
@@ -127,7 +127,7 @@ _PLAIN = {
 
 
 def brief(plan: StudyPlan) -> str:
-    """Return one line on whom a plan protects, its cost and its assumptions."""
+    """Return a few sentences on one line about whom a plan protects, its cost and its assumptions."""
     total = plan.smallest_total()
     allowed = loss_text(PrivacyLoss(plan.budget.epsilon, delta=plan.budget.delta))
     cost = "It has no valid total." if total is None else f"It costs {loss_text(total)}; {allowed} is allowed."

@@ -1,4 +1,4 @@
-"""A report as a file, in the format of the file's ending, and the list of releases for other programs."""
+"""Reports as files, in the format that the file's ending chooses, and the list of releases for other programs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dpframework.reports.steps import rows_of_steps
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
-ANY = "any"  # attribute: what a step without a list may read
+ANY = "any"  # written in CSV for a step that may read any attribute
 
 
 def release_rows(plan: StudyPlan, ran: RunSummary | None = None) -> list[dict[str, Any]]:
-    """Return each planned step, with its part of the study, its miner, its attributes and a report's facts.
+    """Return each planned step with its part of the study, its miner, its attributes and the facts of `StepRow`.
 
-    After a run, `released` says how often it was released.
+    After a run, `released` says how often the step was released.
     """
     rows = rows_of_steps(plan)
     names = [name for name, _ in parts_of(plan)]
@@ -46,12 +46,12 @@ def release_rows(plan: StudyPlan, ran: RunSummary | None = None) -> list[dict[st
 
 
 def releases_json(plan: StudyPlan, ran: RunSummary | None = None) -> str:
-    """Write the list of releases as JSON. `reads` is null where a step may read any attribute."""
+    """Return the list of releases as JSON. `reads` is null where a step may read any attribute."""
     return json.dumps({"plan": plan.hash, "releases": release_rows(plan, ran)}, indent=2) + "\n"
 
 
 def releases_csv(plan: StudyPlan, ran: RunSummary | None = None) -> str:
-    """Write the list of releases as CSV, with attributes separated by semicolons."""
+    """Return the list of releases as CSV, with attributes separated by semicolons."""
     rows = release_rows(plan, ran)
     listed = [row | {"reads": ANY if row["reads"] is None else "; ".join(row["reads"])} for row in rows]
     heads = next(map(list, rows), ["result"])
@@ -61,7 +61,7 @@ def releases_csv(plan: StudyPlan, ran: RunSummary | None = None) -> str:
 def lay_out(
     form: ReportFormat, plan: StudyPlan, results: Results | None = None, *, title: str, about: About | None = None
 ) -> str:
-    """Return a report on a plan, or on a run of it, in a format."""
+    """Return a report on a plan, or on a run of the plan, in a format."""
     match form:
         case ReportFormat.HTML:
             from dpframework.reports.html import html_report
@@ -93,14 +93,14 @@ def write_report(
     path
         The file: a page for a browser (.html), Markdown (.md), or the list of releases alone (.csv, .json).
     title
-        Its title; by default the file's name.
+        The title of the report; by default the file's name without its ending.
     about
-        The facts that neither holds: names of data files, approvals.
+        The facts that neither a plan nor results hold, such as approvals. By default they are taken from the subject.
 
     Raises
     ------
     InputError
-        If the name ends otherwise, or the file cannot be written, or is there and is no such report.
+        If the name has another ending, if the file cannot be written, or if it exists and is no report of this format.
     """
     out = Path(path)
     form = format_of(out)

@@ -20,34 +20,34 @@ from dpframework.study.study_plan import StudyPlan
 @final
 @attrs.frozen
 class RunSummary:
-    """The summary of a run, as a report says it.
+    """The facts of a run that a report shows.
 
     Attributes
     ----------
     private
-        False for a seeded run or an inferred schema: the results must not be published.
+        Whether the results may be published. False for a seeded run or an inferred schema.
     accounting
-        The notion of loss that was charged.
+        The name of the accounting that the releases were charged under.
     spent
-        The cost of all releases together.
+        The cost of all releases together, in words.
     charges
-        The path of each release, in order.
+        The path of each release, in the order of the run.
     texts
-        Each miner's result as text.
+        The text of each result, by the name of the result.
     stopped
-        Why the run stopped before its end; None if it did not.
+        Why the run stopped before its end; None if it reached its end.
     epsilon
-        The epsilon of what was spent, exact; None if it is not finite.
+        The exact epsilon that was spent; None if it is not finite.
     run
         The run's id in a ledger; None if it was not recorded in one.
     head
-        The hash of the ledger's last entry about it.
+        The hash of the ledger's last entry about the run; None if the run was not recorded.
     matrices
-        The matrices of each result that has some.
+        The matrices of each result that has any, by the name of the result.
     period
         The period whose rows were read; None for a study without periods.
     samplers
-        Who turned random bits into noise and choices; None if the run was seeded or does not say.
+        The name of the library that drew noise and choices; None if the run was seeded or does not say.
     """
 
     private: bool
@@ -82,7 +82,7 @@ class RunSummary:
         )
 
     def facts(self, plan: StudyPlan) -> list[tuple[str, str]]:
-        """Return the charges beside the planned amounts."""
+        """Return the facts of the run's charges, with the planned total to compare them with."""
         in_ledger = {"run in the ledger": self.run, "head of the ledger after it": self.head}
         recorded = [(name, value) for name, value in in_ledger.items() if value is not None]
         return [
@@ -95,7 +95,7 @@ class RunSummary:
         ]
 
     def headlines(self, plan: StudyPlan) -> list[str]:
-        """Return the first facts for a reader, that the run stopped early, if it did, and the verdict."""
+        """Return the facts that a reader needs first: why the run stopped early, if it did, and the verdict."""
         stopped = [] if self.stopped is None else [f"STOPPED before its end: {self.stopped}"]
         return [*stopped, self.verdict(plan)]
 
@@ -114,7 +114,7 @@ class RunSummary:
 
 
 def summarize(results: Results | RunSummary | None, about: About | None) -> tuple[RunSummary | None, About]:
-    """Return the summary of a run, with a report's further facts, by default from the results."""
+    """Return the summary of a run and the further facts of its report. By default these are taken from the results."""
     if isinstance(results, Results):
         return RunSummary.of(results), About.of(results) if about is None else about
     return results, About() if about is None else about

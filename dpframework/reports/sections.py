@@ -1,4 +1,4 @@
-"""The one list of a report's sections, which HTML, Markdown and the terminal all show.
+"""The list of a report's sections, which is the same in HTML, in Markdown and on a terminal.
 
 To add a section, write a function that returns it and put the function in `SECTIONS`.
 """
@@ -35,8 +35,8 @@ from dpframework.reports.steps import NONE, StepRow, step_rows
 from dpframework.study.registry import registry
 from dpframework.study.study_plan import StudyPlan
 
-MOST_CELLS = 30  # of a heat map, either way; a larger one is shown as text
-WIDE = 10  # columns that fit on paper
+MOST_CELLS = 30  # the most rows or columns of a heat map; a larger matrix is shown as text only
+WIDE = 10  # the most columns of a matrix whose text fits on paper
 
 
 def _blocks(some: Iterable[SectionBlock]) -> tuple[SectionBlock, ...]:
@@ -51,11 +51,11 @@ class Section:
     Attributes
     ----------
     id
-        Its name within a page: letters and hyphens, unique in a report.
+        The section's anchor on a page. It is unique in a report and made of letters, digits and hyphens.
     title
-        Its heading.
+        The heading of the section.
     blocks
-        Its contents.
+        The contents of the section.
     """
 
     id: str
@@ -66,13 +66,16 @@ class Section:
 @final
 @attrs.frozen(eq=False)
 class PlanFacts:
-    """The facts of a plan alone for its sections, each worked out once for reports before and after its run."""
+    """The facts of a plan alone that the sections of a report show.
+
+    Each fact is worked out once, for the report before a run and the report after it.
+    """
 
     plan: StudyPlan
 
     @functools.cached_property
     def top(self) -> NodeRow:
-        """The nodes with their costs, from the top."""
+        """The top node of the plan, with its cost and all nodes below it."""
         return node_tree(self.plan)
 
     @functools.cached_property
@@ -82,17 +85,17 @@ class PlanFacts:
 
     @functools.cached_property
     def parts(self) -> list[tuple[str, dict[str, str]]]:
-        """The cost of each part of the study, and of the whole plan, last."""
+        """The cost of each part of the study, and finally the cost of the whole plan."""
         return part_rows(self.plan)
 
     @functools.cached_property
     def results(self) -> tuple[ResultRow, ...]:
-        """The results that are planned."""
+        """The planned results of the study."""
         return tuple(result_rows(self.plan))
 
     @functools.cached_property
     def steps(self) -> list[StepRow]:
-        """The steps, scope by scope."""
+        """The facts of the steps, scope by scope."""
         return step_rows(self.plan)
 
     @functools.cached_property
@@ -102,7 +105,7 @@ class PlanFacts:
 
     @functools.cached_property
     def findings(self) -> tuple[blocks.ExplainedFinding, ...]:
-        """The findings of the checks, each with its check's title and, the first time, its check's page."""
+        """The findings of the checks, with the titles of the checks. The first finding of a check also has its page."""
         titles = {check.code: check.title for check in registry().checks}
         told: set[str] = set()  # the codes whose page has been shown
         explained = []
@@ -118,14 +121,14 @@ class PlanFacts:
 @final
 @attrs.frozen
 class ReportSubject:
-    """The subject of a report.
+    """The plan or the run that a report is about.
 
     Attributes
     ----------
     facts
         The plan with its facts.
     run
-        The run; None before one.
+        The summary of the run; None before a run.
     about
         The facts that the plan does not hold.
     """
@@ -136,16 +139,16 @@ class ReportSubject:
 
     @property
     def plan(self) -> StudyPlan:
-        """The plan."""
+        """The plan that the report is about."""
         return self.facts.plan
 
     @functools.cached_property
     def made(self) -> Mapping[str, int]:
-        """How often each step was released, by its path."""
+        """How often each step was released, by the path of the step. Empty before a run."""
         return {} if self.run is None else self.run.made(self.plan)
 
 
-#: Returns a section of a report on a subject, or None if there is nothing to say.
+#: A function that returns a section of a report on a subject, or None if there is nothing to say.
 SectionMaker: TypeAlias = Callable[[ReportSubject], Section | None]
 
 

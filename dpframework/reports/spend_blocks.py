@@ -24,9 +24,9 @@ class BlockSums:
     Attributes
     ----------
     releases
-        How many were made.
+        The number of releases.
     spent
-        What they cost together, in the amounts that the block caps.
+        The sum of their costs, in each of the amounts that the block caps.
     """
 
     releases: int
@@ -46,8 +46,8 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
     Returns
     -------
     dict
-        For each block's path in the plan, the sums by its path in the run. Where one part of the plan stands for
-        several, the run's path numbers them. Repetitions of a block are added up.
+        For each block, by its path in the plan, the sums by the block's paths in the run. Where one part of the plan
+        stands for several parts, the path in the run numbers them. Repetitions of a block are added up.
     """
     place, steps = places(plan), {placed.path: placed for placed in plan.index.steps if placed.block is not None}
     found: dict[str, dict[str, BlockSums]] = {}
@@ -73,14 +73,14 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
 
 
 def block_table(plan: StudyPlan, charges: Iterable[str] | None) -> TableBlock | None:
-    """Return the table of the blocks, None for a plan without one.
+    """Return the table of a plan's blocks, or None if it has no block.
 
     Parameters
     ----------
     plan
         The plan.
     charges
-        The path of each release of a run; None before one.
+        The path of each release of a run; None before a run.
     """
     made = None if charges is None else sums_of_blocks(plan, charges)
     rows = []
@@ -104,7 +104,7 @@ def block_table(plan: StudyPlan, charges: Iterable[str] | None) -> TableBlock | 
 
 
 def _sums_text(made: Mapping[str, BlockSums]) -> str:
-    """Say how much was charged, in the part with the largest charge if there are several."""
+    """Say how much was charged. If there are several parts, take the part with the largest charge."""
     if not made:
         return "nothing"
     most = max(made.values(), key=lambda one: [value or 0 for value in attrs.astuple(one.spent)])

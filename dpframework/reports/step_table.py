@@ -1,4 +1,4 @@
-"""The table of steps, a block of a report."""
+"""The block of a report that shows the table of steps."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from dpframework.reports.steps import StepRow
 @final
 @attrs.frozen
 class PlacedStep:
-    """A step in the table of steps, with its number there and in the plan, its facts, and its number of releases.
+    """A step in the table of steps.
 
     Attributes
     ----------
     number
-        Its number in the table, from 1.
+        The number of the step in the table, from 1.
     node
-        Its number in the plan.
+        The number of the step among the nodes of the plan.
     row
-        Its facts.
+        The facts of the step.
     exact
-        Its loss as a ratio, if the row rounds it.
+        Its loss as a ratio, if the row rounds the loss and the ratio is short enough to be read. Otherwise None.
     source
-        The number of the reason for its sensitivity, as S1; empty if there is none.
+        The number of the reason for its sensitivity, such as "S1"; empty if there is no reason.
     released
         How often it was released; 0 before a run.
     """
@@ -45,24 +45,25 @@ class PlacedStep:
 @final
 @attrs.frozen
 class StepTable(SectionBlock):
-    """The steps of a plan, by the part of the study that they are in.
+    """The steps of a plan, grouped by the part of the study that they belong to.
 
     Attributes
     ----------
     groups
-        The parts of the study with their steps.
+        The name of each part of the study, with the steps of that part.
     sources
-        The reasons for sensitivities: each with its number and the numbers of the steps that rest on it.
+        The reasons for sensitivities, each as its number, its text and the numbers of the steps that rest on it.
     in_order
-        The rows of the steps, scope by scope, with how often each was released.
+        The facts of the steps, scope by scope, each with the number of times that the step was released.
     ran
         Whether there was a run.
     relation, unit
-        The relation of the sensitivities, and whom the noise protects; empty for one row.
+        The neighbouring relation of the sensitivities, and the unit that the noise protects. `unit` is empty if it is
+        a row.
     formulas
-        The formulas of the scores: each as text, as MathML, and with the numbers of the steps that score by it.
+        The formulas of scores, each as text, as MathML, and with the numbers of the steps that use it.
     asked
-        Whether there are records that say which sensitivities are proved or tested.
+        Whether records of `verify` were given, which say what sensitivities are proved or tested.
     """
 
     template = "steps"
@@ -77,7 +78,7 @@ class StepTable(SectionBlock):
 
     @property
     def counted(self) -> str:
-        """How many sensitivities are proved, tested and declared, in a sentence."""
+        """A sentence that says how many sensitivities are proved, tested and declared."""
         if not self.asked:
             return "No record of proofs or tests was given: sensitivities are as declared."
         kinds = Counter(row.standing.partition(" ")[0].rstrip(";:") for row, _ in self.in_order)
@@ -86,7 +87,7 @@ class StepTable(SectionBlock):
 
     @property
     def assuming(self) -> bool:
-        """Whether a step assumes anything beyond its theorem."""
+        """Whether the claim of any step needs an assumption beyond the mechanism's theorem."""
         return any(row.assumes for row, _ in self.in_order)
 
     @property

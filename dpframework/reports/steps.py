@@ -1,4 +1,4 @@
-"""The steps of a plan for a report, one row for each with each fact as text."""
+"""The steps of a plan for a report, as one row of texts for each step."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ NONE = "—"
 @final
 @attrs.frozen
 class StepRow:
-    """One planned step, each fact as text.
+    """The facts of one planned step, as texts.
 
     Attributes
     ----------
     path
-        Its place in the plan.
+        The path of the step in the plan.
     query
         The query, in words.
     sensitivity
-        The largest change under the plan's relation, with its norm.
+        The largest change of the answer under the plan's relation, with its norm.
     monotonic
-        "yes", "no", or a dash where nothing is declared.
+        "yes", "no", or a dash where no sensitivity is declared.
     source
         The reason for the sensitivity.
     mechanism
@@ -39,11 +39,11 @@ class StepRow:
     assumptions
         The assumptions of its claim beyond its theorem; a dash for none.
     loss
-        Epsilon, or rho where there is no finite epsilon.
+        The epsilon of the step, or its rho if it has no finite epsilon.
     expected
-        The expected error.
+        The expected error; a dash if it is unknown.
     standing
-        Whether its sensitivity is proved, tested or declared, and by what.
+        Whether the sensitivity is proved, tested or declared, and by what.
     """
 
     path: str
@@ -59,7 +59,7 @@ class StepRow:
 
     @property
     def assumes(self) -> bool:
-        """Whether its claim needs anything beyond its theorem."""
+        """Whether the claim needs an assumption beyond the mechanism's theorem."""
         return self.assumptions != NONE
 
     def to_dict(self) -> dict[str, str]:
@@ -80,7 +80,7 @@ def rows_of_steps(plan: StudyPlan) -> dict[int, StepRow]:
     for path, step in plan.placed_steps():
         facts = step.facts
         declared = facts.sensitivity(step.mechanism.norm)
-        each = "" if plan.index.place(step).block is None else "at its largest, "  # what the miner may ask for
+        each = "" if plan.index.place(step).block is None else "at its largest, "  # a miner may ask for smaller amounts
         expected = previews[path].text if path in previews else NONE
         rows[id(step)] = StepRow(
             path=path,

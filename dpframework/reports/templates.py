@@ -1,4 +1,7 @@
-"""The templates of pages, which are compiled once, and not in each process: compiling takes longer than a page does."""
+"""The templates of pages.
+
+Their compiled form is kept on disk, since compiling them takes longer than making a page.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +25,21 @@ FOLDER = Path(__file__).with_name("page")
 class CompiledTemplates(BytecodeCache):
     """Compiled templates in the folder `__pycache__` beside the templates, as Python keeps compiled modules.
 
-    They are trusted as far as the package's own compiled modules are. One is compiled anew where its source, this
-    module, Python or jinja is another. Where the folder cannot be written, or Python is told to write no such file,
-    each process compiles its own.
+    The files are trusted as far as the package's own compiled modules are. A template is compiled anew if its source,
+    this module, Python or jinja has changed. If the folder cannot be written, or Python is told to keep no compiled
+    files there, each process compiles the templates itself.
     """
 
     folder = FOLDER / "__pycache__"
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Give the compiled template, if there is one."""
+        """Load the compiled template into the bucket, if there is one."""
         if sys.pycache_prefix is None:
-            with contextlib.suppress(Exception):  # a file that is damaged in any way is none
+            with contextlib.suppress(Exception):  # a damaged file counts as missing
                 bucket.bytecode_from_string(self._place(bucket).read_bytes())
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep a compiled template. Processes that do so at once do not disturb each other."""
+        """Write a compiled template to its file. Several processes may do so at the same time."""
         if sys.dont_write_bytecode or sys.pycache_prefix is not None:
             return
         place = self._place(bucket)
@@ -53,7 +56,7 @@ class CompiledTemplates(BytecodeCache):
         return self.folder / f"{bucket.key[:16]}.{sys.implementation.cache_tag}.template"
 
     def get_source_checksum(self, source: str) -> str:
-        """Return the digest of all that a compiled template depends on: its source, this module and jinja."""
+        """Return a digest of its source, this module and the version of jinja. A change of any of them changes it."""
         return hashlib.sha256(b"\0".join((source.encode(), _this_module(), version("jinja2").encode()))).hexdigest()
 
 
@@ -64,7 +67,7 @@ def _this_module() -> bytes:
 
 @functools.cache
 def environment() -> Environment:
-    """Return the environment that all pages are made in."""
+    """Return the jinja environment of all pages."""
     made = Environment(
         loader=PackageLoader("dpframework.reports", "page"),
         bytecode_cache=CompiledTemplates(),

@@ -24,20 +24,20 @@ if TYPE_CHECKING:  # rich's tables take a while to import: only those who print 
     from rich.console import Group, RenderableType
     from rich.text import Text
 
-WIDTH = 120  # of what is written to a file
+WIDTH = 120  # the width, in columns, of a report that is written to a file
 INDENT = "    "
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
 
 def heading(text: str) -> Text:
-    """Return a section's heading."""
+    """Return a section's heading, after an empty line."""
     from rich.text import Text
 
     return Text(f"\n{text}", style="bold cyan")
 
 
 def facts_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
-    """Return names beside values, without lines."""
+    """Return names beside values, without ruled lines."""
     from rich.text import Text
 
     facts = [(printable(name), printable(value)) for name, value in rows]
@@ -65,7 +65,7 @@ def _colour_tree(drawn: str, width: int | None) -> Text:
 
 
 def errors_text(plan: StudyPlan, width: int | None = None) -> Text:
-    """Return how exact each result is, a line each."""
+    """Return a line on the number of rows, then one line on how exact each kind of release is."""
     from rich.text import Text
 
     size, *lines = error_lines(plan)
@@ -75,14 +75,14 @@ def errors_text(plan: StudyPlan, width: int | None = None) -> Text:
 
 
 def prose_text(lines: Iterable[str], width: int | None) -> Text:
-    """Return lines of prose, each broken where a terminal ends."""
+    """Return lines of prose, each broken at the width of the terminal."""
     from rich.text import Text
 
     return Text("\n".join(fit_prose(line, width, INDENT) for line in lines))
 
 
 def findings_text(found: Iterable[Finding]) -> Text:
-    """Return one line a finding, or a line that there is none."""
+    """Return one line for each finding, or one line that says that there are none."""
     from rich.text import Text
 
     lines = [Text(str(finding), style=_STYLES[finding.severity]) for finding in found]
@@ -90,7 +90,7 @@ def findings_text(found: Iterable[Finding]) -> Text:
 
 
 def headlines_text(ran: RunSummary | None, plan: StudyPlan, about: About | None = None) -> Text:
-    """Return the verdict on the plan, or on the run and its results, set off by colour."""
+    """Return the coloured headlines of the plan, or of the run if there was one."""
     from rich.text import Text
 
     lines = headlines(plan, ran, About() if about is None else about)
@@ -123,12 +123,12 @@ def terminal_report(
 def terminal_text(
     plan: StudyPlan, results: Results | RunSummary | None = None, *, title: str, about: About | None = None
 ) -> str:
-    """Return the same as plain text."""
+    """Return the report of `terminal_report` as plain text."""
     return _plain(terminal_report(plan, results, title=title, about=about))
 
 
 def sections_text(sections: Iterable[Section], lines: Iterable[str], *, title: str) -> str:
-    """Return sections as plain text, below some headlines."""
+    """Return sections as plain text, below the title and `lines` as headlines."""
     from rich.console import Group
     from rich.text import Text
 
@@ -151,7 +151,7 @@ def _plain(shown: RenderableType) -> str:
 
 
 def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:
-    """Yield a block, a few in lines that fit a narrow terminal and the others as plain blocks."""
+    """Yield a block. Some kinds have a layout for narrow terminals. All others are laid out as their plain blocks."""
     from rich.text import Text
 
     match block:
@@ -181,7 +181,7 @@ def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:
 
 
 def _table(table: blocks.TableBlock) -> RenderableType:
-    """Return the rows one below the other, each cell after its column's head, as columns may not fit side by side."""
+    """Return the rows below each other, each cell after the head of its column. Columns might not fit side by side."""
     from rich.text import Text
 
     def draw(width: int | None) -> Text:
@@ -190,7 +190,7 @@ def _table(table: blocks.TableBlock) -> RenderableType:
         for name, *cells in table.rows:
             told = "; ".join(f"{head} {text}" for head, text in zip(table.heads[1:], cells, strict=True))
             if len(cells) == 1:
-                (told,) = cells  # what it is needs no name
+                (told,) = cells  # a single cell needs no head
             lines.append(_head(name, f": {told}", width))
         return Text("\n").join(lines)
 
@@ -198,7 +198,7 @@ def _table(table: blocks.TableBlock) -> RenderableType:
 
 
 def _print_published(block: blocks.PublishedResults) -> RenderableType:
-    """Return each result in a few lines, then the biases besides noise."""
+    """Return a few lines for each result, then the biases that results have besides noise."""
     from rich.text import Text
 
     def draw(width: int | None) -> Text:
@@ -218,7 +218,7 @@ def _print_published(block: blocks.PublishedResults) -> RenderableType:
 
 
 def _head(name: str, text: str, width: int | None) -> Text:
-    """Return a name set off, with its facts."""
+    """Return a name in bold, with its facts after it."""
     from rich.text import Text
 
     head = Text(fit_prose(printable(name + text), width))
@@ -228,7 +228,7 @@ def _head(name: str, text: str, width: int | None) -> Text:
 
 
 def _steps(block: StepTable) -> RenderableType:
-    """Return each step in a few lines, since eight columns do not fit beside each other."""
+    """Return three lines for each step, since the columns of a page would not fit side by side."""
     from rich.text import Text
 
     def draw(width: int | None) -> Text:

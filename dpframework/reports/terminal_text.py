@@ -1,4 +1,4 @@
-"""Texts that fit a terminal, with lines broken between words, unbroken branches and aligned facts."""
+"""Texts that fit a terminal: trees, prose and facts whose long lines are broken between words."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 _BRANCHES = re.compile(r"^[-+~ ]?[\s│├└─]*")
 _LOSS = re.compile(r"\[[^\[\]]*\]")
-_LEAST = 24  # columns that a broken line must have left
+_LEAST = 24  # the fewest columns that a broken line must have for its text
 
 
 @attrs.frozen
 class FittedText:
-    """A text for the width of its terminal, None in a pipe, where no line is broken."""
+    """A text that is made for the width of the terminal. In a pipe the width is None, and no line is broken."""
 
     make: Callable[[int | None], Text]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Make the text, whose lines rich leaves as they are."""
+        """Yield the text for the console's width, with lines that rich does not break again."""
         text = self.make(None if options.no_wrap else options.max_width)
         text.no_wrap, text.overflow = True, "ignore"
         yield text
 
 
 def fit_tree(text: str, width: int | None) -> str:
-    """Break the long lines of a drawn tree between words, each continued under its branch.
+    """Break the long lines of a drawn tree between words. Each line continues under its own branch.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def fit_tree(text: str, width: int | None) -> str:
 
 
 def fit_prose(text: str, width: int | None, indent: str = "") -> str:
-    """Break paragraphs between words, each line after an indent."""
+    """Break paragraphs between words and indent each line. Without a width, only indent the lines."""
     if width is None:
         return "\n".join(indent + line for line in text.split("\n"))
     paragraphs = re.split(r"\n\s*\n", text)
@@ -74,7 +74,10 @@ def fit_prose(text: str, width: int | None, indent: str = "") -> str:
 
 
 def fit_facts(rows: Iterable[tuple[str, str]], width: int | None) -> list[tuple[str, str]]:
-    """Return names and values as lines, a long value below its name."""
+    """Return lines of a padded name and a value. A value that is too long continues on further lines.
+
+    If there is little room beside the names, such a value begins below its name.
+    """
     facts = list(rows)
     if not facts:
         return []

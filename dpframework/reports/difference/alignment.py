@@ -1,7 +1,7 @@
-"""Two plans side by side, with the nodes of one paired with the nodes of the other.
+"""The alignment of two plans: nodes of one plan are paired with nodes of the other.
 
-Nodes are paired by name first, then by kind and likeness. Each node of both plans is in the merged tree exactly once.
-Pairing is symmetric: exchanging the plans exchanges the two sides and nothing else.
+Equal nodes are paired first, then nodes of the same name, then nodes that are alike. Each node of both plans is in the
+merged tree exactly once. Pairing is symmetric: exchanging the plans exchanges the two sides and nothing else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def align_plans(before: AccountedPlan, after: AccountedPlan) -> MergedNode:
     """Return the merged tree of two plans."""
     merger, roots = _Merger(before, after), (before.root, after.root)
     found, _ = merger.merge(roots[:1], roots[1:])
-    # The roots are paired with each other, whatever they are.
+    # If nothing else has paired the roots, they are paired here.
     return found[0] if len(found) == 1 else merger.pair(*roots)
 
 
@@ -39,7 +39,7 @@ _Pairs: TypeAlias = "list[tuple[int, int]]"
 
 
 class _Merger:
-    """Pairs nodes level by level. Facts about nodes are worked out once."""
+    """Merges two plans by pairing their nodes level by level. Facts about nodes are worked out once."""
 
     def __init__(self, before: AccountedPlan, after: AccountedPlan) -> None:
         self._plans = before, after
@@ -48,20 +48,20 @@ class _Merger:
         self._merged: dict[tuple[tuple[int, ...], ...], tuple[list[MergedNode], bool]] = {}
 
     def content(self, node: Node) -> str:
-        """Return the hash of a node's content with all nodes below it."""
+        """Return the hash of the content of a node and of all nodes below it."""
         if id(node) not in self._contents:
             whole = "\n".join([own_content(node), *map(self.content, self.parts(node))])
             self._contents[id(node)] = hashlib.sha256(whole.encode()).hexdigest()
         return self._contents[id(node)]
 
     def names(self, node: Node) -> frozenset[Hashable]:
-        """Return the kinds and names of the nodes with a name below a node."""
+        """Return the kind and the name of each named node below a node."""
         if id(node) not in self._names:
             self._names[id(node)] = frozenset((type(n), _name(n)) for n in self.below(node) if _name(n) is not None)
         return self._names[id(node)]
 
     def pair(self, before: Node, after: Node) -> MergedNode:
-        """Return two nodes as one, their children merged."""
+        """Return the merged node of two nodes, with their children merged."""
         children, reordered = self.merge(self.parts(before), self.parts(after))
         return self._node(before, after, children, reordered)
 
@@ -77,9 +77,9 @@ class _Merger:
         )
 
     def merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[MergedNode], bool]:
-        """Return the merged children of both sides, and whether common children are in another order.
+        """Return the merged children of both sides, and whether children of both plans changed their order.
 
-        Merged trees are kept, since the search for wrapped nodes asks for the same pair many times.
+        Merged trees are kept, since the search for wrapped nodes asks for the same children many times.
         """
         key = tuple(map(id, before)), tuple(map(id, after))
         if key not in self._merged:
@@ -102,13 +102,13 @@ class _Merger:
             for i, node in table.left_before():
                 followed = max((k for k in places if k < i), default=None)
                 keyed.append((-1 if followed is None else places[followed], self._alone(node, after=False)))
-            # A removed node stands at its place, before nodes that were added there.
+            # A removed node follows the node that it followed before, ahead of nodes that were added there.
             in_order = [one for _, one in sorted(keyed, key=lambda pair: pair[0])]
             self._merged[key] = in_order, paired != sorted(paired)
         return self._merged[key]
 
     def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, MergedNode]]:
-        """Let a composition that one side has take in the nodes of the other that it was put around."""
+        """Pair a composition of only one plan with the nodes of the other plan that it was put around."""
         found: list[tuple[int | None, int | None, MergedNode]] = []
         around = [(0, i, node) for i, node in table.left_before()] + [(1, j, node) for j, node in table.left_after()]
         for side, k, node in sorted(around, key=lambda one: (-len(self.below(one[2])), one[1], one[0])):
@@ -118,7 +118,7 @@ class _Merger:
             taken = [(o, other) for o, other in others if self._lies_in(other, node)]
             children: list[MergedNode] = []
             reordered, settled = False, False
-            while taken and not settled:  # who finds no counterpart inside stays outside
+            while taken and not settled:  # nodes without a counterpart inside are dropped, and the rest is merged again
                 inner = [other for _, other in taken]
                 sides = (self.parts(node), inner) if side == 0 else (inner, self.parts(node))
                 children, reordered = self.merge(*sides)
@@ -150,7 +150,7 @@ class _Merger:
         return tuple(inner.node for inner in index.below(index.place(node)))
 
     def _lies_in(self, node: Node, around: Node) -> bool:
-        """Tell whether `node` is found again among the parts of `around`."""
+        """Tell whether `node`, or something like it, is found below `around`."""
         # A node that takes another one in is larger, so no two nodes can take in each other.
         if len(self.below(node)) >= len(self.below(around)):
             return False
@@ -163,11 +163,11 @@ class _Merger:
         )
 
     def _rate_same_kind(self, before: Node, after: Node, alone: bool) -> int | None:
-        """Say how alike two compositions of one kind are. A single one on each side is alike enough."""
+        """Say how alike two compositions of one kind are. A kind that each side has once is alike enough."""
         if type(before) is not type(after) or not _is_composition(before):
             return None
         if None not in (_name(before), _name(after)):
-            return None  # they have names, which are not the same
+            return None  # both have a name, and the names differ
         shared = len(self.names(before) & self.names(after))
         return shared if shared or alone else None
 
@@ -178,7 +178,7 @@ class _Merger:
         return len(self.names(before) & self.names(after)) or None
 
     def _rate_renamed(self, before: Node, after: Node, alone: bool) -> int | None:
-        """Accept two nodes that differ in their names and in little else."""
+        """Rate two nodes as alike if they differ in their names and in little else."""
         match before, after:
             case Step(), Step():
                 return 0 if before.facts == after.facts else None
@@ -193,7 +193,7 @@ class _Merger:
 
 
 class _Table:
-    """The nodes of one level on both sides, paired or left."""
+    """The nodes of both plans on one level, of which some are paired and the others are left."""
 
     def __init__(self, before: Sequence[Node], after: Sequence[Node]) -> None:
         self.before, self.after = tuple(before), tuple(after)
@@ -207,7 +207,7 @@ class _Table:
         return [(j, self.after[j]) for j in sorted(self.left[1])]
 
     def same(self, key: Callable[[Node], Hashable]) -> None:
-        """Pair nodes with the same key, in order. None is no key."""
+        """Pair nodes with the same key, in order. Nodes whose key is None are not paired."""
         waiting: dict[Hashable, list[int]] = defaultdict(list)
         for j, node in self.left_after():
             if key(node) is not None:
@@ -217,10 +217,10 @@ class _Table:
                 self._take(i, waiting[key(node)].pop(0))
 
     def like(self, likeness: Callable[[Node, Node, bool], int | None]) -> None:
-        """Pair the most alike first, then the closest. Two with None are not paired.
+        """Pair the nodes that are most alike first, and among equals those whose positions are closest.
 
-        Pairs that share a node never tie (i, j and i, k with |i-j| = |i-k| and i+j = i+k have j = k), so the outcome
-        does not depend on which side is called before.
+        Nodes whose likeness is None are not paired. Two pairs that share a node never tie (i, j and i, k with
+        |i-j| = |i-k| and i+j = i+k have j = k), so the outcome does not depend on which side is called before.
         """
         alone = {
             kind

@@ -1,4 +1,4 @@
-"""The different claims of two nodes of two plans, in words."""
+"""The claims in which two paired nodes of two plans differ, in words."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, s
 def _compare_steps(
     before: Step, after: Step, declared: list[tuple[str, str]], old: PrivacyLoss | None, new: PrivacyLoss | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the changed claims of two steps, the loss only where no parameter of the mechanism says it already."""
+    """Yield the changed claims of two steps. The loss is left out if a parameter of the mechanism says it already."""
     named = before.facts.text != after.facts.text  # the query's text names its kind and attributes
     yield from (one for one in declared if not named or one[0] not in ("kind of query", "attributes"))
-    # Norms that change alike are named together.
+    # Norms whose claims change in the same way are named together.
     old_norms = {declared.norm: _sensitivity_facts(declared) for declared in before.facts.sensitivities}
     new_norms = {declared.norm: _sensitivity_facts(declared) for declared in after.facts.sensitivities}
     alike: dict[tuple[str, str], list[str]] = {}

@@ -1,4 +1,4 @@
-"""Marks, which tell drawings which of two plans has a node."""
+"""The marks of nodes in a drawing of two plans."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Mark(enum.StrEnum):
-    """Which plan a node is in, and whether it is the same in both."""
+    """Says which of two plans has a node, and if both have it, whether it is the same in both."""
 
     SAME = "same"
     ADDED = "added"

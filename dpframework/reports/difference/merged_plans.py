@@ -1,4 +1,4 @@
-"""Two plans as one tree."""
+"""The merged tree of two plans."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from dpframework.reports.difference.sides import Side
 @final
 @attrs.frozen(eq=False)
 class MergedNode:
-    """A node of the merged tree of two plans, from either or from both.
+    """A node of the merged tree of two plans. It comes from one of the plans or from both.
 
     Attributes
     ----------
     before, after
-        The node in each plan; None where that plan has none.
+        The node in each plan; None if that plan does not have it.
     children
-        The children in both plans, in the order of the plan after. A removed child follows the one that it followed
-        before. A composition of one plan only may have children of both, if it was put around them or taken away.
+        The children in both plans, in the order of the plan after. A removed child follows the child that it followed
+        before. A composition of only one plan has children of both plans if it was put around them or taken away.
     reordered
-        Whether the children that both plans have stand in another order.
+        Whether the children of both plans changed their order.
     """
 
     before: Side | None
@@ -38,24 +38,24 @@ class MergedNode:
     def side(self) -> Side:
         """The node of the plan after, or of the plan before if it was removed."""
         found = self.after or self.before
-        assert found is not None  # a merged node stands for one of either
+        assert found is not None  # a merged node is in at least one of the plans
         return found
 
     @functools.cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """The changed claims, each in a word or two and in full."""
+        """The changed claims, each as its name in a word or two and as a text."""
         if self.before is None or self.after is None:
             return ()
         return tuple(compare_facts(self.before, self.after, reordered=self.reordered))
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The changed claims in a word or two each."""
+        """The names of the changed claims."""
         return tuple(fact for fact, _ in self.facts)
 
     @property
     def mark(self) -> Mark:
-        """Whether it is in one plan or in both. A node of both is "changed" if its facts or its loss differ."""
+        """Whether the node is in one plan or in both. A node of both is "changed" if its facts or its loss differ."""
         if self.before is None or self.after is None:
             return Mark.ADDED if self.before is None else Mark.REMOVED
         return Mark.CHANGED if self.facts or self.before.loss != self.after.loss else Mark.SAME

@@ -17,7 +17,7 @@ from dpframework.reports.difference.merged_plans import MergedNode
 
 
 class Topic(enum.StrEnum):
-    """The topic of a change, in the order of a report."""
+    """The topics of changes, in the order in which a report lists them."""
 
     TOTAL = "total"
     FINDINGS = "findings"
@@ -59,12 +59,12 @@ class Difference:
     before, after
         The plans.
     headlines
-        What an auditor must know first, whether anything changed or not: what becomes of the total, and of the
-        checks' answer.
+        The two sentences that an auditor needs first, even if nothing changed: how the total changes, and whether the
+        checks refuse either plan.
     changes
-        One sentence each, by topic; none if the plans are equal.
+        The changes, one sentence each, by topic. Empty if the plans are equal.
     root
-        The merged tree.
+        The top node of the merged tree.
     """
 
     before: AccountedPlan
@@ -97,7 +97,7 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
     before, after
         The plans.
     checks
-        Whose findings are compared; by default the built-in ones.
+        The checks whose findings are compared; by default the built-in ones.
 
     Examples
     --------

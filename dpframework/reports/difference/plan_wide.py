@@ -1,4 +1,4 @@
-"""Changes of the whole plan, in totals, findings, budget, relation, schema and assumptions."""
+"""Changes of the whole plan, such as changes of totals, findings, budget, relation, schema and assumptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def total_headline(before: AccountedPlan, after: AccountedPlan) -> str:
             f"the total was {loss_words(old)} under {before.relation} and is {loss_words(new)} under "
             f"{after.relation}: claims about different neighbours, which cannot be compared"
         )
-    assert old.epsilon is not None  # `AccountedPlan.totals` holds finite ones only
+    assert old.epsilon is not None  # `AccountedPlan.totals` holds finite totals only
     assert new.epsilon is not None
     if old == new:
         return f"the total stays at {loss_words(new)}, under {after.relation}"
@@ -44,7 +44,7 @@ def total_headline(before: AccountedPlan, after: AccountedPlan) -> str:
 
 
 def checks_headline(before: list[Finding], after: list[Finding]) -> str:
-    """Say whether the plan after is refused, and whether the plan before was."""
+    """Say whether the checks refuse the plan after, and whether they refuse the plan before."""
     old = [finding for finding in before if finding.severity is Severity.ERROR]
     new = [finding for finding in after if finding.severity is Severity.ERROR]
     if not old and not new:
@@ -64,7 +64,7 @@ def _codes(found: Iterable[Finding]) -> str:
 
 
 def total_changes(before: AccountedPlan, after: AccountedPlan) -> Iterator[str]:
-    """Compare the totals of each notion of loss."""
+    """Compare the totals under each accounting."""
     old, new = before.totals(), after.totals()
     for name in dict.fromkeys((*old, *new)):
         had, has = old.get(name), new.get(name)
@@ -76,7 +76,7 @@ def total_changes(before: AccountedPlan, after: AccountedPlan) -> Iterator[str]:
 
 
 def finding_changes(before: list[Finding], after: list[Finding]) -> Iterator[str]:
-    """Compare the checks' findings, one code after another."""
+    """Compare the checks' findings, in the order of their codes."""
     gone = [(f"gone: {finding}", finding) for finding in before if finding not in after]
     arrived = [(f"new: {finding}", finding) for finding in after if finding not in before]
     for text, _ in sorted([*gone, *arrived], key=lambda one: one[1].code):
@@ -111,13 +111,13 @@ def relation_changes(before: Plan, after: Plan) -> Iterator[str]:
 
 
 def unit_changes(before: Plan, after: Plan) -> Iterator[str]:
-    """Compare whom the plans protect."""
+    """Compare the units that the plans protect."""
     if before.unit != after.unit:
         yield f"protects {from_to(before.unit, after.unit)}"
 
 
 def place_changes(before: Plan, after: Plan) -> Iterator[str]:
-    """Compare where the tables are, and where counts are evaluated."""
+    """Compare the places of the tables, and the places where counts are evaluated."""
     if before.data != after.data:
         yield f"data {from_to(before.data, after.data)}"
     if before.engine != after.engine:
@@ -125,7 +125,7 @@ def place_changes(before: Plan, after: Plan) -> Iterator[str]:
 
 
 def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
-    """Compare the schemas, by attribute where both are known, else by the facts in plan files."""
+    """Compare the schemas: by attribute if both are known, and otherwise by the facts that plan files hold."""
     old, new = before.facts, after.facts
     if old.fingerprint != new.fingerprint:
         yield f"fingerprint from {old.fingerprint[:12]} to {new.fingerprint[:12]}"

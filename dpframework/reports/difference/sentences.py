@@ -1,4 +1,4 @@
-"""The changes in the nodes of a plan, with a sentence for each composition and step."""
+"""The changes in the nodes of a plan, with one sentence for each changed composition or step."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from dpframework.reports.difference.value_text import loss_words, quoted, words
 
 
 def composition_changes(tree: MergedNode, within: Mark | None = None) -> Iterator[str]:
-    """Yield a sentence for each changed composition, one for all inside an added or removed one."""
+    """Yield a sentence for each changed composition.
+
+    If a whole composition is added or removed, its sentence also stands for the compositions inside it.
+    """
     alone = _alone(tree)
     if _has_parts(tree):
         if alone is None:
-            of = "" if tree.changed == ("kind",) else f"{_describe(tree.side)}: "  # that sentence names both kinds
+            # The sentence on a changed kind names both kinds.
+            of = "" if tree.changed == ("kind",) else f"{_describe(tree.side)}: "
             if tree.facts:
                 yield f"{tree.side.where}{of}{'; '.join(text for _, text in tree.facts)}"
         elif alone is not within:
-            # It names what it stands around in both plans, and counts the steps that come or go with it.
+            # The sentence names the nodes of both plans that it encloses, and counts the steps that come or go with it.
             both = [inner.side for inner in tree.walk() if _alone(inner) is None]
             names = [side.name for side in both if side.name is not None]
             steps = sum(isinstance(inner.side.node, Step) for inner in tree.walk() if _alone(inner) is not None)
@@ -34,7 +38,7 @@ def composition_changes(tree: MergedNode, within: Mark | None = None) -> Iterato
 
 
 def step_changes(tree: MergedNode) -> Iterator[str]:
-    """Yield a sentence a step or post-processing that is added, removed or declared otherwise."""
+    """Yield a sentence for each step or post-processing that is added, removed or declared differently."""
     for one in tree.walk():
         if _has_parts(one):
             continue
@@ -50,7 +54,7 @@ def step_changes(tree: MergedNode) -> Iterator[str]:
 
 
 def _alone(one: MergedNode) -> Mark | None:
-    """Return "added" or "removed" for a node of one plan."""
+    """Return "added" or "removed" for a node of only one plan, and None for a node of both."""
     return Mark.ADDED if one.before is None else Mark.REMOVED if one.after is None else None
 
 

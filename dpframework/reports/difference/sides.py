@@ -1,4 +1,4 @@
-"""The nodes of one of two plans, with their places, claims and costs."""
+"""A node of one of two plans, with its place, its label and its cost."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dpframework.reports.loss_text import loss_of
 @final
 @attrs.frozen(eq=False)
 class Side:
-    """A node as one of two plans has it, with its cost worked out on demand.
+    """A node of one of two plans. Its cost is worked out on demand.
 
     Attributes
     ----------
     placed
-        The node with its place in that plan.
+        The node with its place in its plan.
     plan
-        The plan.
+        The plan that has the node.
     """
 
     placed: PlacedNode
@@ -39,42 +39,42 @@ class Side:
 
     @property
     def number(self) -> int:
-        """Its number in that plan's graph (see `plan_graph`)."""
+        """The number of the node in its plan's graph (see `plan_graph`)."""
         return self.placed.number
 
     @property
     def scope(self) -> str:
-        """The path of its scope, empty for the plan's own."""
+        """The path of the scope that the node is in; empty for the scope of the whole plan."""
         return self.placed.scope
 
     @property
     def kind(self) -> str:
-        """The name of its kind, such as "step" or "sequential"."""
+        """The name of the node's kind, such as "step" or "sequential"."""
         return self.placed.kind.name
 
     @property
     def name(self) -> str | None:
-        """Its name, if it has one."""
+        """The name of the node, or None."""
         return self.placed.name or None
 
     @property
     def path(self) -> str:
-        """Its name after the scopes around it, or the scope that a node without a name is in."""
+        """The scopes around the node and then its name. For a node without a name, the scope that it is in."""
         return self.placed.path
 
     @property
     def where(self) -> str:
-        """The scope that it is in, to begin a sentence with."""
+        """The node's scope, worded as the beginning of a sentence."""
         return f"in '{self.scope}': " if self.scope else ""
 
     @property
     def label(self) -> str:
-        """A few words that describe it."""
+        """A few words that describe the node."""
         return self.placed.label
 
     @functools.cached_property
     def loss(self) -> PrivacyLoss | None:
-        """The most that all releases below it cost in pure epsilon, or the rho of a step without one.
+        """The most that all releases below cost in pure epsilon, or rho for a step without a finite pure epsilon.
 
         None if there is no valid claim, and for post-processing, which is free.
         """
@@ -88,7 +88,7 @@ class Side:
 
 
 def own_content(node: Node) -> str:
-    """Return, as text, all that a plan says of a node besides its parts and losses."""
+    """Return, as text, all that a plan file says about a node itself, without its parts."""
     kind = kind_of(node)
     form = {"kind": kind.name, **kind.write(node, [{} for _ in node.children], None, 1)}
     return json.dumps({key: value for key, value in form.items() if key not in ("parts", "part")})

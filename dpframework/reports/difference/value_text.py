@@ -1,4 +1,4 @@
-"""Values in words, where unequal values never read alike."""
+"""Values in words. A change between two values always shows two different texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpframework.facts.privacy import PrivacyLoss, readable
 
 
 def words(value: Any) -> str:
-    """Write a value for a reader."""
+    """Return a value in words."""
     match value:
         case None | ():
             return "none"
@@ -24,7 +24,7 @@ def words(value: Any) -> str:
 
 
 def from_to(before: Any, after: Any) -> str:
-    """Write two unequal values so that a reader sees the difference, exactly if they read alike.
+    """Return two unequal values in words. They are written exactly if rounding would make them look the same.
 
     Examples
     --------
@@ -38,19 +38,19 @@ def from_to(before: Any, after: Any) -> str:
 
 
 def loss_words(loss: PrivacyLoss | None) -> str:
-    """Write a total."""
+    """Return a total in words."""
     if loss is None or loss.epsilon is None:
         return "none that is valid"
     return f"epsilon {words(loss.epsilon)}" + (f" with delta {float(loss.delta):g}" if loss.delta else "")
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Write names in quotes, separated by commas."""
+    """Return names in quotes, separated by commas."""
     return ", ".join(f"'{name}'" for name in names)
 
 
 def describe_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each fact with another value, with a text from the old to the new one."""
+    """Yield the name of each fact whose value changed, with a text that says from what to what."""
     for fact in dict.fromkeys((*before, *after)):
         if before.get(fact) != after.get(fact):
             yield fact, f"{fact} {from_to(before.get(fact), after.get(fact))}"

@@ -1,10 +1,11 @@
 """A dossier: the questions of a review board, each with its answers and their basis.
 
 The questions are the topics of the pyramid of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy
-Guarantees": a guarantee rests on the algorithms below it, and these on the handling of the rows. `hazards` says which
-question answers which of its hazards. The questions, in words of our own, were compared with its public draft
-(December 2023). Of the W3C note "Considerations for Reviewing Differential Privacy Systems" (draft of 2026) only the
-abstract was read, which names the trade-off between privacy, utility and the number of trusted parties.
+Guarantees": a guarantee rests on the algorithms below it, and the algorithms rest on the handling of the rows. The module
+`hazards` says which question answers each hazard of that publication. We worded the questions ourselves and compared
+them with its public draft (December 2023). Of the W3C note "Considerations for Reviewing Differential Privacy Systems"
+(draft of 2026) only the abstract was read, which names the trade-off between privacy, utility and
+the number of trusted parties.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Basis(enum.StrEnum):
-    """The basis of an answer, such as a check or a person's statement."""
+    """The basis of an answer, such as the plan or the owner's statement."""
 
     PLAN = "from the plan"
     LEDGER = "from the ledger"
@@ -37,7 +38,7 @@ class Basis(enum.StrEnum):
 @final
 @attrs.frozen
 class Answer:
-    """One answer, with its basis."""
+    """One answer to a question, with its basis."""
 
     basis: Basis
     text: str
@@ -51,11 +52,11 @@ class LedgerState:
     Attributes
     ----------
     sentences
-        The cap, what is spent and left, and what the claim of all runs means.
+        Sentences on the cap, on what is spent, and on what the claim of all runs means.
     outside
-        What was released otherwise, and what it does to the claim, a sentence each.
+        One sentence for each release outside the ledger, saying how it changes the claim.
     looks
-        The sentences about looks at the rows.
+        Those sentences of `outside` that are about looks at the rows.
     """
 
     sentences: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
@@ -66,18 +67,18 @@ class LedgerState:
 @final
 @attrs.frozen(eq=False)
 class DossierSubject:
-    """The subject of a dossier.
+    """The study that a dossier is about.
 
     Attributes
     ----------
     plan
-        The plan.
+        The plan of the study.
     statements
-        The owner's.
+        The owner's statements.
     ledger
-        The ledger's state; None if no ledger was named.
+        The state of the ledger; None if no ledger was named.
     results
-        The results of a run; None before one.
+        The results of a run; None before a run.
     """
 
     plan: StudyPlan
@@ -86,7 +87,7 @@ class DossierSubject:
     results: Results | None = None
 
 
-#: Yields the answers to an item.
+#: A function that yields the answers to a question.
 Answers: TypeAlias = Callable[[DossierSubject], Iterator[Answer]]
 
 
@@ -98,13 +99,13 @@ class Item:
     Attributes
     ----------
     layer
-        The layer of the pyramid that it belongs to.
+        The layer of the pyramid that the question belongs to.
     title
-        Its topic.
+        The topic of the question.
     question
-        The question.
+        The question itself.
     answers
-        Its answers.
+        The function that yields the answers.
     """
 
     layer: str
@@ -116,28 +117,28 @@ class Item:
 @final
 @attrs.frozen
 class AnsweredItem:
-    """A question with its answers. It is open if one of them is."""
+    """A question with its answers. The question is open if one of its answers is."""
 
     item: Item
     answers: tuple[Answer, ...]
 
     @property
     def open(self) -> bool:
-        """Whether something that it asks was not answered."""
+        """Whether a part of the question has no answer."""
         return any(answer.basis is Basis.OPEN for answer in self.answers)
 
 
 @final
 @attrs.frozen
 class Dossier:
-    """All questions in scope with their answers, and those out of scope with the reason.
+    """All questions in scope with their answers, and the topics out of scope with the reasons.
 
     Attributes
     ----------
     items
-        In the order of the pyramid, from the top.
+        The answered questions, in the order of the pyramid from the top.
     out_of_scope
-        A topic and the reason, each.
+        Pairs of a topic and the reason why it is out of scope.
     """
 
     items: tuple[AnsweredItem, ...]
@@ -151,12 +152,12 @@ class Dossier:
 
     @property
     def answered(self) -> int:
-        """How many questions are answered whole."""
+        """The number of questions without an open answer."""
         return sum(not one.open for one in self.items)
 
     @property
     def headline(self) -> str:
-        """How many questions are answered, and which are open."""
+        """A sentence on how many questions are answered, and which are open."""
         opened = [one.item.title for one in self.items if one.open]
         whole = f"{self.answered} of {len(self.items)} questions answered"
         return f"OPEN: {whole}; still open: {', '.join(opened)}" if opened else whole
@@ -195,13 +196,13 @@ def dossier(
     Parameters
     ----------
     plan
-        The plan; with records of verification, what they say is in it (see `StudyPlan.with_verified`).
+        The plan. If it has records of verification, the dossier quotes them (see `StudyPlan.with_verified`).
     statements
-        The owner's statements; by default all are open.
+        The owner's statements; by default nothing is stated.
     ledger
-        What a ledger says of the data set.
+        The ledger's state of the data set, if there is a ledger.
     results
-        The results of a run.
+        The results of a run, if there was a run.
     """
     from dpframework.reports.dossier.items import ITEMS, OUT_OF_SCOPE
 

@@ -1,7 +1,7 @@
-"""The hazards of NIST SP 800-226, and the question of a dossier that answers each.
+"""The hazards of NIST SP 800-226, each with the question of a dossier that answers it.
 
-They are the 24 of its public draft of December 2023, in the order of its sections, worded anew. Four of them cannot
-happen in a study of this framework: the topic that is out of scope says why.
+These are the 24 hazards of its public draft of December 2023, in the order of its sections and in our own words. Four
+of them cannot happen in a study of this framework. A dossier lists them under topics out of scope and says why.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ class Hazard:
     Attributes
     ----------
     section
-        The section of the publication that warns of it.
+        The number of the section that warns of the hazard.
     text
-        The hazard.
+        The hazard in words.
     topic
-        The title of the question that answers it, or of the topic that is out of scope.
+        The title of the question that answers the hazard, or of the topic out of scope.
     in_scope
-        Whether a question answers it.
+        Whether a question answers the hazard.
     """
 
     section: str

@@ -30,12 +30,12 @@ def _of_plan(text: str) -> Answer:
 
 
 def _findings(plan: StudyPlan, code: str) -> Iterator[Answer]:
-    """Yield what one check finds of a plan."""
+    """Yield the findings of one check about a plan."""
     yield from (_of_plan(f"{finding}.") for finding in plan.check() if finding.code == code)
 
 
 def _state(subject: DossierSubject, *names: str) -> Iterator[Answer]:
-    """Yield the owner's statements, or that nobody has made them."""
+    """Yield the owner's statements of these names. For each that is missing, yield an open answer with its question."""
     for name in names:
         topic, key = name.split(".")
         question = TOPICS[topic][key]
@@ -169,7 +169,7 @@ def _correctness(subject: DossierSubject) -> Iterator[Answer]:
         yield Answer(Basis.TESTED if one.passed else Basis.OPEN, f"{one}.")
 
 
-#: The packages of this distribution.
+#: The packages whose code counts as dpframework's own.
 _OURS = ("dpframework", "dpframework_trees", "dpframework_greedy", "dpframework_distance", "dpframework_tables")
 
 
@@ -306,7 +306,7 @@ _ITEMS: tuple[tuple[str, str, str, Callable[[DossierSubject], Iterator[Answer]]]
 #: The questions of a dossier, from the top of the pyramid.
 ITEMS: tuple[Item, ...] = tuple(Item(*one) for one in _ITEMS)
 
-#: Topics of the two documents that a study of this framework does not have, each with the reason.
+#: Topics of the documents named in `answers` that no study of this framework touches, each with the reason.
 OUT_OF_SCOPE: tuple[tuple[str, str], ...] = (
     ("local and shuffle models", "the rows are at one place, and noise is added there"),
     ("computing on encrypted or distributed rows", "counts are evaluated where the rows lie, in the clear"),

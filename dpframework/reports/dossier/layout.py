@@ -17,7 +17,7 @@ _CAPTION = (
     "a test of the code, the ledger, or the owner's word."
 )
 
-#: The files of a dossier, by their format.
+#: How files of a dossier are recognized, by their format.
 DOSSIER_FILES = {
     ReportFormat.HTML: PAGE_FILE,
     ReportFormat.MARKDOWN: FileKind.of_pattern("a dossier", rf"(?s)^# .*\n\n{MARKDOWN_MARK}\n$"),
@@ -51,7 +51,7 @@ def dossier_sections(found: Dossier) -> list[Section]:
 
 
 def dossier_file(form: ReportFormat, found: Dossier, *, title: str) -> str:
-    """Return a dossier in a format.
+    """Return the text of a dossier in a format.
 
     Raises
     ------

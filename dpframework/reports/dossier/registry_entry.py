@@ -1,7 +1,7 @@
 """An entry for the public registry of differential-privacy deployments (https://registry.opendp.org).
 
-The fields are those of its third tier. Most follow from the plan, and the others come from the owner's statements. An
-entry that lacks a statement leaves the field out, and is of the second tier.
+The fields are those of the registry's third tier. Most follow from the plan, and the others come from the owner's
+statements. If a statement is missing that only the third tier needs, the entry is of the second tier.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpframework.reports.loss_text import loss_text, whole_rho
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
-#: The files that `registry_text` returns.
+#: How files with the text of `registry_text` are recognized.
 ENTRY_FILE = FileKind.of_pattern("an entry for the registry", r"^url_slug: ")
 _STATED = {"name": "product.name", "data_curators": "owner.organisation", "description": "product.description",
            "intended_use": "product.intended_use", "data_product_type": "product.type",
@@ -40,18 +40,19 @@ def registry_entry(
     Parameters
     ----------
     plan
-        The plan.
+        The plan of the study.
     statements
-        The owner's.
+        The owner's statements.
     name
-        The study's name, for the entry's address.
+        The name that stands in the entry's address if the statements give no letters or digits for it.
     ledger
-        What a ledger says of the data set.
+        The ledger's state of the data set, if there is a ledger.
 
     Raises
     ------
     InputError
-        If the owner has not stated what the registry asks of every entry, or a statement does not fit a field.
+        If the plan has no valid total, if a statement is missing that the registry asks of every entry, or if a
+        statement does not fit its field.
     """
     lacking = [place for place in _STATED.values() if not statements[place]]
     if lacking:
@@ -74,7 +75,7 @@ def registry_entry(
     open_fields = [field for part in (_MODEL, _IMPLEMENTATION) for field, place in part if not statements[place]]
     named = [statements[place] for place in ("product.name", "owner.organisation", "product.publication_date")]
     pieces = (re.sub(r"[^a-z0-9]+", "-", piece.lower()) for piece in (*named[:2], named[2][:4]))
-    slug = "-".join(pieces)  # as the registry makes it, with two hyphens after a name that ends in a bracket
+    slug = "-".join(pieces)  # as the registry makes it, so a name that ends in a bracket is followed by two hyphens
     entry = {
         "url_slug": slug.strip("-") or name,
         "status": "Draft",
@@ -99,7 +100,7 @@ def _basic(statements: Statements) -> dict[str, Any]:
 
 
 def _notion(plan: StudyPlan) -> tuple[str, dict[str, float], str]:
-    """Return the registry's name of the smallest total's notion, its parameters, and more on them."""
+    """Return the registry's name for the notion of the smallest total, its parameters, and a text about them."""
     total = plan.smallest_total()
     if total is None or total.epsilon is None:
         raise InputError("the plan has no valid total, so that no entry can say what it guarantees")
@@ -211,7 +212,7 @@ def _implementation(subject: DossierSubject) -> dict[str, Any]:
 
 
 def registry_text(entry: Mapping[str, Any]) -> str:
-    r"""Write an entry as YAML. Texts stand in double quotes, or as blocks if they have several lines.
+    r"""Return an entry as YAML. Texts stand in double quotes, or as blocks if they have several lines.
 
     Examples
     --------

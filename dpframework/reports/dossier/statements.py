@@ -1,7 +1,7 @@
 """The owner's statements: facts that no plan can know, written once for all studies.
 
-A file in TOML, with a table for each topic. A study may have statements of its own, under `[study.NAME]`, in place of
-the general ones.
+The file is in TOML and has a table for each topic. Under `[study.NAME]` it may give statements for one study, which
+replace the general ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.output_files import FileKind
 from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, toml_lines
 
-#: What an owner may state: for each topic its keys, each with the question that it answers.
+#: The statements that an owner may make: for each topic its keys, and for each key the question that it answers.
 TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "product": {
@@ -61,7 +61,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 
-#: The files that `statements_template` returns.
+#: How files that begin as `statements_template` are recognized.
 STATEMENTS_FILE = FileKind.of_pattern("an owner's statements", r"^# The owner's statements\b")
 
 _HEAD = """# The owner's statements, once for all studies. What nobody can answer yet stays empty, and is shown as open.
@@ -79,7 +79,7 @@ class Statements:
     said
         The statements by "topic.key", without those that are left open.
     source
-        The file that they were read from; empty if there is none.
+        The name of the file that they were read from; empty if there is no file.
     """
 
     said: Mapping[str, str] = attrs.field(factory=dict)
@@ -87,12 +87,13 @@ class Statements:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], study: str = "") -> Statements:
-        """Read the statements for a study from a file.
+        """Read the general statements and those for one study from a file.
 
         Raises
         ------
         InputError
-            If the file cannot be read, or has a topic, a key or a value that is none: names the nearest known one.
+            If the file cannot be read, or has an unknown topic or key, or a value that is no text. For an unknown name
+            the message suggests the nearest known one.
         """
         source = Path(path)
         form = read_toml(source, "an owner's statements")
@@ -108,7 +109,7 @@ class Statements:
         return cls({**said, **own.get(study, {})}, str(source))
 
     def __getitem__(self, name: str) -> str:
-        """Return a statement by "topic.key", empty if it is open."""
+        """Return the statement of a "topic.key", or an empty text if it is open."""
         return self.said.get(name, "")
 
 
@@ -131,7 +132,7 @@ def _table(form: Any, place: str) -> Mapping[str, Any]:
 
 
 def statements_template() -> str:
-    """Return a file of statements in which everything is open, with the question that each answers.
+    """Return the text of a statements file in which everything is open, with the question above each key.
 
     Examples
     --------
