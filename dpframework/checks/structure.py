@@ -12,7 +12,7 @@ from dpframework.plan.index import PlacedNode, ScopeNodes
 from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step, split_use
 from dpframework.plan.plan import Plan
 from dpframework.plan.spending import Spend
-from dpframework.queries.declared import Declared
+from dpframework.queries.plan_file_query import Declared
 
 
 def _place(scope: ScopeNodes) -> str:

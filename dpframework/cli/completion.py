@@ -98,7 +98,7 @@ def steps(ctx: Any) -> Iterable[str]:
 def attributes(ctx: Any) -> Iterable[str]:
     """Name the columns of the file that was typed before."""
     from dpframework.facts.read_options import ReadOptions
-    from dpframework.tables.guessed_file import guess_file
+    from dpframework.tables.file_guess import guess_file
     from dpframework.tables.silence import silenced
     from dpframework.tables.sources import open_source
 

@@ -71,10 +71,10 @@ from .shortener import (
     otherwise as otherwise,
     shortened as shortened,
 )
-from .sides import attributes_of_side as attributes_of_side
 from .unit import (
     GROUPS as GROUPS,
     PrivacyUnit as PrivacyUnit,
     UnitChange as UnitChange,
     unit_of_groups as unit_of_groups,
 )
+from .view_sides import attributes_of_side as attributes_of_side

@@ -1,4 +1,5 @@
 from .ball_moments import BallMoments as BallMoments, unit_ball_moments as unit_ball_moments
+from .ball_radii import draw_from_balls as draw_from_balls, geometric_sum as geometric_sum
 from .balls import Balls as Balls, draw_layer as draw_layer, layer_size as layer_size
 from .base import (
     Calibration as Calibration,
@@ -7,7 +8,6 @@ from .base import (
     PureMechanism as PureMechanism,
 )
 from .block_norm import BlockNorm as BlockNorm, block_variances as block_variances
-from .budget import MechanismBudget as MechanismBudget
 from .built_in import BUILT_IN as BUILT_IN
 from .cell_selection import Shows as Shows
 from .cross_polytopes import CrossPolytopes as CrossPolytopes
@@ -24,8 +24,8 @@ from .laplace import (
     Laplace as Laplace,
 )
 from .losses import Losses as Losses
-from .partitions import PartitionSelection as PartitionSelection
-from .radii import draw_from_balls as draw_from_balls, geometric_sum as geometric_sum
+from .mechanism_budget import MechanismBudget as MechanismBudget
+from .partition_selection import PartitionSelection as PartitionSelection
 from .randomness import (
     Noise as Noise,
     Randomness as Randomness,

@@ -10,9 +10,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.mechanisms.ball_radii import BallsOfPoints, draw_from_balls, log_normalizer
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
-from dpframework.mechanisms.radii import BallsOfPoints, draw_from_balls, log_normalizer
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import QueryFacts
 

@@ -21,7 +21,7 @@ from dpframework.mechanisms.losses import Losses, divide, double_at_most, either
 from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
-from dpframework.tables.counts import in_64_bits
+from dpframework.tables.wide_counts import in_64_bits
 
 LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
 LARGEST_INTEGER = 1 << 62
@@ -125,7 +125,7 @@ class Calibration:
         ------
         InputError
             If the answer is not finite, not integer although declared so, longer than declared, or of a type that may
-            wrap round or round off (see `counts.in_64_bits`). The message shows no value.
+            wrap round or round off (see `wide_counts.in_64_bits`). The message shows no value.
         """
         array = self._usable(answer)
         if not self.facts.integer:

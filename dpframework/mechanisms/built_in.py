@@ -9,7 +9,7 @@ from dpframework.mechanisms.interval import ExponentialInterval
 from dpframework.mechanisms.key_thresholds import GaussianThreshold
 from dpframework.mechanisms.knorm import KNorm
 from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
-from dpframework.mechanisms.partitions import PartitionSelection
+from dpframework.mechanisms.partition_selection import PartitionSelection
 from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
 from dpframework.mechanisms.threshold import AboveThreshold
 

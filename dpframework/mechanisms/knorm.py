@@ -57,10 +57,10 @@ from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.ball_moments import unit_ball_moments
 from dpframework.mechanisms.ball_noise import LARGEST_DIMENSION, BallNoise, largest_sum, sums_of_blocks
+from dpframework.mechanisms.ball_radii import square_of_radius
 from dpframework.mechanisms.balls import Balls, balls
 from dpframework.mechanisms.base import Calibration, Preview
 from dpframework.mechanisms.laplace import from_lattice
-from dpframework.mechanisms.radii import square_of_radius
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 

@@ -17,7 +17,7 @@ from typing import Any, final
 
 from dpframework.facts.packages import CORE, package_form, place_of
 from dpframework.plan.nodes import Node, Step, walk
-from dpframework.queries.declared import Declared
+from dpframework.queries.plan_file_query import Declared
 
 
 @final

@@ -23,7 +23,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, ROWS_ASSERTED, PrivacyUnit, UnitChange
 from dpframework.facts.value_checks import as_texts, positive_count
 from dpframework.mechanisms.base import Calibration
-from dpframework.mechanisms.capped import cap
+from dpframework.mechanisms.capped_releases import cap
 from dpframework.plan.index import PlanIndex
 from dpframework.plan.kinds import write_node
 from dpframework.plan.nodes import Node, Step, distinct

@@ -18,7 +18,7 @@ from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.losses import Losses
 from dpframework.plan.nodes import FromRelease, Parts, Step
 from dpframework.queries.base import QueryFacts, Sensitivity
-from dpframework.queries.declared import Declared
+from dpframework.queries.plan_file_query import Declared
 
 
 def write_step(step: Step, calibration: Calibration | None, rows: int) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 from .base import Norm as Norm, Query as Query, QueryFacts as QueryFacts, Sensitivity as Sensitivity
 from .boxes import BoxCounts as BoxCounts
 from .chosen_attributes import ReadsAmong as ReadsAmong
-from .counting import Counting as Counting
 from .counts import (
     CellCounts as CellCounts,
     Count as Count,
@@ -11,12 +10,13 @@ from .counts import (
     histogram_sensitivities as histogram_sensitivities,
     share_sensitivities as share_sensitivities,
 )
-from .declared import Declared as Declared
 from .entropies import entropy_change as entropy_change
 from .formula_scores import FormulaScores as FormulaScores, formula_sensitivity as formula_sensitivity
 from .grouped import GroupCounts as GroupCounts, GroupMoments as GroupMoments, GroupSums as GroupSums
 from .keys import KeyCounts as KeyCounts, Keys as Keys
 from .marginals import Marginals as Marginals
+from .plan_file_query import Declared as Declared
+from .query_counts import Counting as Counting
 from .ranks import QuantileScores as QuantileScores
 from .released_bounds import (
     AtReleasedBounds as AtReleasedBounds,

@@ -17,7 +17,7 @@ from dpframework.facts.printable import printable
 from dpframework.facts.privacy import Amount, ByRelation, exact
 from dpframework.facts.value_checks import as_texts, as_whole_numbers
 from dpframework.formulas.claims import ScoreClaims
-from dpframework.queries.counting import Counting
+from dpframework.queries.query_counts import Counting
 from dpframework.tables.blocks import Block
 
 if TYPE_CHECKING:

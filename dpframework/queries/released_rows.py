@@ -44,8 +44,8 @@ from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import Count
 from dpframework.queries.scores import CandidateScores
 from dpframework.tables.blocks import Block
-from dpframework.tables.counts import in_64_bits
 from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
+from dpframework.tables.wide_counts import in_64_bits
 
 #: The norms in which a sensitivity can be multiplied by the weight (squared for squared l2). `Norm.HISTOGRAMS` is left
 #: out: it states that the changes of all histograms have the same public sum, and here the number of rows that are read

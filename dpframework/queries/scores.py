@@ -17,8 +17,8 @@ from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims
 from dpframework.tables.blocks import Block
-from dpframework.tables.counts import in_64_bits
 from dpframework.tables.joint_counts import Crosstab, JointCounts
+from dpframework.tables.wide_counts import in_64_bits
 
 
 class CandidateScores(Query):

@@ -57,7 +57,7 @@ from dpframework.formulas.claims import ScoreClaims, score_claims
 from dpframework.formulas.formula import Formula, cells, least, public
 from dpframework.formulas.shapes import Cells
 from dpframework.queries.base import Norm, Sensitivity
-from dpframework.queries.counting import Counting
+from dpframework.queries.query_counts import Counting
 from dpframework.queries.scores import CandidateScores
 from dpframework.redescriptions.match_counts import Sets, ViewTests, common_counts, common_tables
 from dpframework.tables.blocks import Block

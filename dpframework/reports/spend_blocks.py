@@ -8,8 +8,8 @@ from typing import final
 import attrs
 
 from dpframework.facts.privacy import readable
+from dpframework.plan.block_requests import request_step, split_request
 from dpframework.plan.nodes import Step
-from dpframework.plan.requests import request_step, split_request
 from dpframework.plan.spending import Amounts, Spend
 from dpframework.reports.blocks import TableBlock
 from dpframework.study.release_places import places

@@ -12,8 +12,8 @@ from dpframework.facts.errors import InputError, ReleaseRefused, nearest
 from dpframework.facts.privacy import Relation, decimal_text, positive
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.losses import Losses
+from dpframework.plan.block_requests import request_step, request_text
 from dpframework.plan.nodes import Step
-from dpframework.plan.requests import request_step, request_text
 from dpframework.plan.spending import AMOUNTS, Amounts, amount_of, most_of
 from dpframework.run.gate import Gate
 from dpframework.run.scope import Charge, ChargedRelease, Scope

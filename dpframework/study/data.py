@@ -17,10 +17,10 @@ from dpframework.facts.inner_paths import inner_path, require_inside
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
-from dpframework.facts.sides import attributes_of_views
 from dpframework.facts.toml import expand, prefix_errors, refuse_unknown, require_text, resolve_path
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.value_checks import as_pairs
+from dpframework.facts.view_sides import attributes_of_views
 from dpframework.study.owner_configuration import Place, owner_places
 from dpframework.tables.database_table import require_table_name
 from dpframework.tables.table_paths import DATABASES, files_of, is_url, require_once

@@ -15,8 +15,8 @@ from dpframework.facts.json_text import parsed_json
 from dpframework.facts.privacy import PrivacyLoss, exact
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import prefix_errors
+from dpframework.plan.block_requests import request_step, split_request
 from dpframework.plan.nodes import Step
-from dpframework.plan.requests import request_step, split_request
 from dpframework.results.matrix import Matrix
 from dpframework.results.result import Kept
 from dpframework.run.scope import Charge

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dpframework.plan.requests import split_request
+from dpframework.plan.block_requests import split_request
 from dpframework.run.scope import Charge
 from dpframework.study.study_plan import StudyPlan
 

@@ -13,6 +13,7 @@ from .engines import (
     Rows as Rows,
     Threads as Threads,
 )
+from .file_guess import guess_file as guess_file
 from .files import TableFiles as TableFiles
 from .grouping_engine import (
     CaseColumn as CaseColumn,
@@ -22,7 +23,6 @@ from .grouping_engine import (
     Selection as Selection,
     selected as selected,
 )
-from .guessed_file import guess_file as guess_file
 from .inference import (
     draft_schema as draft_schema,
     infer_schema as infer_schema,

@@ -10,7 +10,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.tables.cluster_rows import OpenedTable, pickle
+from dpframework.tables.cluster_table import OpenedTable, pickle
 from dpframework.tables.progress import tell
 from dpframework.tables.shuffle import Shuffle, ShuffleFindings
 from dpframework.tables.worker_answers import (

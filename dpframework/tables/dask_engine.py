@@ -24,7 +24,7 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.packages import distributions
 from dpframework.tables.blocks import Block
 from dpframework.tables.cluster_reading import MOST_LOSSES, ClusterReader
-from dpframework.tables.cluster_rows import ClusterRows, OpenedTable, pickle
+from dpframework.tables.cluster_table import ClusterRows, OpenedTable, pickle
 from dpframework.tables.cluster_worker import ClusterWorker, CountRequest, Mask, SampleOf, versions
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection

@@ -9,8 +9,8 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.facts.sides import require_joinable
 from dpframework.facts.value_checks import printable_name
+from dpframework.facts.view_sides import require_joinable
 from dpframework.tables.unread_table import UnreadTable
 
 _RESERVED = ("dpf_", "duckdb_", "pg_", "sqlite_")

@@ -23,9 +23,9 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameters import is_whole_number
 from dpframework.tables.block_parts import parts_of
 from dpframework.tables.blocks import Block, pack_index
-from dpframework.tables.counts import in_64_bits
 from dpframework.tables.keys import add_counts
 from dpframework.tables.related_caches import RelatedCaches
+from dpframework.tables.wide_counts import in_64_bits
 
 if TYPE_CHECKING:
     from dpframework.tables.files import TableFiles
@@ -104,7 +104,7 @@ class Engine(abc.ABC):
         Raises
         ------
         InputError
-            If a function counts in a type that may wrap around or round off (see `counts.in_64_bits`).
+            If a function counts in a type that may wrap around or round off (see `wide_counts.in_64_bits`).
         """
         blocks = self.map(rows, functools.partial(count_block, functions))
         return [np.asarray(functools.reduce(np.add, one)) for one in zip(*blocks, strict=True)]

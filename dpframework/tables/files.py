@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.facts.sides import require_joinable
+from dpframework.facts.view_sides import require_joinable
 from dpframework.tables.silence import silenced
 from dpframework.tables.table_paths import files_at, is_url, name_of
 from dpframework.tables.unread_table import UnreadTable

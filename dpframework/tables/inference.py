@@ -15,8 +15,8 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
-from dpframework.tables.guessed_file import guess_file, guess_skip
-from dpframework.tables.inferred_attributes import Choices, CutMode
+from dpframework.tables.attribute_inference import Choices, CutMode
+from dpframework.tables.file_guess import guess_file, guess_skip
 from dpframework.tables.schema_draft import SchemaDraft, draft_of, require_all
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import open_source

@@ -13,9 +13,8 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import toml_key, toml_lines
-from dpframework.tables.columns import Column, as_column, is_textual, plain_cells
-from dpframework.tables.distinct_cells import DistinctCells, distinct_cells
-from dpframework.tables.guessed_columns import (
+from dpframework.tables.attribute_inference import NO_VALUES, Choices, CutMode, attribute_of
+from dpframework.tables.column_guess import (
     Guess,
     case_twins,
     common_nulls,
@@ -25,7 +24,8 @@ from dpframework.tables.guessed_columns import (
     with_groups,
     yes_and_no,
 )
-from dpframework.tables.inferred_attributes import NO_VALUES, Choices, CutMode, attribute_of
+from dpframework.tables.columns import Column, as_column, is_textual, plain_cells
+from dpframework.tables.distinct_cells import DistinctCells, distinct_cells
 from dpframework.tables.written_cells import read_cells
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Boolean, Numeric
 from dpframework.facts.errors import nearest
 from dpframework.facts.schema import Schema
-from dpframework.facts.sides import attributes_of_views
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.facts.view_sides import attributes_of_views
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.encoding import MISSING, OUTSIDE, cells_of
 from dpframework.tables.ids import Ids, ids_in

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import DoesNotFit
-from dpframework.facts.sides import attributes_of_views
+from dpframework.facts.view_sides import attributes_of_views
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.contributions import number_units
 from dpframework.tables.ids import exact_ids, ids_in

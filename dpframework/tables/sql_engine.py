@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QueryStopped
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
-from dpframework.facts.sides import attributes_of_views
 from dpframework.facts.value_checks import finite_number
+from dpframework.facts.view_sides import attributes_of_views
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.encoding import Unfit, require_fit
 from dpframework.tables.engines import Rows

@@ -8,9 +8,9 @@ import attrs
 
 from dpframework.facts.policies import OutOfDomain, as_policy
 from dpframework.facts.schema import Schema
-from dpframework.facts.sides import attributes_of_views
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.value_checks import as_names
+from dpframework.facts.view_sides import attributes_of_views
 
 
 @attrs.frozen(kw_only=True)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
-from dpframework.facts.sides import attributes_of_views, require_joinable
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.facts.view_sides import attributes_of_views, require_joinable
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced

@@ -22,7 +22,7 @@ from typing import Any
 import dpframework_trees.kernels as tree_kernels
 import kernel_time
 import numpy as np
-from dpframework_greedy.surplus import Surplus
+from dpframework_greedy.surplus_score import Surplus
 from dpframework_trees.criteria import CRITERIA
 from dpframework_trees.kernels import (
     CriterionKernels,

@@ -20,7 +20,7 @@ from dpframework.facts.parameters import (
     true_or_false,
     whole_number,
 )
-from dpframework.facts.sides import attributes_of_side
+from dpframework.facts.view_sides import attributes_of_side
 
 
 @attrs.frozen(kw_only=True)

@@ -119,7 +119,7 @@ def test_the_formula_of_a_match_is_the_score_that_runs() -> None:
 
 
 def test_the_formula_of_a_surplus_is_the_score_that_runs() -> None:
-    from dpframework_greedy.surplus import Surplus
+    from dpframework_greedy.surplus_score import Surplus
 
     both, only = np.random.default_rng(8).integers(0, 60, (2, 200))
     for index in (0.5, 0.75, 1.0):

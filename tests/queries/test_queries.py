@@ -20,7 +20,7 @@ from dpframework.queries import CellCounts, Count, Histogram, JointHistogram, Ma
 from dpframework.queries.answers import answer_of, answers_of, engine_of, function_of
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.counts import histogram_sensitivities, table_sensitivities
-from dpframework.queries.declared import Declared
+from dpframework.queries.plan_file_query import Declared
 
 SCHEMA = dpf.Schema(
     [dpf.Boolean("ill", missing=True), dpf.Categorical("c", ["x", "y"]), dpf.Categorical("k", ["only"])]

@@ -48,7 +48,7 @@ ALLOWED = {
     ("dpframework/formulas/kernels.py", "compile"): "a kernel written from a formula in memory; its file is not read",
     ("dpframework/formulas/kernels.py", "exec"): "a kernel written from a formula in memory; its file is not read",
     # Messages between the processes of one run, not files.
-    ("dpframework/tables/cluster_rows.py", "import cloudpickle"): "messages to workers",
+    ("dpframework/tables/cluster_table.py", "import cloudpickle"): "messages to workers",
     ("dpframework/tables/cluster_worker.py", "import cloudpickle"): "messages to workers",
     ("dpframework/tables/plain_messages.py", "import pickle"): "the base of a reader of three classes",
     ("dpframework/tables/cluster_worker.py", "__import__"): "packages that the client has, on a worker",

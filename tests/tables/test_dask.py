@@ -22,7 +22,7 @@ from dpframework.facts.packages import distributions
 from dpframework.plan.kinds import label_of
 from dpframework.study.study_file import load_study
 from dpframework.tables import cluster_worker, dask_engine
-from dpframework.tables.cluster_rows import ClusterRows, OpenedTable
+from dpframework.tables.cluster_table import ClusterRows, OpenedTable
 from dpframework.tables.files import TableFiles
 from dpframework.tables.worker_answers import AbsentAnswer, FailureAnswer, answer_of
 from dpframework.verify import EngineConformance

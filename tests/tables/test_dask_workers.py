@@ -17,7 +17,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.errors import NotOpened
 from dpframework.tables import cluster_reading, cluster_worker, dask_client, dask_engine, worker_shuffle
-from dpframework.tables.cluster_rows import ClusterRows
+from dpframework.tables.cluster_table import ClusterRows
 from dpframework.tables.cluster_worker import ClusterWorker, SampleOf
 from dpframework.tables.files import TableFiles
 from dpframework.tables.piecewise_reading import shuffle_of

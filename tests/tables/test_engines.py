@@ -14,9 +14,9 @@ import dpframework as dpf
 from dpframework.tables import block_parts, engines
 from dpframework.tables.blocks import TILE, Block, HiddenColumn, PackedIndex, cells_of, pack_index
 from dpframework.tables.built_in import BUILT_IN
-from dpframework.tables.counts import in_64_bits
 from dpframework.tables.silence import silenced
 from dpframework.tables.storage import growing_array
+from dpframework.tables.wide_counts import in_64_bits
 from dpframework.verify import EngineConformance
 
 SCHEMA = dpf.Schema(

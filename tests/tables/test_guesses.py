@@ -14,8 +14,7 @@ import dpframework as dpf
 from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import ReadOptions
-from dpframework.tables.distinct_cells import DistinctCells
-from dpframework.tables.guessed_columns import (
+from dpframework.tables.column_guess import (
     Guess,
     case_twins,
     common_nulls,
@@ -25,7 +24,8 @@ from dpframework.tables.guessed_columns import (
     with_groups,
     yes_and_no,
 )
-from dpframework.tables.guessed_file import _lines_above, _rows_above, _separator, guess_file, guess_skip
+from dpframework.tables.distinct_cells import DistinctCells
+from dpframework.tables.file_guess import _lines_above, _rows_above, _separator, guess_file, guess_skip
 
 
 def cells(*texts: str) -> DistinctCells:

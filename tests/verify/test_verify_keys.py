@@ -13,7 +13,7 @@ from exact_rows import held
 
 import dpframework as dpf
 from dpframework.mechanisms import Calibration, PartitionSelection
-from dpframework.mechanisms.partitions import _noise_of
+from dpframework.mechanisms.partition_selection import _noise_of
 from dpframework.queries import KeyCounts, Keys
 from dpframework.queries.keys import _count_keys
 from dpframework.results import ReleasedKeys

@@ -331,7 +331,7 @@ class EngineConformance(LeakConformance):
             self.engine.drop(rows)
 
     def test_counts_that_could_wrap_round_are_refused(self, tmp_path: Path) -> None:
-        """Such counts are refused (see `counts.in_64_bits`), and the rows can still be counted afterwards."""
+        """Such counts are refused (see `wide_counts.in_64_bits`), and the rows can still be counted afterwards."""
         rows = self._open(write(tmp_path, (9,)))
         with contextlib.suppress(InputError):
             _Narrow().evaluate(self.engine, rows)

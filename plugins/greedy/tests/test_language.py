@@ -9,13 +9,13 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_greedy import queries
-from dpframework_greedy.choices import Group
 from dpframework_greedy.kernels import log_weight
 from dpframework_greedy.language import Language, _number_of_literals, literals_of
 from dpframework_greedy.nonprivate import count_exactly
 from dpframework_greedy.queries import ExtensionScores, PairScores, RedescriptionCells
 from dpframework_greedy.scores import Score
-from dpframework_greedy.surplus import Surplus
+from dpframework_greedy.successive_choices import Group
+from dpframework_greedy.surplus_score import Surplus
 
 import dpframework as dpf
 from dpframework.tables.engines import InMemory, Threads

@@ -22,7 +22,7 @@ from dpframework_greedy.scores import (
     rises_at,
     spread_of,
 )
-from dpframework_greedy.surplus import Surplus
+from dpframework_greedy.surplus_score import Surplus
 from scipy.optimize import minimize_scalar
 
 import dpframework as dpf

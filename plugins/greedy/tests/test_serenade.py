@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from dpframework_greedy import greedy_without_privacy
 from dpframework_greedy.budgets import BudgetShares, choices_within
-from dpframework_greedy.choices import ROUNDING, CandidatePool, SuccessiveExponential
 from dpframework_greedy.language import Language
 from dpframework_greedy.measurements import average, is_better, measure
 from dpframework_greedy.queries import ExtensionScores, LanguageScores, PairPool, PairScores
 from dpframework_greedy.relative_scores import worth_of
 from dpframework_greedy.scores import Score, spread_of
 from dpframework_greedy.serenade import SerenadeCS, SerenadeES
-from dpframework_greedy.surplus import Surplus
+from dpframework_greedy.successive_choices import ROUNDING, CandidatePool, SuccessiveExponential
+from dpframework_greedy.surplus_score import Surplus
 
 import dpframework as dpf
 from dpframework.facts.descriptions import And, Equals
@@ -441,7 +441,7 @@ class Small(CandidatePool):
         self.step, self.own_scores = step, scores
 
     def groups(self):
-        from dpframework_greedy.choices import Group
+        from dpframework_greedy.successive_choices import Group
 
         return [Group(k, own) for k, own in enumerate(self.own_scores)]
 
@@ -468,7 +468,7 @@ def test_noise_pays_for_sixteen_steps_of_rounding_in_every_round() -> None:
 @pytest.mark.parametrize(("age", "computed"), [(0, [2, 2, 2, 2]), (1, [2, 1, 2, 1]), (40, [2, 1, 1, 1])])
 def test_weights_are_remembered_for_as_many_rounds_as_asked(age: int, computed: list[int]) -> None:
     """Of two groups one is chosen in each round, whose weight is new; the other's is computed when it is too old."""
-    from dpframework_greedy.choices import _WeightCache
+    from dpframework_greedy.successive_choices import _WeightCache
 
     seen, remembered = [], _WeightCache(age)
 

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from dpframework_trees.additive import Design, DPAdditive
 from dpframework_trees.additive.bins import cumulative_shares, even_cells, merge, merge_by_counts, most_bins
-from dpframework_trees.additive.drawing import draw_term, draw_terms
 from dpframework_trees.additive.estimator import DPAdditiveClassifier
 from dpframework_trees.additive.miner import AdditiveFit, Variant
 from dpframework_trees.additive.model import AdditiveModel
+from dpframework_trees.additive.term_drawing import draw_term, draw_terms
 from dpframework_trees.additive.terms import Term
 from dpframework_trees.default import DPClassifierMiner, share_of_counts
 from dpframework_trees.default_estimator import DPClassifier

@@ -20,13 +20,19 @@ from dpframework_trees.additive.bins import (
     most_bins,
     too_fine,
 )
+from dpframework_trees.additive.block_groups import groups_by_noise, parts_of_norm
 from dpframework_trees.additive.design import probabilities
 from dpframework_trees.additive.group_noise import GroupNoise
-from dpframework_trees.additive.grouping import groups_by_noise, parts_of_norm
+from dpframework_trees.additive.noise_and_ridge import (
+    CURVATURE,
+    MULTICLASS,
+    SPREAD_OF_INTERCEPT,
+    Tuned,
+    expected_spread,
+)
 from dpframework_trees.additive.perturbation import draw_noise, noise_log_density, tune_for
 from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.stretch import MOST, Evidence, _scores, centre, evidence_of, stretch_of
-from dpframework_trees.additive.tuning import CURVATURE, MULTICLASS, SPREAD_OF_INTERCEPT, Tuned, expected_spread
 from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.special import expit, softmax

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from dpframework_trees.additive import Term
 from dpframework_trees.additive.additive_sum import SHOWN, AdditiveSum
-from dpframework_trees.additive.drawing import BAND
 from dpframework_trees.additive.model import AdditiveModel
+from dpframework_trees.additive.term_drawing import BAND
 from hypothesis import given, strategies as st
 from matplotlib.text import Text
 

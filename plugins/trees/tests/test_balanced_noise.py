@@ -11,8 +11,8 @@ from dpframework_trees.additive import Design
 from dpframework_trees.additive.balanced_noise import balanced_noise
 from dpframework_trees.additive.fitting import Loss, Rows, minimise
 from dpframework_trees.additive.group_noise import GroupNoise
+from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.perturbation import draw_noise, into_space
-from dpframework_trees.additive.tuning import Tuned
 from scipy.stats import chi2
 
 from dpframework.mechanisms import layer_size

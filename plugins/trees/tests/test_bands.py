@@ -7,7 +7,7 @@ import pytest
 from dpframework_trees.additive import DPAdditive
 from dpframework_trees.additive.bands import most_deviations
 from dpframework_trees.additive.design import Design
-from dpframework_trees.additive.tuning import Tuned
+from dpframework_trees.additive.noise_and_ridge import Tuned
 from scipy.stats import chi2
 
 import dpframework as dpf

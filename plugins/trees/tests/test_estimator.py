@@ -11,8 +11,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from dpframework_trees import DPAdditiveClassifier, DPAdditiveRegressor, DPClassifier
-from dpframework_trees.columns import PrivacyWarning, _plain
 from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier
+from dpframework_trees.estimator_inputs import PrivacyWarning, _plain
 from dpframework_trees.search import PrivateTreeSearch
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score

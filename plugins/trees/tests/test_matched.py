@@ -14,7 +14,7 @@ from dpframework_trees import MatchedTrees
 from dpframework_trees.complete import CompleteTree
 from dpframework_trees.redescribe.arrangements import CHOICES, CHOOSE_FROM, PAYS, Arrangement
 from dpframework_trees.redescribe.matched_trees import MATCHED_SCHEMA, _trees, _unions
-from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
+from dpframework_trees.redescribe.view_tests import candidates_of_sides, sides_of
 from dpframework_trees.redescribe.witnesses import BY_COUNT
 from exact_rows import look_at
 from row_counts import choose_row_count

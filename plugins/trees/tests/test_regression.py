@@ -19,7 +19,7 @@ from dpframework_trees.additive.refinement import refine
 from dpframework_trees.additive.regression import RegressionFit, mean_place
 from dpframework_trees.additive.regressor import DPAdditiveRegressor
 from dpframework_trees.additive.residuals import EDGES, SIDE, NoisyResiduals, ResidualCounts
-from dpframework_trees.columns import PrivacyWarning
+from dpframework_trees.estimator_inputs import PrivacyWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dpframework as dpf

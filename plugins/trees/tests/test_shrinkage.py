@@ -7,10 +7,10 @@ import pytest
 from dpframework_trees.additive import Design
 from dpframework_trees.additive.design import probabilities
 from dpframework_trees.additive.fitting import Rows, minimise
+from dpframework_trees.additive.noise_and_ridge import Tuned, expected_spread
 from dpframework_trees.additive.perturbation import draw_noise
 from dpframework_trees.additive.shrinkage import factor_of, shrink
 from dpframework_trees.additive.stretch import centre
-from dpframework_trees.additive.tuning import Tuned, expected_spread
 
 from dpframework.mechanisms.randomness import SeededRandomness
 

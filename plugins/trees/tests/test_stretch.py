@@ -9,10 +9,10 @@ from dpframework_trees.additive import AdditiveModel, Design
 from dpframework_trees.additive.bands import expected_deviations
 from dpframework_trees.additive.design import probabilities
 from dpframework_trees.additive.fitting import Loss, Rows, minimise
+from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.perturbation import draw_noise
 from dpframework_trees.additive.shrinkage import shrink
 from dpframework_trees.additive.stretch import MOST, _scores, centre, evidence_of, stretch_of
-from dpframework_trees.additive.tuning import Tuned
 
 from dpframework.facts import Boolean, Categorical
 from dpframework.mechanisms.randomness import SeededRandomness

@@ -14,11 +14,11 @@ from dpframework_trees.additive import Design, Term
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import GRAIN, LOG_ODDS, OFFSET
 from dpframework_trees.additive.model import AdditiveModel
+from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.regression_model import AdditiveRegression
 from dpframework_trees.additive.residuals import SIDE, NoisyResiduals
 from dpframework_trees.additive.stretch import centre, stretch_of
 from dpframework_trees.additive.tree_part import TreePart
-from dpframework_trees.additive.tuning import Tuned
 from dpframework_trees.tree import DecisionTree
 from dpframework_trees.tree_nodes import Inner, Leaf
 

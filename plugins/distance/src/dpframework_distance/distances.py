@@ -48,7 +48,7 @@ class ValueDistances(Shown):
     shares
         Each value's share of the rows by released marginals, shape (codes,). None if no marginals were released.
     signal
-        The share of the differences between squared distances that is more than noise, from 0 to 1 (see `doubt`).
+        The share of the differences between squared distances that is more than noise, from 0 to 1 (see `noise_test`).
     """
 
     attribute: Attribute

@@ -25,7 +25,7 @@ from dpframework.basics import NoisyHistogram, OneWayMarginals
 from dpframework.facts import Attribute, Schema
 from dpframework.plan import Node, post, sequential
 from dpframework.run import PrivateTable
-from dpframework_distance import auto_context, doubt, edges, histograms, marginals
+from dpframework_distance import auto_context, edges, histograms, marginals, noise_test
 from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.distances import LearnedDistances, ValueDistances
 from dpframework_distance.estimates import (
@@ -104,7 +104,7 @@ class DistanceModel:
         forest = Forest.of([one.mean for one in known], pairs)
         attributes = self._attributes
         targets = self.targets if self.number else range(len(attributes))
-        others = doubt.redraw(forest, pairs) if pairs else []
+        others = noise_test.redraw(forest, pairs) if pairs else []
         learned = {attributes[t].name: self._beyond_noise(t, forest, others, known[t], alone[t]) for t in targets}
         return LearnedDistances(self.schema.select([a.name for a in attributes]), learned)
 
@@ -127,20 +127,20 @@ class DistanceModel:
     def _beyond_noise(
         self, target: int, forest: Forest, others: Sequence[Forest], known: EstimatedRows, histogram: NoisyHistogram
     ) -> ValueDistances:
-        """Return distances from the model, or from shares alone if the model's are no more than noise (see `doubt`)."""
+        """Return distances from the model, or from shares alone if the `noise_test` says that the model is noise."""
         found, shares = self._distances(target, forest, known), known.mean / known.mean.sum()
         again = []
         if found.context and len(shares) > 2:
             again = [self._distances(target, other, known).matrix for other in others]
-        if again and doubt.is_noise(found.matrix, again):
+        if again and noise_test.is_noise(found.matrix, again):
             alone = self._distances(target, Forest(forest.marginals, {}), known)
-            if doubt.spread(alone.matrix**2) > doubt.spread(found.matrix**2):
+            if noise_test.spread(alone.matrix**2) > noise_test.spread(found.matrix**2):
                 found = alone
         if not found.context and len(shares) > 2:
             model = Forest(forest.marginals, {})
-            redrawn = marginals.redraw_estimates(histogram, known, doubt.DRAWS)
+            redrawn = marginals.redraw_estimates(histogram, known, noise_test.DRAWS)
             again = [self._distances(target, model, one).matrix for one in redrawn]
-        return attrs.evolve(found, shares=shares, signal=doubt.signal_in(found.matrix, again))
+        return attrs.evolve(found, shares=shares, signal=noise_test.signal_in(found.matrix, again))
 
     def _distances(self, target: int, forest: Forest, known: EstimatedRows) -> ValueDistances:
         tables = forest.tables_with(target)

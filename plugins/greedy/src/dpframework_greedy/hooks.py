@@ -18,6 +18,6 @@ def dpframework_miners() -> list[EntryPoint]:
 @hookimpl
 def dpframework_mechanisms() -> list[type[Any]]:
     """Return the mechanism of successive choices."""
-    from dpframework_greedy.choices import SuccessiveExponential
+    from dpframework_greedy.successive_choices import SuccessiveExponential
 
     return [SuccessiveExponential]

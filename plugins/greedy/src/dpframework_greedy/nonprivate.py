@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from dpframework.facts import InputError
 from dpframework.redescriptions import Redescription, Redescriptions
 from dpframework.tables import Engine, InMemory, Rows, Table
-from dpframework_greedy.choices import CandidatePool, Group
 from dpframework_greedy.language import Language, Redescribed
 from dpframework_greedy.queries import BOTH, LEFT_ONLY, RIGHT_ONLY, ExtensionScores, PairScores, RedescriptionCells
 from dpframework_greedy.scores import Floats, Score, of_index
+from dpframework_greedy.successive_choices import CandidatePool, Group
 
 FINE = 2.0**-40  # the step of a lattice so fine that rounding to it does not matter
 

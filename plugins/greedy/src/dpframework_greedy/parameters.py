@@ -46,14 +46,14 @@ from dpframework_greedy.budgets import (
     choices_within,
     number_of_pairs,
 )
-from dpframework_greedy.choices import SuccessiveExponential
 from dpframework_greedy.language import JoinedPart, Language, Redescribed
 from dpframework_greedy.match_tables import as_literal
 from dpframework_greedy.pair_plan import PairPlan
 from dpframework_greedy.queries import ExtensionScores, PairScores
 from dpframework_greedy.relative_scores import AnyScore, OpenSurplus, RelativeScore, Supports, supports_of, worth_of
 from dpframework_greedy.scores import Score, spread_of
-from dpframework_greedy.surplus import Surplus
+from dpframework_greedy.successive_choices import SuccessiveExponential
+from dpframework_greedy.surplus_score import Surplus
 
 SCORES = ("rows", "logistic", "jaccard")
 BY_ROWS = BudgetShares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # where pairs are counted three at a time

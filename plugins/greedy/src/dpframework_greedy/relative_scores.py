@@ -32,7 +32,7 @@ from dpframework.formulas import ScoreClaims
 from dpframework.queries import Norm, Sensitivity
 from dpframework_greedy.budgets import WORTH
 from dpframework_greedy.scores import Floats, Score
-from dpframework_greedy.surplus import Surplus
+from dpframework_greedy.surplus_score import Surplus
 
 #: The minimum and the maximum support, in rows.
 Supports: TypeAlias = "tuple[int, int]"

@@ -1,6 +1,6 @@
 r"""The scores of redescriptions, with closed forms for their sensitivities that need no number of rows.
 
-Initial pairs are chosen by `Score`, extensions by `surplus.Surplus`.
+Initial pairs are chosen by `Score`, extensions by `surplus_score.Surplus`.
 
 Symbols: I is the number of rows in both supports, A the number of rows in exactly one, and U = I + A. The score is the
 Jaccard index I / U (0 where I = 0) times two logistic factors,
@@ -64,7 +64,7 @@ from numpy.typing import NDArray
 from dpframework.facts import MOST_ROWS, InputError, rational_above
 from dpframework.formulas import Cells, ScoreClaims, cells, score_claims
 from dpframework.queries import Norm, Sensitivity
-from dpframework_greedy.surplus import Surplus
+from dpframework_greedy.surplus_score import Surplus
 
 Floats: TypeAlias = "NDArray[np.float64]"
 

@@ -21,7 +21,7 @@ Claim: pure epsilon under either relation, without assumptions. What differs fro
 - a second factor takes weight from pairs with a side that holds nearly everywhere: at a small epsilon the best-scoring
   candidates are near-tautologies, such as a rare species' absence in any climate;
 - extensions are scored by the rows by which they surpass the noisy Jaccard index of the pair that they grow from. With
-  that index known, the sensitivity is that of a count (`surplus.Surplus`). The published score has to allow for a
+  that index known, the sensitivity is that of a count (`surplus_score.Surplus`). The published score has to allow for a
   redescription of any support, and is about ten times noisier;
 - an extension is kept only if its noisy counts are better than those of the redescription that it extends
   (`measurements.is_better`);

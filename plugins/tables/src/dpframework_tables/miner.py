@@ -18,7 +18,7 @@ What differs from these papers, and why:
 - rare values are merged as in MST, by a rule of our own (see `merging`);
 - the fit follows each table only as far as it stands out from its noise (see `model`). It is written in numpy, on a
   junction tree of at most `max_cells` cells;
-- method, rounds and shares are chosen by predicted noise (see `choice`).
+- method, rounds and shares are chosen by predicted noise (see `method_choice`).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from dpframework.plan import Budget, Node, Plan, PlannedPart, PublicFacts, RunCo
 from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable, Witness
 from dpframework_tables.budgets import TableBudget
-from dpframework_tables.choice import METHODS, ChoiceFacts
 from dpframework_tables.costs import cost_of
+from dpframework_tables.method_choice import METHODS, ChoiceFacts
 from dpframework_tables.methods import TableMethod
 from dpframework_tables.row_miners import Forms, mined_forms, study_on
 from dpframework_tables.synthetic_rows import MeasuredMarginal, SyntheticRows
@@ -84,7 +84,7 @@ class SyntheticTable(Miner):
     rho
         The budget in zCDP, for a study with a delta.
     method
-        "auto": one of the others, chosen by public facts (see `choice`). "independent": one-way marginals alone.
+        "auto": one of the others, chosen by public facts (see `method_choice`). "independent": one-way marginals alone.
         "tree": pairs that connect all attributes, selected by how far they are from independence. "rounds": each round
         selects the marginal that the model so far describes worst, measures it, and fits the model again. "adaptive":
         the same, but rounds get more expensive whenever a measurement says no more than its noise.

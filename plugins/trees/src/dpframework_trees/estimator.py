@@ -11,8 +11,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpframework.facts import Attribute, Schema
-from dpframework_trees.columns import InputColumns, Outcomes, class_cells, ordered_classes
 from dpframework_trees.dptree import DPTree
+from dpframework_trees.estimator_inputs import InputColumns, Outcomes, class_cells, ordered_classes
 from dpframework_trees.id3 import DPID3
 from dpframework_trees.private_estimator import PrivateEstimator, sklearn_estimator
 from dpframework_trees.sampling import MarkovChainTrees

@@ -42,7 +42,6 @@ from dpframework_trees.bounds import CONSISTENT, OF_SPLITS, PRUNED, STOPPED, cla
 from dpframework_trees.budgets import DEPTH, TreeBudget, depth_for, tree_budget
 from dpframework_trees.criteria import Criterion, KnownRows
 from dpframework_trees.estimates import ReleasedNode, noise_variance, tree_result
-from dpframework_trees.node_requests import Requests, release_in_step
 from dpframework_trees.parameters import (
     TargetMiner,
     class_and_attributes,
@@ -55,6 +54,7 @@ from dpframework_trees.parameters import (
 )
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates, Multiway, Region, Split, cut_of, names_in
+from dpframework_trees.stepwise_releases import Requests, release_in_step
 from dpframework_trees.tree import TreeResult
 
 SELECTIONS = ("permute-and-flip", "exponential", "noisy-counts")

@@ -17,8 +17,8 @@ from dpframework.facts import GROUPS, Attribute, InputError, PrivacyUnit, Relati
 from dpframework.run import Miner
 from dpframework.study import Study
 from dpframework.tables import NewRows, silenced, table_from_columns
-from dpframework_trees.columns import InputColumns, Outcomes, keep_cells
-from dpframework_trees.families import EstimatorFamily
+from dpframework_trees.clone_families import EstimatorFamily
+from dpframework_trees.estimator_inputs import InputColumns, Outcomes, keep_cells
 
 #: Makes an `__init__` as scikit-learn wants it, which keeps every parameter as it was given, under its name. The repr
 #: stays scikit-learn's, and an estimator is equal only to itself.

@@ -230,7 +230,7 @@ class DecisionTree(Drawn):
 
     def draw(self, axes: Any) -> None:
         """Draw the tree that is shown, with the root on top, and each leaf with its class, probability and rows."""
-        from dpframework_trees.drawing import draw_tree
+        from dpframework_trees.tree_drawing import draw_tree
 
         draw_tree(self, axes)
 

@@ -10,7 +10,7 @@ from dpframework.facts import Schema
 from dpframework.results import Drawn, TextTable, axes_or_new, without_math
 from dpframework.tables import NewRows
 from dpframework_trees.additive.design import Reals
-from dpframework_trees.additive.drawing import BAND, FIGURE, draw_term, draw_terms
+from dpframework_trees.additive.term_drawing import BAND, FIGURE, draw_term, draw_terms
 from dpframework_trees.additive.terms import Term, term_named
 
 if TYPE_CHECKING:

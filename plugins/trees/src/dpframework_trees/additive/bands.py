@@ -33,7 +33,7 @@ import numpy as np
 
 from dpframework.facts import Attribute
 from dpframework_trees.additive.design import Reals
-from dpframework_trees.additive.tuning import Tuned
+from dpframework_trees.additive.noise_and_ridge import Tuned
 
 
 def expected_deviations(tuned: Tuned) -> Reals:

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts import InputError
+from dpframework_trees.additive.block_groups import groups_by_noise, parts_of_norm
 from dpframework_trees.additive.group_noise import GroupNoise
-from dpframework_trees.additive.grouping import groups_by_noise, parts_of_norm
 
 Reals = NDArray[np.float64]
 
@@ -169,7 +169,7 @@ class Design:
 
     @functools.cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The groups of blocks whose noise has one radius (see `grouping`). The intercept is in the first."""
+        """The groups of blocks whose noise has one radius (see `block_groups`). The intercept is in the first."""
         return groups_by_noise(self.widths, self.outputs)
 
     @functools.cached_property

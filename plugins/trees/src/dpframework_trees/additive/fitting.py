@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework_trees.additive.design import Design, Reals
+from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.refinement import inverse_of, refine
-from dpframework_trees.additive.tuning import Tuned
 
 UNIT = 2.0**-53
 MOST_ON_LATTICE = 2.0**61

@@ -19,8 +19,8 @@ kinds of noise:
 - **balanced**: in each column, the numbers of all outputs add up to 0, since a row's probabilities and its outcome both
   add up to 1. G is the largest l1 norm of a block over all outputs.
 
-The first has fewer dimensions if blocks have few columns, the second if they have many (`grouping.is_balanced`). Fewer
-dimensions mean less noise.
+The first has fewer dimensions if blocks have few columns, the second if they have many (`block_groups.is_balanced`).
+Fewer dimensions mean less noise.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from dpframework.mechanisms import Balls, CrossPolytopes, Randomness, draw_from_balls, unit_ball_moments
 from dpframework_trees.additive.balanced_noise import balanced_noise, balanced_square
-from dpframework_trees.additive.grouping import cells_of_block, dimensions, is_balanced
+from dpframework_trees.additive.block_groups import cells_of_block, dimensions, is_balanced
 
 
 @final

@@ -34,10 +34,10 @@ from dpframework_trees.additive.bins import (
 )
 from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.model import AdditiveModel
+from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.perturbation import ObjectivePerturbation
 from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.tree_part import DEPTH, SHARE, WORTH, values_of
-from dpframework_trees.additive.tuning import Tuned
 from dpframework_trees.additive.witnesses import (
     COLOURS,
     OF_TREE,

@@ -14,12 +14,12 @@ from dpframework.tables import Block, NewRows
 from dpframework_trees.additive.additive_sum import LEGEND, AdditiveSum
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals, probabilities
-from dpframework_trees.additive.drawing import BAND
+from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.shrinkage import shrink
 from dpframework_trees.additive.stretch import centre, stretch_of
+from dpframework_trees.additive.term_drawing import BAND
 from dpframework_trees.additive.terms import Term, centred_terms, parts_by_function, round_for_result
 from dpframework_trees.additive.tree_part import NAME, TreePart
-from dpframework_trees.additive.tuning import Tuned
 from dpframework_trees.tree import DecisionTree
 
 

@@ -104,7 +104,7 @@ from dpframework.mechanisms import Calibration, Preview, PureMechanism, Randomne
 from dpframework.queries import Norm, QueryFacts
 from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps
-from dpframework_trees.additive.tuning import Tuned
+from dpframework_trees.additive.noise_and_ridge import Tuned
 
 CELL = 2.0**-30  # the side of the cell whose log-probability is returned as log-density
 LARGEST_NOISE = 2.0**53  # the largest mean noise in steps of its lattice: 512 times as much still fits into 64 bits

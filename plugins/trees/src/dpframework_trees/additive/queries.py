@@ -15,8 +15,8 @@ from dpframework.queries import Norm, Query, Sensitivity
 from dpframework.tables import Block
 from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.fitting import Loss, Rows
+from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.perturbation import FITS
-from dpframework_trees.additive.tuning import Tuned
 
 PROBED = 32  # the number of linear functions by which gradients are compared, at each of some coefficients
 FAR = 12.0  # the size of the intercept's coefficient at some of these

@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from dpframework.facts import Attribute, Schema
 from dpframework_trees.additive.regression import DPAdditiveRegression
 from dpframework_trees.additive.residuals import COVERED
-from dpframework_trees.columns import InputColumns, Outcomes
+from dpframework_trees.estimator_inputs import InputColumns, Outcomes
 from dpframework_trees.private_estimator import PrivateEstimator, sklearn_estimator
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpframework_trees.additive.design import Reals
-from dpframework_trees.additive.tuning import Tuned, expected_spread
+from dpframework_trees.additive.noise_and_ridge import Tuned, expected_spread
 
 LEAST, LARGEST = -4, 2  # the exponents of the smallest and the largest power of 4
 

@@ -61,7 +61,7 @@ import numpy as np
 
 from dpframework_trees.additive.design import Design, Reals, probabilities
 from dpframework_trees.additive.group_noise import GroupNoise
-from dpframework_trees.additive.tuning import CURVATURE, Tuned
+from dpframework_trees.additive.noise_and_ridge import CURVATURE, Tuned
 
 SPREAD = 1.0  # the standard deviation of a factor before any evidence
 ALIKE = 0.8  # the correlation of two outputs' factors before any evidence

@@ -12,7 +12,7 @@ from dpframework.facts import Attribute, InputError, Numeric, attribute_from_dic
 from dpframework.tables import NewRows
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals
-from dpframework_trees.additive.tuning import Tuned
+from dpframework_trees.additive.noise_and_ridge import Tuned
 
 DIGITS = 6
 

@@ -16,8 +16,8 @@ of a kernel in another file that this kernel calls. After such a change, delete 
 """
 
 from dpframework_trees.kernels.bits import common, count_common
+from dpframework_trees.kernels.criterion_kernels import CriterionKernels, kernels_of
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
-from dpframework_trees.kernels.of_criteria import CriterionKernels, kernels_of
 from dpframework_trees.kernels.pairs import PairRoom, PairScale
 from dpframework_trees.kernels.routes import route
 from dpframework_trees.kernels.unions import Unions, grow_unions

@@ -1,4 +1,4 @@
-"""Scores of splits, thresholds and pairs of trees, as sums of f over children or leaves (see `of_criteria`)."""
+"""Scores of splits, thresholds and pairs of trees, as sums of f over children or leaves (see `criterion_kernels`)."""
 
 from __future__ import annotations
 

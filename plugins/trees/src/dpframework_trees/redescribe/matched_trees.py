@@ -62,7 +62,7 @@ from dpframework_trees.extraction import LeafUnions
 from dpframework_trees.queries import JointLeaves
 from dpframework_trees.redescribe.arrangements import CHOICES, MOST, Arrangement
 from dpframework_trees.redescribe.joint_matches import TOGETHER, mine_matches, news_of, plan_matches
-from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
+from dpframework_trees.redescribe.view_tests import candidates_of_sides, sides_of
 from dpframework_trees.splits import Candidates
 
 SLACK = Fraction(8, 100)  # how far above the target the cautious Jaccard index must be for a pair to be reported

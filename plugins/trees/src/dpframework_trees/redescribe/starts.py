@@ -39,7 +39,7 @@ from dpframework_trees.complete import CompleteTree
 from dpframework_trees.estimates import noise_variance
 from dpframework_trees.extraction import Constraints, extract
 from dpframework_trees.queries import Associations
-from dpframework_trees.redescribe.sides import candidates_of_sides, sides_of
+from dpframework_trees.redescribe.view_tests import candidates_of_sides, sides_of
 from dpframework_trees.splits import Candidates, names_in
 
 SENSITIVITIES = ("tight", "published")

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from dpframework_trees.node_requests import Requests, release_in_step
+from dpframework_trees.stepwise_releases import Requests, release_in_step
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf

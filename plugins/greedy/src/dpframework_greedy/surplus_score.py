@@ -74,7 +74,7 @@ class Surplus:
             1,
             rise=Fraction(1, 2),
             fall=1,
-            source="rows beyond a known Jaccard index: derived in dpframework_greedy.surplus",
+            source="rows beyond a known Jaccard index: derived in dpframework_greedy.surplus_score",
         )
 
     @property

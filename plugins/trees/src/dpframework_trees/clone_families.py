@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from dpframework_trees.columns import PrivacyWarning
+from dpframework_trees.estimator_inputs import PrivacyWarning
 
 
 @attrs.define(eq=False)

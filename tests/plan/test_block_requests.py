@@ -8,7 +8,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
-from dpframework.plan.requests import request_step, request_text, split_request
+from dpframework.plan.block_requests import request_step, request_text, split_request
 
 STEP = dpf.step("rows", dpf.queries.Count(), DiscreteLaplace("0.25"))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from dpframework_trees.columns import (
+from dpframework_trees.estimator_inputs import (
     InputColumns,
     Outcomes,
     PrivacyWarning,

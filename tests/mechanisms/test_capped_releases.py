@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from dpframework.facts import InputError
 from dpframework.facts.privacy import ByRelation
 from dpframework.facts.unit import UnitChange
-from dpframework.mechanisms.capped import Capped, cap
+from dpframework.mechanisms.capped_releases import Capped, cap
 from dpframework.mechanisms.losses import Losses
 from dpframework.mechanisms.randomness import SeededRandomness
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_greedy.choices import CandidatePool, Group, SuccessiveExponential, log_share
+from dpframework_greedy.successive_choices import CandidatePool, Group, SuccessiveExponential, log_share
 
 import dpframework as dpf
 from dpframework.queries import Norm, QueryFacts, Sensitivity

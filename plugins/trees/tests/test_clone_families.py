@@ -6,8 +6,8 @@ import copy
 import warnings
 
 import pytest
-from dpframework_trees.columns import PrivacyWarning
-from dpframework_trees.families import EstimatorFamily
+from dpframework_trees.clone_families import EstimatorFamily
+from dpframework_trees.estimator_inputs import PrivacyWarning
 
 
 class Estimator:

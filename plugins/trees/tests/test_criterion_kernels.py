@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dpframework_trees.criteria import CRITERIA
-from dpframework_trees.kernels.of_criteria import CriterionKernels, kernels_of
+from dpframework_trees.kernels.criterion_kernels import CriterionKernels, kernels_of
 from dpframework_trees.kernels.scores import child_score
 from hypothesis import given, settings, strategies as st
 

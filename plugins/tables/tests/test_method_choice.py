@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from dpframework_tables.choice import METHODS, ChoiceFacts
+from dpframework_tables.method_choice import METHODS, ChoiceFacts
 from dpframework_tables.miner import SyntheticTable
 from hypothesis import given, settings, strategies as st
 
