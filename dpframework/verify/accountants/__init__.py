@@ -1,1 +1,1 @@
-"""Tests of accountants, whose totals are compared with exact enumeration."""
+"""Tests of accountants, which compare their totals with the exact losses of small plans."""

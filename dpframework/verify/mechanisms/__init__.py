@@ -1,1 +1,1 @@
-"""Tests of mechanisms, whose draws and losses are compared with what they state."""
+"""Tests of mechanisms, which compare their draws and losses with their log-densities and claims."""

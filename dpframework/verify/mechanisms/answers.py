@@ -22,7 +22,7 @@ from dpframework.verify.patience import Patience
 Floats: TypeAlias = "NDArray[np.float64]"
 Pairs: TypeAlias = Callable[[Mechanism, Calibration, Relation], Iterator[tuple[Any, Any]]]
 
-STEPS = (-2, -1, 0, 1, 2)  # the coordinates of changes before these are scaled to the largest size
+STEPS = (-2, -1, 0, 1, 2)  # the coordinates of a change, which is then scaled to the largest size
 MOST_WHOLE = 10  # a smaller change of whole numbers is divided among the coordinates in every possible way
 GAPS = (0, 1, 4)  # how far scores lie below the best one, in scales of the noise
 WIDTH = {1: 25, 2: 12}  # how far around the answers outputs are listed, in scales of the noise, by the dimension

@@ -28,7 +28,7 @@ BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two
 FAR = 1000  # how far two answers lie apart, in scales of the noise, so that no output for one comes near the other
 FALSE_ALARM = 1e-6  # the probability that one test refuses a correct mechanism
 WIDER = 1000  # by which factor noise is widened, to see whether it is cut off
-LONG = 4096  # the length of an answer on which blocks of noise would end or repeat
+LONG = 4096  # the length of an answer in which noise that is drawn in blocks would end or repeat
 REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
 EQUAL = 100  # how many choices are made among equal candidates
 CUT = 0.25  # the share of wide draws at the same largest distance above which noise counts as cut off
@@ -69,17 +69,19 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         if not mechanism.selects and output_numbers(once[0]).size != numbers.size:
             return  # the output does not have a number for each number of the answer
         if mechanism.in_score_order or not mechanism.selects:
-            yield from _mix_up(mechanism, numbers, calibration, scale)
+            yield from _find_swapped_outputs(mechanism, numbers, calibration, scale)
         if not mechanism.selects:
-            yield from _cut_off(mechanism, numbers, calibration)
-        yield from _at_length(mechanism, numbers, calibration)
+            yield from _find_cut_off(mechanism, numbers, calibration)
+        yield from _test_long_answer(mechanism, numbers, calibration)
     except GeneratorNotHandedError:
         raise
     except Exception as error:
         yield f"a release fails with {type(error).__name__}: {error}"
 
 
-def _mix_up(mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, scale: float) -> Iterator[str]:
+def _find_swapped_outputs(
+    mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, scale: float
+) -> Iterator[str]:
     """Draw together for two answers that are far apart, and check that each output belongs to its own answer."""
     if mechanism.selects:
         one = np.where(np.arange(one.size) == 0, int(np.ceil(FAR * scale)), 0).astype(one.dtype)
@@ -117,7 +119,7 @@ class _Wide(SeededRandomness):  # type: ignore[misc]  # final, for all but this
         return super().discrete_gaussian(size, WIDER * scale)
 
 
-def _cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+def _find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
     """Draw much wider noise, which lies at the cut in most draws if the noise is cut off.
 
     The cut must move with the answer: outputs in a public range lie at the ends of that range, whatever the answer is.
@@ -154,7 +156,7 @@ def _farthest(
     return None
 
 
-def _at_length(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+def _test_long_answer(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
     """Draw for a very long answer of zeros. All candidates should have the same chance, and all numbers equal noise."""
     facts = attrs.evolve(calibration.facts, answer_length=LONG)
     if facts.histograms or (mechanism.selects and not mechanism.in_score_order):
@@ -165,7 +167,7 @@ def _at_length(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibrat
     zeros, handed = np.zeros(LONG, dtype=answer.dtype), SeededRandomness(4).handed(mechanism.assumptions)
     if mechanism.selects:
         chosen = [int(mechanism.release(zeros, longer, handed)) for _ in range(EQUAL)]
-        if _otherwise(np.array(chosen, dtype=np.float64), (np.arange(LONG * 1.0))):
+        if _are_unlike(np.array(chosen, dtype=np.float64), (np.arange(LONG * 1.0))):
             yield f"of {LONG} equal candidates some are hardly ever chosen"
         return
     outputs = [mechanism.release(zeros, longer, handed) for _ in range(REPEATED)]
@@ -186,11 +188,12 @@ def _at_length(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibrat
     again = np.fft.irfft(spectrum)[1 : LONG // 2]
     if (again > REPEATS * spectrum.mean()).any():
         yield f"the noise of an answer of {LONG} numbers repeats itself"
-    elif any(_otherwise(noise[:, :part].ravel(), noise[:, -part:].ravel()) for part in (LONG // 64, LONG // 4)):
+    elif any(_are_unlike(noise[:, :part].ravel(), noise[:, -part:].ravel()) for part in (LONG // 64, LONG // 4)):
         yield f"the noise of the last of {LONG} numbers has another distribution than that of the first"
 
 
-def _otherwise(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+def _are_unlike(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Tell whether two samples are from different distributions, by the test of Kolmogorov and Smirnov."""
     from scipy.stats import ks_2samp
 
     return bool(ks_2samp(one, other, method="asymp").pvalue < FALSE_ALARM)
@@ -211,5 +214,5 @@ def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator
     """Yield a sentence for each source whose numbers have another distribution than those of the first source."""
     (first_name, first), *others = samples
     for name, numbers in others:
-        if _otherwise(first[:, 0], numbers[:, 0]):
+        if _are_unlike(first[:, 0], numbers[:, 0]):
             yield f"{name} and {first_name} randomness draw from different distributions"

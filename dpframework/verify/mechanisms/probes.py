@@ -42,7 +42,7 @@ class Probe:
     relation
         The neighbouring relation that the noise is calibrated for.
     by
-        The change of a privacy unit that the noise is calibrated for.
+        How many rows a privacy unit may change, for which the noise is calibrated.
     """
 
     facts: QueryFacts

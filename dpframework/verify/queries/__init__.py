@@ -1,1 +1,1 @@
-"""Tests of queries, whose answers' changes are searched."""
+"""Tests of queries, which search for larger changes of answers than are declared."""

@@ -86,7 +86,6 @@ def irregular_sizes(answer: Callable[[int], Any], most: int) -> list[int]:
 
     The list is empty if the answer does not grow so on small tables, or if it still does on the largest.
 
-
     Parameters
     ----------
     answer

@@ -244,7 +244,7 @@ class _Searched:
                     self.wrong.setdefault(what, f"its answer {how}")
 
     def _copy_rows(self) -> None:
-        """Compare the changes of the answer on tables of up to billions of equal rows with the declared ones."""
+        """Compare changes of the answer on simulated tables of up to billions of equal rows with the declared ones."""
         try:
             for shared, before, after in pairs_of_copies(
                 self.query, self.universe, self.changes, self.copies, self.inputs, self.derived

@@ -1,1 +1,1 @@
-"""Tests of readers and engines, which make tables and count on them, and the small tables of the kit."""
+"""Tests of readers of tables and of engines, and the small made-up tables of the verification kit."""

@@ -274,7 +274,7 @@ def _compare(
 
 
 def _units(table: Table) -> int | None:
-    """Return how many units a table's rows belong to by their numbers, None if it has no numbers of units."""
+    """Return how many units have rows in a table; None if its rows have no numbers of units."""
     return None if table.unit_codes is None else len(np.unique(table.unit_codes))
 
 

@@ -210,7 +210,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_samples_of_parts_and_parts_of_samples(self, tmp_path: Path) -> None:
-        """Samples of parts and of samples, with their parts and derived attributes, are those in memory."""
+        """They are as in memory, with their parts and derived attributes, also after a sample's handle is deleted."""
         if type(self.engine).sample is Engine.sample:
             pytest.skip("the engine draws no samples; plans that have one are refused")
         files, found = write(tmp_path, (40, 0, 25)), []

@@ -42,7 +42,7 @@ CUTS: dict[str, Cut] = {
 }
 JOINT = JointHistogram(SCHEMA.attributes[:3])
 PERSON = PrivacyUnit("person", 2)
-#: Labels that a database may take for one another, since they differ in case, accents, unicode form or zeros only.
+#: Labels that a database may take for one another: they differ in case, accents, spelling, unicode form or zeros only.
 LABELS = ["a", "A", "\u00e1", "a\u0301", "\u00df", "ss", "1", "01"]
 ODD = Schema(
     [Categorical("label", LABELS, missing=True), Numeric("cost", -(10**6), 10**6, cuts=[0, 0.1, 0.3], missing=True)]
