@@ -87,7 +87,7 @@ def test_a_unit_named_as_an_event_is_weak(plan_of: PlanOf, unit: str, allowed: b
 def test_a_column_of_ids_beside_protected_rows_is_named(plan_of: PlanOf, name: str, weak: bool) -> None:
     schema = dpf.Schema([*SCHEMA.attributes, dpf.Categorical(name, ["1", "2"])])
     found = [text for _, text in weak_unit(plan_of(count(), schema))]
-    assert [f"'{name}' seems to name whose a row is" in text for text in found] == [True] * weak
+    assert [f"'{name}' seems to name the person of each row" in text for text in found] == [True] * weak
     assert not list(weak_unit(plan_of(count(), schema, unit=dpf.PrivacyUnit("person"))))
 
 

@@ -40,7 +40,7 @@ def test_a_column_that_is_listed_with_other_facts_is_refused() -> None:
 
 def test_a_column_that_is_listed_before_what_it_is_made_of_is_refused() -> None:
     (*_, made) = with_derived(FILE, [SUM], PLAIN)
-    with pytest.raises(InputError, match="'sum' is listed before what it is made of"):
+    with pytest.raises(InputError, match="'sum' is listed before a column that it reads"):
         with_derived([FILE[0], made, *FILE[1:]], [SUM], PLAIN)
 
 

@@ -49,7 +49,7 @@ def test_the_domain_holds_no_value_that_no_cell_leads_to(entries: dict[str, floa
     ("part", "message"),
     [
         (LABEL, "finds no cell, such as 'a'"),
-        (Operand(Numbers(0, 3), lambda rows: rows["x"]), "no whole one"),
+        (Operand(Numbers(0, 3), lambda rows: rows["x"]), "may not be whole"),
     ],
 )
 def test_a_table_that_no_cell_leads_into_is_refused(part: Operand, message: str) -> None:

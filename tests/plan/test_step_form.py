@@ -62,7 +62,7 @@ def test_a_step_without_a_claim_has_no_losses(step: Step) -> None:
 
 def test_a_mechanism_that_is_not_installed_is_named() -> None:
     form = write_step(dpf.step("n", QUERIES[0], MECHANISMS[0]), None, 1)
-    with pytest.raises(dpf.InputError, match=r"'discrete-laplace', which no installed plugin brings"):
+    with pytest.raises(dpf.InputError, match=r"'discrete-laplace', which no installed plugin provides"):
         read_step(form, {"gaussian": Gaussian})
 
 

@@ -15,7 +15,7 @@ ROWS = st.integers(1, 10**6)
 
 def method(name: str, number: int) -> TableMethod:
     schema = dpf.Schema([dpf.Categorical(f"a{k}", ["x", "y", "z"]) for k in range(number)], max_rows=10**6)
-    return SyntheticTable(method=name, epsilon=1).made_by(schema)
+    return SyntheticTable(method=name, epsilon=1).method_on(schema)
 
 
 @settings(max_examples=30)

@@ -25,7 +25,7 @@ class OneSet(CriterionScores):
 
     def count(self, block: dpf.Block, **inputs: Any) -> Any:
         counts = np.bincount(block.codes(self.target.name), minlength=self.target.size)
-        return self.criterion.scored.shape.of_parts(counts[None])
+        return self.criterion.formula_claims.shape.of_parts(counts[None])
 
 
 @pytest.mark.parametrize("name", CRITERIA)
@@ -36,7 +36,7 @@ def test_the_claims_are_those_of_the_criterion(name: str, rows: int, exact: bool
     assert query.sensitivities == (criterion.sensitivity(rows, exact=exact),)
     for group in (2, 5):
         assert query.for_rows(group) == criterion.for_group(rows, group, 3, exact=exact)
-    assert query.scored_formulas == (criterion.scored,)
+    assert query.scored_formulas == (criterion.formula_claims,)
     assert query.attributes == ("grade",)
 
 
