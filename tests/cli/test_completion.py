@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpframework.cli import main
+from dpframework.cli import completion, main
 from dpframework.study.registry import registry
 
 STUDY = """
@@ -68,3 +68,11 @@ def test_a_shell_completes(complete, typed, found):
 
 def test_all_miners_are_completed(complete):
     assert complete("dpframework miners ") == list(registry().miners)
+
+
+@pytest.mark.parametrize("known", [completion.miners, completion.mechanisms, completion.engines, completion.subjects])
+@pytest.mark.parametrize("typed", ["", "d", "no-such-name"])
+def test_what_is_completed_begins_with_what_was_typed(known, typed) -> None:
+    found = known(None, typed)
+    assert found == [name for name in known(None, "") if name.startswith(typed)]
+    assert known(None, "")
