@@ -30,7 +30,9 @@ def test_a_cell_that_is_kept_is_found_by_its_key(tmp_path: Path) -> None:
     assert (form["private"], form["seed"], form["cell"]["epsilon"]) == (False, str(2**127), "1/3")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"values": {"a": "x"}, "seconds": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"values": 1, "seconds": 1}', '{"values": {"a": "x"}, "seconds": 1}']
+)
 def test_a_file_that_is_not_whole_is_no_finished_cell(tmp_path: Path, text: str) -> None:
     with open_store(tmp_path / "out") as store:
         (tmp_path / "out" / CELLS / "one.json").write_text(text)

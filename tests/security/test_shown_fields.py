@@ -20,7 +20,7 @@ from dpframework.tables.excel_file import ExcelFile
 from dpframework.tables.shuffle import IdFinding, ShuffleFindings
 from dpframework.tables.sources import open_source
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.worker_answers import Read
+from dpframework.tables.worker_answers import ReadAnswer
 
 TYPES = ("bytes", "bytes | None", "Mapping[str, str]", "tuple[tuple[str, str], ...]")
 SECRET_NAMES = ("key", "options", "secret", "password", "token", "credentials")
@@ -66,7 +66,7 @@ def test_what_is_found_in_rows_is_not_shown(tmp_path: Path) -> None:
         file,
         ExcelFile(("Zoltan", str(count)), pl.DataFrame({"Zoltan": [count]})),
         found,
-        Read(found, b"Zoltan"),
+        ReadAnswer(found, b"Zoltan"),
         shuffled,
     ):
         shown = repr(value)
