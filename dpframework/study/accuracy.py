@@ -20,8 +20,8 @@ from dpframework.study.study_plan import StudyPlan
 if TYPE_CHECKING:
     from dpframework.study.study import Study
 
-_DIGITS = 6  # of an epsilon that is found
-_DOUBLINGS = 60  # of an epsilon, up or down, before the search gives up
+_DIGITS = 6  # significant digits of an epsilon that is found
+_DOUBLINGS = 60  # how often an epsilon is doubled before the search gives up, or halved
 
 
 @final
@@ -34,7 +34,7 @@ class Accuracy:
     epsilon
         The smallest epsilon that is enough, rounded up.
     of_study
-        Whether it is the study's, whose steps have shares of it, or the step's own.
+        Whether it is the budget of the study, since the step has a share. Otherwise it is the step's own epsilon.
     bound
         The error bound at that epsilon.
     """
@@ -46,7 +46,7 @@ class Accuracy:
 
 @attrs.frozen(eq=False)
 class _Wanted:
-    """One error bound of a study's result, and the largest amount that is wanted."""
+    """The error bound of a step that is searched for, and the most that it may be (`within`)."""
 
     name: str
     step: str
@@ -54,19 +54,19 @@ class _Wanted:
     within: float
 
     def bound(self, plan: StudyPlan, miner: Miner | None) -> ErrorBound:
-        """Return the error bound in a plan that has the part.
+        """Return the error bound of the step in a plan that contains its result.
 
         Raises
         ------
         InputError
-            If there is none, or more than one.
+            If the step has no error bound, or several.
         """
         part = next(part for part in planned_parts(plan.with_rows(self.rows)) if part.name == self.name)
         path = self.step.partition("/")[2]
         own = tuple(part.bounds_of_steps() if miner is None else miner.error_bounds(part))
-        # of several bounds that rest on one step, the first is for its own numbers
+        # Of several bounds that rest on this step alone, the first is for its own numbers.
         found = [bound for bound in own if bound.steps == (path,)][:1] if path else list(own)
-        if not found:  # one step of several that have a bound together
+        if not found:  # the result's bounds rest on several steps together
             found = list(attrs.evolve(part, steps=[one for one in part.steps if one.path == path]).bounds_of_steps())
         if len(found) != 1:
             some = " or ".join(f"'{self.name}/{one.path}'" for one in part.steps[:2])
@@ -82,7 +82,7 @@ class _Wanted:
 def accuracy_for(
     study: Study, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None = None
 ) -> Accuracy:
-    """Return `Study.accuracy`, for miners as they are before the parameters of shares are found."""
+    """Compute `Study.accuracy` from the miners as they are before the parameters of shares are found."""
     shares = study.shares()
     first = shares.first()
     whole = shares.plan_of((*shares.others, *nodes_of(first)))
@@ -105,9 +105,10 @@ def accuracy_for(
 
 
 def _of_study(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
-    """Search for the budget of a study with which a share is large enough.
+    """Search for the budget of a study at which the share of the wanted step is large enough.
 
-    The search finds the share's scale first. The shares must then be able to spend the cost of all steps at that scale.
+    The search first finds the scale (see `budget_shares`) at which the error is small enough. The budget must then be
+    so large that the shares may spend the cost of all steps at that scale.
     """
     together = sum((share.share for share in shares.shares.values()), Fraction(0))
     others = shares.total(()) if shares.others else Fraction(0)
@@ -138,7 +139,10 @@ def _just_enough(shares: Shares, ways: Mapping[str, Way], wanted: _Wanted) -> Fo
 
 
 def _from(epsilon: Fraction) -> Iterator[Fraction]:
-    """Yield an epsilon, rounded up, then larger ones, since ways to spend have equal noise only up to rounding."""
+    """Yield an epsilon, rounded up, then larger ones.
+
+    The first may be too small by a little, since the noise of two ways to spend is equal only up to rounding.
+    """
     for percent in range(1000):
         larger = epsilon * (1 + Fraction(percent, 100))
         unit = last_digit(larger, _DIGITS)
@@ -146,12 +150,12 @@ def _from(epsilon: Fraction) -> Iterator[Fraction]:
 
 
 def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
-    """Return the smallest epsilon of a few digits that is enough. Noise shrinks as it grows."""
+    """Return the smallest epsilon of a few digits for which `met` is true. Noise shrinks as epsilon grows."""
 
     def enough(epsilon: Fraction) -> bool:
         try:
             return met(epsilon)
-        except InputError:  # so little that the noise would be too large to draw
+        except InputError:  # for so small an epsilon the noise would be too large to draw
             return False
 
     low = high = Fraction(1)
@@ -201,7 +205,7 @@ _UNKNOWN = (
 
 
 def _number(within: Amount, bound: ErrorBound, step: str) -> float:
-    """Return an error as a number. A percentage is a share of the rows."""
+    """Return an error as a number. A percentage is a share of what the bound calls the whole, such as all rows."""
     if not isinstance(within, str) or not within.strip().endswith("%"):
         return float(positive(within, "within"))
     share = positive(within.strip().removesuffix("%").strip(), "within") / 100

@@ -1,10 +1,10 @@
 """Find parameters of miners with shares of a budget, such that their smallest valid total spends it.
 
 The search is for one number, the scale: a miner with share s gets the noise of epsilon = s scale. If the scale is the
-study's epsilon, the miners' epsilons add up to the budget. With a delta there is mostly room for a larger scale. A
-miner may also know several ways to spend (pure epsilon, or rho in zCDP). Each way gets the amount that gives the noise
-of the first one. At equal noise, the ways with the smallest total leave the most room, so all miners' noise shrinks by
-one factor.
+study's epsilon, the miners' epsilons add up to what the shares may spend. With a delta there is mostly room for a
+larger scale. A miner may also know several ways to spend (pure epsilon, or rho in zCDP). Each way gets the amount that
+gives the noise of the first one. At equal noise, the ways with the smallest total leave the most room, so all miners'
+noise shrinks by one factor.
 
 Nothing here is trusted: a scale is kept only if the total of the whole plan, by the accountants that check and charge
 it, is within the shares' budget. Scales are multiples of a millionth of epsilon, so all amounts are rational.
@@ -31,14 +31,17 @@ from dpframework.study.miner_builder import Share
 if TYPE_CHECKING:
     from dpframework.study.study_plan import StudyPlan
 
-_STEPS = 10**6  # of the scale, up to the study's epsilon
-_DOUBLINGS = 10  # of the scale, up or down
-_MOST_SEARCHED = 500  # of epsilon: above it, adding epsilons up is the smallest total, and other notions take long
-_MOST_WAYS = 8  # of spending that are compared: which of the small shares are spent in another way
-_EQUAL = 1e-9  # relative: noise that differs by rounding
+_STEPS = 10**6  # how many steps of a scale make the study's epsilon
+_DOUBLINGS = 10  # how often a scale is doubled or halved at most
+#: The largest epsilon for which a scale is searched. Above it the sum of epsilons is the smallest total, and the other
+#: notions of loss take long to compute.
+_MOST_SEARCHED = 500
+_MOST_WAYS = 8  # how many choices of ways are compared with the first way for all
+_EQUAL = 1e-9  # the relative difference up to which noise is equal, for rounding
 
-#: The number of a way to spend, and what it takes of a scale to make the noise of the first way.
+#: The number of a way to spend, and the factor of the scale at which its noise is that of the first way.
 Way: TypeAlias = tuple[int, Fraction]
+#: Each miner with the parameters that were found, and its plan, by the name of its step.
 Found: TypeAlias = Mapping[str, tuple[Miner, Sequential]]
 
 
@@ -52,13 +55,13 @@ class Shares:
     shares
         The shares, by the names of their steps.
     budget
-        The study's.
+        The budget of the study.
     others
-        The plans of its other steps.
+        The plans of the study's other steps.
     planned
-        Plans a miner under a step's name.
+        A function that plans a miner under the name of a step.
     plan_of
-        Puts steps together into a plan of the study.
+        A function that puts the plans of steps together into a plan of the study.
     """
 
     shares: Mapping[str, Share]
@@ -76,7 +79,7 @@ class Shares:
         Raises
         ------
         InputError
-            If the other steps and the shares are more than the budget, or no parameters fit.
+            If the other steps and the shares cost more than the budget, or no parameters fit.
         """
         first = self.first()
         others = self.total(()) if self.others else Fraction(0)
@@ -98,7 +101,7 @@ class Shares:
         return found
 
     def _search(self, allowed: Fraction, first: Found) -> Found:
-        """Return the miners whose total is as near to the allowed one as a scale can make it."""
+        """Return the miners whose total is the largest within the allowed one that a scale gives."""
         plain = self._plain()
         ways, scale = self._best(allowed)
         found = self.made(ways, scale)
@@ -107,7 +110,7 @@ class Shares:
         return found
 
     def first(self) -> Found:
-        """Return the miners where epsilons add up, each spending in its first way."""
+        """Return the miners whose epsilons add up to what the shares may spend, each in its first way to spend."""
         return self.made(self._plain(), self.budget.epsilon)
 
     def _plain(self) -> Mapping[str, Way]:
@@ -132,9 +135,9 @@ class Shares:
         return made
 
     def choices(self) -> Iterator[Mapping[str, Way]]:
-        """Yield ways to spend, with all miners in the first one, then with smaller shares in others.
+        """Yield choices of ways to spend: first the first way for all, then another way for shares up to some size.
 
-        Many small releases gain by a notion of loss that shares a delta, and large ones may not.
+        Many small releases cost less in a notion of loss that has one delta for all, and large ones may not.
         """
         plain = self._plain()
         yield plain
@@ -148,7 +151,7 @@ class Shares:
         return self.plan_of((*self.others, *nodes)).smallest_epsilon()
 
     def _total_at(self, ways: Mapping[str, Way], scale: Fraction) -> Fraction | None:
-        """Return the total at a scale, or None if a miner refuses it."""
+        """Return the total at a scale, or None if there is none or a miner refuses the scale."""
         try:
             return self.total(nodes_of(self.made(ways, scale)))
         except InputError:
@@ -157,7 +160,7 @@ class Shares:
     def _best(self, allowed: Fraction) -> tuple[Mapping[str, Way], Fraction]:
         """Return the ways with the smallest total at equal noise, and their largest scale.
 
-        The smallest total may be another one at another scale, so the search repeats at the scale that it found.
+        Other ways may have the smallest total at another scale, so the search is repeated at the scale that it found.
         """
         choices, scales, scale = list(self.choices()), dict[int, Fraction](), self.budget.epsilon
         while True:
@@ -174,7 +177,7 @@ class Shares:
         usual = self._total_at(ways, epsilon)
         if usual == allowed:
             return epsilon
-        # Epsilons that add up are tried first, so that they are found exactly.
+        # This scale is exact if the total is in proportion to the scale, as it is where epsilons add up.
         if usual and self._total_at(ways, epsilon * allowed / usual) == allowed:
             return epsilon * allowed / usual
 
@@ -186,9 +189,9 @@ class Shares:
         return Fraction(_last_that_fits(over), _STEPS) * epsilon
 
     def _other_way(self, name: str) -> Way | None:
-        """Return the cheapest way of a miner at equal noise, other than the first, or None if it has one way.
+        """Return a miner's second way to spend, at the noise of its first way, or None if it cannot be used.
 
-        Of several others the first is taken, since only the whole plan shows which one costs least.
+        Further ways are not tried, since only the whole plan shows which one costs least.
         """
         share, epsilon = self.shares[name], self.shares[name].share * self.budget.epsilon
         if len(share.ways(epsilon, self.budget.delta)) == 1:
@@ -203,7 +206,7 @@ class Shares:
         return 1, factor
 
     def _no_noisier(self, found: Found, first: Found) -> bool:
-        """Tell whether no release has more noise than where epsilons add up."""
+        """Tell whether no release has more noise than in `first`, where epsilons add up."""
         return all(
             _ratio(noise(self.plan_of([node])), noise(self.plan_of([first[name][1]]))) <= 1 + _EQUAL
             for name, (_, node) in found.items()
@@ -215,21 +218,21 @@ class Shares:
 
 
 def nodes_of(found: Found) -> tuple[Node, ...]:
-    """Return the plans alone."""
+    """Return the plans of the miners, without the miners."""
     return tuple(node for _, node in found.values())
 
 
 def noise(plan: Plan) -> dict[str, float]:
-    """Return the noise of each release by its path, a standard deviation or a selection's expected gap.
+    """Return the noise of each release by its path: a standard deviation, or a selection's expected gap.
 
-    Of two selections at one scale the exponential mechanism's gap counts twice that of permute-and-flip, which is the
-    most that they differ (McKenna and Sheldon 2020, Section 4).
+    The gap of the exponential mechanism is doubled. At one scale it and that of permute-and-flip differ by a factor of
+    two at most (McKenna and Sheldon 2020, Section 4).
     """
     sizes = {}
     for path, step, calibration in plan.calibrated_steps():
         try:
             sizes[path] = math.sqrt(calibration.variance)
-        except InputError:  # it adds no noise to numbers
+        except InputError:  # the mechanism adds no noise to numbers
             size = calibration.preview.expected * (2 if isinstance(step.mechanism, Exponential) else 1)
             if math.isfinite(size):
                 sizes[path] = size
@@ -237,14 +240,14 @@ def noise(plan: Plan) -> dict[str, float]:
 
 
 def _last_that_fits(over: Callable[[int], float]) -> int:
-    """Return the last number of steps that fits. `over` tells how far a total is above.
+    """Return the largest number of steps that fits. `over` returns how far the total is above the allowed one.
 
     Brent's method only says where to look.
 
     Raises
     ------
     InputError
-        If none fits.
+        If no number of steps fits.
     """
     from scipy.optimize import brentq
 
@@ -261,14 +264,14 @@ def _last_that_fits(over: Callable[[int], float]) -> int:
 
 
 def _bracket(over: Callable[[int], float]) -> tuple[int, int]:
-    """Return steps that fit and steps that do not, a factor of two apart."""
+    """Return a number of steps that fits, and its double, which does not. If all fit, return the largest twice."""
     low = high = _STEPS
     if over(low) <= 0:
         for _ in range(_DOUBLINGS):
             low, high = high, 2 * high
             if over(high) > 0:
                 return low, high
-        return high, high  # enough: noise is of a thousandth
+        return high, high  # large enough: its noise is a thousandth of the usual
     for _ in range(_DOUBLINGS):
         low, high = low // 2, low
         if over(low) <= 0:
@@ -277,5 +280,5 @@ def _bracket(over: Callable[[int], float]) -> tuple[int, int]:
 
 
 def _ratio(own: Mapping[str, float], usual: Mapping[str, float]) -> float:
-    """Return the largest ratio of noise of releases that both plans make, 1 if there is none."""
+    """Return the largest ratio of the noise of a release that both plans make, 1 if there is no such release."""
     return max((own[path] / usual[path] for path in own.keys() & usual.keys() if usual[path] > 0), default=1.0)

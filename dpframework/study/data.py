@@ -1,7 +1,7 @@
 """The place of a study's table, the `[data]` of a study file, read without opening the data.
 
 A study file may come from anybody: it names files in its own folder, or in a place of the owner's configuration. An
-experiment file names code that is run, so it is its reader's own, and may name any file or URL.
+experiment file names code that is run, so it must be its reader's own. It may name any file or URL.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Data:
     Attributes
     ----------
     files
-        Paths and patterns as the study file writes them; or the left and the right view's.
+        Paths and patterns as the study file writes them, or the files of the left and the right view, or names in a
+        database (see `in_database`).
     folder
         What relative paths are relative to: the study file's folder.
     id
@@ -60,8 +61,8 @@ class Data:
     place
         The owner's place that the paths are relative to; None for the study file's folder.
     unrestricted
-        Whether the file is its reader's own, as an experiment is: then paths may be absolute or URLs, `$NAME` stands
-        for an environment variable, and there may be `options`.
+        Whether the file that names the data is its reader's own, as an experiment is. Then paths may be absolute or
+        URLs, `$NAME` stands for an environment variable, and there may be `options`.
     options
         The options to open a URL of an unrestricted file with.
     in_database
@@ -94,8 +95,8 @@ class Data:
         Raises
         ------
         InputError
-            If a key is unknown, lacks, contradicts another, or holds something else than it should; or if a path of a
-            study leaves its folder, or the owner's configuration names no such place.
+            If a key is unknown or missing, contradicts another, or holds something else than it should. Or if a path of
+            a study leaves its folder, or the owner's configuration names no such place.
         """
         if "options" in form and not unrestricted:
             raise InputError(
@@ -133,7 +134,7 @@ class Data:
 
     @classmethod
     def _of_database(cls, form: Mapping[str, Any], given: Mapping[str, Any], where: str) -> Data:
-        """Return the whole database of the owner; `[read]` names the part."""
+        """Return a database of the owner as a whole. `[read]` names its table or a query."""
         for key in ("path", "left", "right", "id", "table", "order"):
             if key in form:
                 raise InputError(
@@ -148,7 +149,7 @@ class Data:
         Raises
         ------
         InputError
-            If it is so.
+            If the data and `[read]` do not go together.
         """
         databases = (self.place is not None and self.place.is_database) or _end(self.files, DATABASES)
         if databases and not read.of_database:
@@ -215,7 +216,7 @@ class Data:
 
     @property
     def named(self) -> list[Path]:
-        """The paths, folders and patterns of the files on this machine, whether or not there are any yet."""
+        """The paths, folders and patterns of the files on this machine, whether or not they exist yet."""
         if self.in_database or (self.place is not None and self.place.is_url):
             return []
         return [(self.folder if self.place is None else Path(self.place.address)) / text for text in self.files]
@@ -226,8 +227,8 @@ class Data:
         Raises
         ------
         NotOpened
-            If a file does not exist, is no regular one, is there twice, or lies outside of its folder, where a symbolic
-            link led to it.
+            If a file does not exist, is not a regular file, is named twice, or lies outside of its folder because of a
+            symbolic link.
         """
         places = self.places()
         views = [[place] for place in places] if self.two_views else [places]  # one file may hold both views
@@ -237,12 +238,12 @@ class Data:
             folder = self.folder if self.place is None else Path(self.place.address)
             for file in files:
                 require_inside(file, folder)
-        for view in named:  # last: what lies outside is told by nothing
+        for view in named:  # checked last, so that no message tells of files outside
             require_once(view)
         return [Path(file) for file in files]
 
     def require_local(self, why: str) -> None:
-        """Refuse URLs. `why` ends the sentence."""
+        """Refuse URLs. `why` ends the sentence of the error."""
         if any(is_url(text) for text in (*self.files, *([] if self.place is None else [self.place.address]))):
             raise InputError(f"the data is at a URL, and {why}")
 
@@ -314,12 +315,12 @@ class Data:
 
 
 def _end(files: Collection[str], kinds: tuple[str, ...]) -> bool:
-    """Tell whether a file has a name of one of these kinds."""
+    """Tell whether the name of some file has one of these endings."""
     return any(text.lower().endswith(kinds) for text in files)
 
 
 def _texts(form: Mapping[str, Any], key: str, where: str, such: str = "") -> tuple[str, ...]:
-    """Return a text of a form, or a list of texts. `such` is an example of one, for errors."""
+    """Return the texts of a key that holds a text or a list of texts. `such` is an example of a list, for errors."""
     given = form[key]
     if not isinstance(given, list):
         return (require_text(form, key, where),)
@@ -331,7 +332,7 @@ def _texts(form: Mapping[str, Any], key: str, where: str, such: str = "") -> tup
 def values_read(miners: Mapping[str, Miner], steps: Collection[str], schema: Schema) -> frozenset[str] | None:
     """Return the attributes whose raw values some step may read (see `Miner.values_read`), or None for all.
 
-    A step that was added as a plan, without a miner, may read all.
+    A step that was added as a plan, without a miner, may read the values of all attributes.
     """
     read: set[str] = set()
     for step in steps:
@@ -343,7 +344,7 @@ def values_read(miners: Mapping[str, Miner], steps: Collection[str], schema: Sch
 
 
 def require_views(schema: Schema, where: str = "[data] ") -> None:
-    """Refuse a schema that two files cannot have, which is public, so that the checks need not wait for the run.
+    """Refuse a schema that does not fit two views. A schema is public, so this need not wait for the run.
 
     Raises
     ------
@@ -355,7 +356,7 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
 
 
 def require_read_for(unit: PrivacyUnit, read_for: PrivacyUnit, key: bytes | None, ledger: Recorder | None) -> None:
-    """Refuse a table that was read for another unit, or with another key than the run to be resumed.
+    """Refuse a table that was read for another unit or period, or with another key than that of a resumable run.
 
     The rows of a table for another unit were not bounded for this one. With another key, a unit could have its rows in
     one part before the run was resumed, and other rows in another part after.

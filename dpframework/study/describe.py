@@ -20,12 +20,12 @@ from dpframework.results.noisy_counts import CONFIDENCE
 from dpframework.study.registry import share
 from dpframework.study.study import Study
 
-_PARTS = 10_000  # of the budget: shares are whole numbers of them
+_PARTS = 10_000  # into which the budget is divided; each share is a whole number of parts
 
 
 @typechecked
 def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: Any) -> Study:
-    """Return a study of every attribute: its histogram, and of a numeric one the mean and the median too.
+    """Return a study of every attribute: its histogram, and for a numeric one its mean and median too.
 
     **The split.** In 95 % of releases, at an epsilon of 1, a count is off by up to ln 20 rows, a mean by as much as
     ln 20 rows can change it, and a median of m points by up to ln(20 m) rows. With an epsilon of e each is off by 1/e
@@ -42,18 +42,18 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
     epsilon, delta
         The budget.
     options
-        Whatever else `Study` takes, such as `relation` or `unit`.
+        Other parameters of `Study`, such as `relation` or `unit`.
 
     Returns
     -------
     Study
-        One step an attribute, by its name, and steps such as "age mean" and "age median". Add others before you run it
-        only if you leave them a budget of their own: see `Study.with_epsilon`.
+        One step for each attribute, under its name, and steps such as "age mean" and "age median". Add others before
+        you run it only if you leave them a budget of their own: see `Study.with_epsilon`.
 
     Raises
     ------
     InputError
-        If all attributes are open, and as `Study`.
+        If all attributes are open, there are too many attributes, or `Study` refuses an option.
 
     Examples
     --------

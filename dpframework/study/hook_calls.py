@@ -14,7 +14,7 @@ from dpframework.study import hookspecs
 
 
 class _Brought(list[Any]):
-    """Components as a hook returned them, with the name of its plugin. A wrapper may hand on another list."""
+    """Components as a hook returned them, with the name of its plugin. A wrapper may return a plain list instead."""
 
     plugin: str
 
@@ -26,14 +26,14 @@ class HookCalls:
     Parameters
     ----------
     report
-        Told of a plugin's name and of what is wrong with it.
+        A function that is called with a plugin's name and what is wrong with it.
     """
 
     def __init__(self, report: Callable[[str, str], None]) -> None:
         self._report = report
         self._manager = pluggy.PluginManager("dpframework")
         self._manager.add_hookspecs(hookspecs)
-        # by identity, since a component need not be hashable; the component is kept so that its identity stays its own
+        # By `id`, since a component need not be hashable. The component is kept, so that no other one gets its id.
         self._bringers: dict[int, tuple[Any, str]] = {}
 
     def marks(self, module: Any) -> list[str]:
@@ -46,7 +46,7 @@ class HookCalls:
         Raises
         ------
         Exception
-            Whatever pluggy finds wrong with it. It then brings nothing.
+            If pluggy finds something wrong with the plugin. It then brings no components.
         """
         guarded = ModuleType(plugin)
         for name in marked:
@@ -82,7 +82,7 @@ class HookCalls:
         self._report(plugin, f"its hook {hook} fails ({type(error).__name__}: {reason})")
 
     def _guard(self, hook: str, plugin: str, function: Callable[[], Any]) -> Callable[[], list[Any]]:
-        @functools.wraps(function)  # with the arguments that pluggy looks at
+        @functools.wraps(function)  # pluggy looks at the arguments
         def components() -> list[Any]:
             try:
                 return self._bring(plugin, function())
@@ -95,7 +95,7 @@ class HookCalls:
     def _guard_wrapper(
         self, hook: str, plugin: str, function: Callable[[], Generator[None, Any, Any]]
     ) -> Callable[[], Generator[None, Any, Any]]:
-        """Guard a wrapper of either kind. If it fails, the hook has the result that it had without it."""
+        """Guard a wrapper of either kind. If it fails, the hook returns what it would without the wrapper."""
 
         @functools.wraps(function)
         def wrapper() -> Generator[None, Any, Any]:

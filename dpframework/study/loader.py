@@ -32,12 +32,12 @@ def read_record(source: Path) -> Mapping[str, Any]:
     Raises
     ------
     InputError
-        If it cannot be read, or is something else: one sentence that names the file.
+        If the file cannot be read, or is not one of results. The message names it.
     """
     if source.is_dir():
         if not (source / RESULTS).exists():
             raise InputError(
-                f"{source}: is not the folder of a run; there is no {RESULTS} in it; give what --out named"
+                f"{source}: is not the folder of a run; there is no {RESULTS} in it; give the folder that --out named"
             )
         source = source / RESULTS
     with prefix_errors(f"{source}: "):
@@ -109,7 +109,7 @@ def load_results(folder: Path) -> Results:
 
 
 def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:
-    """Return the charge of a release, None without a valid claim. A release of a block says how it was asked for."""
+    """Return the charge of a release, or None without a valid claim. In a block, its path holds its request."""
     block, (_, amounts) = plan.index.place(step).block, split_request(path)
     if bool(amounts) != (block is not None):
         return None
@@ -122,7 +122,7 @@ def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:
 
 
 def _result(name: str, form: Any, plan: StudyPlan) -> Any:
-    """Return one result as its miner's class of results, or as JSON without one."""
+    """Return one result in the class that its miner names, or as plain JSON if there is no such class."""
     miner = registry().kind(plan.miners.get(name, {}).get("miner", ""))
     kind: type[Kept] | None = None if miner is None else miner.result
     with prefix_errors(f"result '{name}': "):

@@ -15,7 +15,7 @@ from dpframework.run.miner import Miner
 
 
 def build_miner(kind: type[Miner], parameters: Mapping[str, Any]) -> Miner:
-    """Make a miner.
+    """Return a miner of a class, made from its parameters.
 
     Raises
     ------
@@ -55,16 +55,16 @@ def _share(value: Amount) -> Fraction:
 @final
 @attrs.frozen
 class Share:
-    """A miner that has a share of its study's budget, whose parameters the study finds.
+    """A miner with a share of its study's budget. The study finds the parameters of its budget.
 
     Attributes
     ----------
     share
-        Above 0, and at most 1.
+        The share of the budget, above 0 and at most 1.
     kind
-        The miner's class.
+        The class of the miner.
     parameters
-        The miner's, without its budget.
+        The parameters of the miner, without those of its budget.
     """
 
     share: Fraction = attrs.field(converter=_share)
@@ -81,12 +81,12 @@ class Share:
                 )
 
     def ways(self, epsilon: Fraction, delta: Fraction) -> tuple[Mapping[str, Any], ...]:
-        """Return the parameters that spend an epsilon, one mapping a way (see `Miner.ways_to_spend`).
+        """Return the parameters that spend an epsilon, one mapping for each way (see `Miner.ways_to_spend`).
 
         Raises
         ------
         InputError
-            If there is none.
+            If the miner has no budget that could be set.
         """
         ways = self.kind.ways_to_spend(epsilon, delta)
         if not ways:
@@ -102,6 +102,6 @@ class Share:
         Raises
         ------
         InputError
-            If it refuses its parameters.
+            If the miner refuses its parameters.
         """
         return build_miner(self.kind, {**self.parameters, **self.ways(epsilon, delta)[way]})

@@ -28,7 +28,7 @@ def study_html(study: Study, names: Iterable[str], miners: Mapping[str, Miner], 
     study
         The study.
     names, miners, shares
-        Its steps, those that are miners, and those that have a share of the budget.
+        The names of its steps, the miners by step, and the shares of the steps that have one.
     """
     rows = []
     for name in names:
@@ -60,14 +60,14 @@ def cost_bars(
     Parameters
     ----------
     releases
-        The path of each release with its calibration. If all have an epsilon, epsilons are drawn, else the rho of those
-        that have one. The first 30 are drawn.
+        The path of each release with its calibration. If all have an epsilon, epsilons are drawn, else rhos, with 0
+        for a release without one. Only the first 30 are drawn.
     relation
         The neighbouring relation of the losses.
     title
-        What stands above.
+        The title above the bars.
     ax
-        Axes to draw on; without them, new ones.
+        The axes to draw on; None for new ones.
 
     Raises
     ------

@@ -1,7 +1,8 @@
 """The owner's configuration of the hosts, stores, schedulers and folders that studies may use by name.
 
-A study may come from anybody, so it names an entry of this file and never an address. The file is looked for in the
-user's own configuration folder, never in the study's folder or the working folder.
+A study may come from anybody, so it names an entry of this file and never an address. The file is the one
+that `DPFRAMEWORK_PLACES` names, or lies in the user's own configuration folder. It is never looked for in the study's
+folder or the working folder.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ DEFAULT = "~/.config/dpframework/places.toml"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _OUTSIDE = re.compile(r"[%?#\\]")  # characters that could lead to another object, or another host, in a URL
+#: The options that choose the host, or a database on it.
 _CHOOSES = ("host", "hostaddr", "port", "dbname", "database", "db", "service", "server", "unix_socket")
 _WRITABLE_BY_OTHERS = 0o022
 
@@ -39,7 +41,7 @@ class Place:
     Attributes
     ----------
     name
-        What studies call it.
+        The name that studies use for it.
     address
         The absolute path of the folder, or a URL.
     options
@@ -55,7 +57,7 @@ class Place:
 
     @property
     def is_url(self) -> bool:
-        """Whether it is on another machine."""
+        """Whether the address is a URL, not a folder of this machine."""
         return "://" in self.address
 
     def file_at(self, path: str, where: str) -> str:
@@ -64,7 +66,7 @@ class Place:
         Raises
         ------
         InputError
-            If the path may lead out of it.
+            If the path may lead out of the place.
         """
         if self.is_database:
             return self.address
@@ -77,7 +79,7 @@ class Place:
 
     def shown(self, path: str, where: str) -> str:
         """Return the address of a relative path in this place for a plan, without any credentials."""
-        # An option may choose the host, or which database of it.
+        # An option may choose the host, or a database on it.
         ends = [text for name, text in self.options if name.lower() in _CHOOSES or "endpoint" in name.lower()]
         served = f" at {', '.join(ends)}" if ends else ""
         return f"{self.file_at(path, where)}{served} (place '{self.name}')"
@@ -93,9 +95,9 @@ class OwnerPlaces:
     source
         The file.
     data
-        The forms of the places of data, by name.
+        The tables `[data.NAME]` of the file, by name.
     engines
-        The forms of engines, by name: the engine that is installed, and its parameters.
+        The tables `[engine.NAME]` of the file, by name. Each holds the name of an installed engine and its parameters.
     """
 
     source: Path
@@ -115,7 +117,7 @@ class OwnerPlaces:
             where = f"[data.{name}] "
             refuse_unknown(form, ("url", "path", "database", "options"), f"{where}unknown key")
             if sum(key in form for key in ("url", "path", "database")) != 1:
-                raise InputError(f"{where}needs either a url, a path or a database")
+                raise InputError(f"{where}needs exactly one of url, path and database")
             if "path" in form:
                 folder = os.path.expanduser(expand(require_text(form, "path", where)))
                 if "options" in form or not os.path.isabs(folder) or "://" in folder or not folder.isprintable():
@@ -126,20 +128,21 @@ class OwnerPlaces:
             options = form.get("options", {})
             if not isinstance(options, Mapping) or not all(isinstance(text, str) for text in options.values()):
                 raise InputError(f'{where}options must be a table of texts, such as {{ aws_region = "eu-west-1" }}')
-            # Plans show the URL, so it may hold a place, and no password or query.
+            # Plans show the URL, so it must hold no password and no query.
             try:
                 parts = urlsplit(url)
             except ValueError:
                 raise InputError(f"{where}{key} cannot be read as a URL") from None
             if key == "database" and (not url.isprintable() or "://" not in url):
                 raise InputError(
-                    f'{where}database must be a URL as SQLAlchemy has them, such as "postgresql+psycopg://host/name"'
+                    f'{where}database must be a URL in SQLAlchemy\'s form, such as "postgresql+psycopg://host/name"'
                 )
             if key == "url" and (
                 not url.isprintable() or "://" not in url or parts.scheme == "file" or not parts.netloc
             ):
                 raise InputError(
-                    f'{where}url must be a URL with a host or a store, such as "s3://hospital/visits"; give path'
+                    f'{where}url must be a URL with a host or a store, such as "s3://hospital/visits"; for a folder on '
+                    "this machine write path instead"
                 )
             if "@" in parts.netloc or _OUTSIDE.search(url):
                 raise InputError(
@@ -148,7 +151,7 @@ class OwnerPlaces:
             return Place(name, url, {key: expand(text) for key, text in options.items()}, key == "database")
 
     def engine(self, name: str) -> tuple[str, dict[str, Any]]:
-        """Return the name of the installed engine, and its parameters, that an entry stands for.
+        """Return the name of the installed engine that an entry stands for, and its parameters.
 
         Raises
         ------
@@ -163,13 +166,14 @@ class OwnerPlaces:
     def _entry(self, entries: Mapping[str, Any], kind: str, name: str) -> Mapping[str, Any]:
         if name not in entries:
             raise InputError(
-                f"the owner's configuration names no {kind} '{name}'; {nearest(name, entries)}, or write a table "
-                f"[{kind}.{name}] into this file"
+                f"the owner's configuration has no entry [{kind}.{name}]; {nearest(name, entries)}, or write this "
+                "table into this file"
             )
         form = entries[name]
         if not _NAME.fullmatch(name) or not isinstance(form, Mapping):
             raise InputError(
-                f"[{kind}.{name}] must be a table whose name has letters, digits, dots, dashes, underscores"
+                f"[{kind}.{name}] must be a table, and its name may hold only letters, digits, dots, dashes and "
+                "underscores, beginning with a letter or digit"
             )
         return form
 
@@ -180,7 +184,8 @@ def owner_places() -> OwnerPlaces:
     Raises
     ------
     InputError
-        If it cannot be read, somebody else could have written it, or `$DPFRAMEWORK_PLACES` is no absolute path.
+        If the file cannot be read, somebody else could have written it, or `$DPFRAMEWORK_PLACES` is not the absolute
+        path of a file that exists.
     """
     given = os.environ.get(VARIABLE)
     path = Path(given or os.path.expanduser(DEFAULT))
@@ -188,7 +193,7 @@ def owner_places() -> OwnerPlaces:
         raise InputError(f"{VARIABLE} is '{given}'; the absolute path of a file is needed")
     if not path.exists():
         if given:
-            raise InputError(f"{path}: there is no such file, and {VARIABLE} names it")
+            raise InputError(f"{path}: {VARIABLE} names this file, and it does not exist")
         return OwnerPlaces(path)
     if os.name == "posix":
         found = path.stat()

@@ -1,4 +1,4 @@
-"""The registry of plugins, found by entry points and hooks. A broken one is reported by name, and the rest work."""
+"""The registry of plugins, found by entry points and hooks. A broken plugin is reported by name, and the rest work."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from dpframework.study.miner_builder import Share, build_miner
 from dpframework.tables.engines import Engine
 
 GROUP = "dpframework"
-#: The plugin that the core is.
+#: The name under which the core is listed as a plugin.
 CORE = "dpframework"
 _HOOKS = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
 
 
 @attrs.frozen
 class Problem:
-    """Why a plugin, or something it brings, is left out.
+    """The reason why a plugin, or something it brings, is left out.
 
     Attributes
     ----------
     plugin
-        Its name.
+        The name of the plugin.
     reason
-        The rest of the sentence.
+        The reason, which follows the name in a sentence.
     """
 
     plugin: str
@@ -58,7 +58,7 @@ class Registered:
     Attributes
     ----------
     plugin
-        Its name.
+        The name of the plugin.
     component
         The component, often a class. A plugin may give an entry point in its place, which is imported when the
         component is first needed; an `InputError` says why the import failed.
@@ -78,7 +78,7 @@ class Registered:
 
     @property
     def fault(self) -> str | None:
-        """The reason why it cannot be used, or None if it can."""
+        """The reason why the component cannot be used, or None if it can."""
         return self._imported[1]
 
     @property
@@ -116,7 +116,7 @@ class Registry:
                 loaded.append((point.name, point.load()))
             except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
                 self._report(point.name, f"cannot be imported ({type(error).__name__}: {_reason(error)})")
-        # pluggy calls those first that were registered last, and of two components with one name the first is kept
+        # Of two components with one name the first is kept, and pluggy calls first what was registered last.
         for plugin, module in reversed(loaded):
             self._register(plugin, module)
         self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner)
@@ -140,7 +140,7 @@ class Registry:
 
     @property
     def problems(self) -> list[Problem]:
-        """The problems found so far, with the components that were used."""
+        """The problems found so far. `checked` also finds those of components that were not used yet."""
         return self._problems
 
     def accountants_at(self, delta: Fraction) -> tuple[type[Accountant[Any]], ...]:
@@ -232,7 +232,7 @@ class Registry:
 
 
 def _fault(kind: Any, base: type[Any]) -> str | None:
-    """Return the reason why something is no component of its base, or None if it is one."""
+    """Return the reason why something cannot be a component of this base class, or None if it can."""
     what = getattr(kind, "__name__", None) or type(kind).__name__
     name = getattr(kind, "name", None)
     if not (isinstance(kind, type) and issubclass(kind, base)):
@@ -280,16 +280,17 @@ def miner(name: str, /, **parameters: Any) -> Miner:
 
 
 def share(share: Amount, miner: str | type[Miner], /, **parameters: Any) -> Share:
-    """Give a miner a share of its study's budget, in place of an epsilon: `Study.add` takes it like a miner.
+    """Give a miner a share of its study's budget, in place of an epsilon. `Study.add` takes it like a miner.
 
     Parameters
     ----------
     share
-        Above 0, and at most 1. The shares of a study may add up to less than 1: the rest of the budget is left.
+        The share, above 0 and at most 1. If the shares of a study add up to less than 1, the rest of the budget is
+        left.
     miner
-        An installed miner's name, or a class.
+        The name of an installed miner, or a class.
     parameters
-        The miner's, without its budget.
+        The parameters of the miner, without those of its budget.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The places in the plan of the releases that a run made."""
+"""The steps of a plan to which the releases of a run belong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _NUMBER = re.compile(r" \d+$")
 
 
 def step_numbers(plan: StudyPlan, charges: Iterable[Charge]) -> list[int]:
-    """Return the number of each release's step in the plan, since branches of an `either` may share paths."""
+    """Return the number of each release's step in the plan, or -1 if the plan has none.
+
+    A path alone does not tell the step, since branches of an `either` may share paths.
+    """
     place = places(plan)
     numbers: dict[Any, int] = {}
     for number, (path, step) in enumerate(plan.placed_steps()):
@@ -26,9 +29,10 @@ def step_numbers(plan: StudyPlan, charges: Iterable[Charge]) -> list[int]:
 
 
 def places(plan: StudyPlan) -> Callable[[str], str]:
-    """Return a function that finds the place of a release in the plan.
+    """Return a function from the path of a release to the path of its step in the plan.
 
-    A run numbers the parts that a template stands for ("parts 3/counts"); the plan writes it once ("parts/counts").
+    A run numbers the parts that a template stands for ("parts 3/counts"). The plan has the template once
+    ("parts/counts").
     """
     root: dict[str, Any] = {}
     for path, _ in plan.placed_steps():

@@ -1,7 +1,8 @@
 """Run a plan that was added without a miner, by making every release in order.
 
 An approval must hold for these releases and no others. A miner's parameters are written into the plan, so that its hash
-binds them. Releases without a miner write the parameters of each query, since two queries may make the same claim.
+binds them. For releases without a miner the parameters of each query are written, since two queries may make the same
+claim.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dpframework.tables.engines import Engine
 if TYPE_CHECKING:
     from dpframework.run.private_table import PrivateTable
 
-#: Public numbers of rows up to which a query may gather something of each: a few bytes, or a bit for each test.
+#: The largest public bound on rows at which a query may gather data of each row: a few bytes, or a bit per test.
 MOST_GATHERED = 10**8
 #: Written in place of a miner's name for releases that have no miner.
 PLANNED = "add_plan"
@@ -37,7 +38,7 @@ def require_no_choice(name: str, node: Node) -> None:
     Raises
     ------
     InputError
-        If there is a branch, a step that is given a release, or a partition that is made from one.
+        If there is a branch, a step that uses a release, a partition that is made from a release, or a block.
     """
     for part in walk(node):
         if isinstance(part, Either):
@@ -61,9 +62,10 @@ def require_engine(plan: Plan, engine: Engine) -> None:
     Raises
     ------
     InputError
-        If the plan samples and the engine draws no samples, or none of units with several rows; if a query gathers
-        rows, and the engine lets counts out only or the table may have very many; if it follows from no cross table,
-        and the engine counts no more than those; or if the engine reads rows itself and bounds no unit's.
+        If the engine reads rows itself and does not bound the rows of a unit. If a query asks for unlisted keys, for
+        the first rows of units, for an answer that no cross table gives, or for data of each row, and the engine has
+        no such thing. If a query gathers data of each row, and the table may have very many. If the plan samples rows
+        or units, and the engine draws no such samples.
     """
     unit, row_bound = plan.unit, plan.facts.row_bound
     if engine.reads_itself and unit.id is not None and not engine.bounds_units:
@@ -74,7 +76,7 @@ def require_engine(plan: Plan, engine: Engine) -> None:
     for step in plan.steps():
         if step.facts.unlisted and not engine.gathers and type(engine).tally is Engine.tally:
             raise InputError(
-                f"engine '{engine.name}' lets out counts of listed cells only, and step '{step.name}' asks for keys "
+                f"engine '{engine.name}' gives out counts of listed cells only, and step '{step.name}' asks for keys "
                 "that nobody lists; use another engine"
             )
         if step.facts.places and not engine.places_rows:
@@ -84,15 +86,15 @@ def require_engine(plan: Plan, engine: Engine) -> None:
             )
         if engine.groups and not (step.query.tabled or step.query.gathers):
             raise InputError(
-                f"engine '{engine.name}' counts cross tables only, and step '{step.name}' asks for what "
-                f"follows from none ({step.query.text}); run it on one machine, with engine 'memory' or 'mapped'"
+                f"engine '{engine.name}' counts cross tables only, and no cross table answers step '{step.name}' "
+                f"({step.query.text}); run it on one machine, with engine 'memory' or 'mapped'"
             )
         if not step.query.gathers:
             continue
         gathering = f"step '{step.name}' gathers something of each row ({step.query.text})"
         if not engine.gathers:
             raise InputError(
-                f"engine '{engine.name}' lets counts out only, and {gathering}; run it on one machine, with engine "
+                f"engine '{engine.name}' gives out counts only, and {gathering}; run it on one machine, with engine "
                 "'mapped' where memory is short, or use other parameters or another miner"
             )
         if row_bound is not None and row_bound > MOST_GATHERED:
@@ -109,12 +111,12 @@ def require_engine(plan: Plan, engine: Engine) -> None:
 
 
 def require_samples_anew(plan: AccountedPlan, budget: Accountant[Any]) -> None:
-    """Refuse to resume a run of a plan with samples, unless its totals hold where they are drawn anew.
+    """Refuse to resume a run of a plan with samples, unless its totals also hold if samples are drawn anew.
 
     Raises
     ------
     PlanRefused
-        If the budget, or the plan's smallest total, is in a notion that counts on one sample.
+        If the accounting of the budget, or of the plan's smallest total, needs all releases to be from one sample.
     """
     for accountant in (budget, plan.accountant()):
         if plan.index.samples and not accountant.samples_anew:
@@ -130,9 +132,10 @@ def release_all(node: Node, table: PrivateTable) -> Any:
     Returns
     -------
     Any
-        A step's release, or a composition's releases in a dictionary: each one by its step's name, the releases of a
-        named sequential by that name, and of a partition by its name (without one, "parts") and then by the label of
-        each part. A repetition is a list.
+        The release of a step, or the releases of a composition in a dictionary. A release has the name of its step as
+        its key. The releases of a named sequential are a dictionary under that name. Those of a sample are under its
+        name or "sample", and those of a partition under its name or "parts", and then under the label of each part. A
+        repetition gives a list under each name.
     """
     queue = _ReleaseQueue()
     found = _enqueue_part(node, table, queue)
@@ -141,7 +144,7 @@ def release_all(node: Node, table: PrivateTable) -> Any:
 
 
 def plan_form(node: Node) -> dict[str, Any]:
-    """Return the form of releases without a miner, like a miner's, with their queries."""
+    """Return the JSON-safe form of releases without a miner, like that of a miner, with their queries."""
     return {
         "miner": PLANNED,
         "parameters": {"queries": [query_form(n.query) for n in walk(node) if isinstance(n, Step)]},
@@ -149,7 +152,7 @@ def plan_form(node: Node) -> dict[str, Any]:
 
 
 def query_form(value: Any) -> Any:
-    """Return a value JSON-safe, by its class and all that it holds.
+    """Return the JSON-safe form of a query, or of a value in it, with its class and all its fields.
 
     Examples
     --------
@@ -171,18 +174,18 @@ def _object(value: Any) -> Any:
 
 @attrs.define(eq=False)
 class _ReleaseQueue:
-    """Releases that are made together, once all are known, or something depends on them."""
+    """Releases that wait to be made together, until all are known or something depends on them."""
 
     waiting: list[tuple[PrivateTable, str, Mapping[str, Any]]] = attrs.field(factory=list)
     found: list[Any] = attrs.field(factory=list)
 
     def add(self, table: PrivateTable, step: str) -> int:
-        """Add a release, and return its place in `found`."""
+        """Add a release, and return the position that it will have in `found`."""
         self.waiting.append((table, step, {}))
         return len(self.found) + len(self.waiting) - 1
 
     def release(self) -> None:
-        """Make the releases that wait."""
+        """Make the waiting releases."""
         waiting, self.waiting = self.waiting, []
         from dpframework.run.private_table import PrivateTable
 
@@ -190,7 +193,7 @@ class _ReleaseQueue:
 
 
 def _enqueue(node: Node, table: PrivateTable, queue: _ReleaseQueue) -> dict[str, Any]:
-    """Add the releases of a node, and return them by name, each as a function to call once it is made."""
+    """Add the releases of a node to the queue. Return by name functions that give the releases once they are made."""
     match node:
         case Step():
             return {node.name: functools.partial(queue.found.__getitem__, queue.add(table, node.name))}
@@ -203,7 +206,7 @@ def _enqueue(node: Node, table: PrivateTable, queue: _ReleaseQueue) -> dict[str,
             times = [_enqueue(node.part, table, queue) for _ in range(node.times)]
             return {key: [found[key] for found in times] for key in times[0]}
         case Sample():
-            queue.release()  # what is drawn first stays first
+            queue.release()  # so that what precedes the sample is also drawn before it
             return {node.name or "sample": _enqueue_part(node.part, table.sampled(node.name), queue)}
         case Parallel(by=by) if by is not None and not isinstance(by, FromRelease):
             parts = table.partition(by, name=node.name)

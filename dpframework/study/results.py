@@ -38,7 +38,7 @@ RESULTS_VERSION = 1
 
 
 def now() -> str:
-    """Return the time, as results and reports say it."""
+    """Return the present time as results and reports write it."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -70,27 +70,27 @@ class Results(Mapping[str, Any], Drawable):
     charges
         The releases made, in order.
     spent
-        What they cost together.
+        The total cost of these releases; None without a valid total.
     run
         The run's id in a ledger; None if it was not recorded in one.
     head
-        The hash of the ledger's last entry about the run: a ledger without it was put back, or is another one.
+        The hash of the ledger's last entry about the run. A ledger without this entry is an older copy or another one.
     stopped
         Why the run stopped before its end; None if it did not.
     data
-        The names of the data files, as the study file has them; none for a study that was made in Python.
+        The names of the data files, as the study file has them; empty for a study that was made in Python.
     time
         When the run ended.
     version
-        The version of dpframework that made it.
+        The version of dpframework that made the results.
     public_seed
         The seed of the miners' public draws, in hexadecimal; None if there were none.
     period
         The name of the period whose rows were read, such as 2026-03; None for a study without periods.
     samplers
-        Who turned random bits into noise and choices, "opendp" or "arrays"; None if the run was seeded.
+        The samplers that turned random bits into noise and choices, "opendp" or "arrays"; None if the run was seeded.
     counted
-        Which database counted, and how much was asked of it, in a sentence; None if this process did.
+        A sentence on the database that counted, and how much was asked of it; None if this process counted.
     """
 
     found: Mapping[str, Any]
@@ -133,20 +133,20 @@ class Results(Mapping[str, Any], Drawable):
     def to_frame(self, name: str | None = None) -> pl.DataFrame:
         """Return one result as a polars dataframe, or the releases in order, each with its cost.
 
-        Of releases, `expected` is the expected error, as a report says it. A loss is null where the release has none of
-        that kind.
+        In the frame of releases, `expected` is the expected error as reports state it, and a loss is null if the
+        release has none of that kind.
 
         Parameters
         ----------
         name
-            The name of a result, whose class says what its columns are; without it, the releases.
+            The name of a result, whose class documents its columns; None for the releases.
 
         Raises
         ------
         KeyError
             If no result has that name.
         InputError
-            If the result is none of dpframework's, such as one that was loaded without its plugin.
+            If the result is not a table, such as one that was loaded without its plugin.
         """
         import polars as pl
 
@@ -183,7 +183,7 @@ class Results(Mapping[str, Any], Drawable):
         return cost_bars(releases, self.plan.relation, title, ax)
 
     def _repr_html_(self) -> str:
-        """Return each result's notebook view, and the charges."""
+        """Return the notebook views of all results, and what was spent."""
         spent = None if self.spent is None else self.spent.epsilon
         cost = NO_EPSILON if spent is None else f"epsilon {readable(spent)}"
         verdict = "private" if self.private else "NOT PRIVATE: for experiments only"
@@ -213,13 +213,13 @@ class Results(Mapping[str, Any], Drawable):
     def load(cls, folder: str | os.PathLike[str]) -> Results:
         """Read the folder of a run, as written by `save` or the command `dpframework run`.
 
-        A result is read as the class that its miner names (`Miner.result`). Without one, or if the miner is not
-        installed, it is what JSON holds: lists, numbers and texts. Reports say the same of it as after the run.
+        A result is read as the class that its miner names (`Miner.result`). If the miner names none or is not
+        installed, the result is what JSON holds: lists, numbers and texts. Reports show it as they did after the run.
 
         Raises
         ------
         InputError
-            If a file lacks, is not one of results, or is of another plan; names the file.
+            If a file is missing, does not hold results, or is of another plan. The message names the file.
         """
         from dpframework.study.loader import load_results
 

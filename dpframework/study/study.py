@@ -40,28 +40,28 @@ if TYPE_CHECKING:
 
 @final
 class Study:
-    """One budget, one relation, several miners on one table.
+    """Several miners on one table, with one budget and one neighbouring relation.
 
     Parameters
     ----------
     schema
         The public facts about the table.
     epsilon, delta
-        The budget; with delta above 0 totals may be composed in zCDP or in privacy loss distributions.
+        The budget. With delta above 0 totals may also be composed by zCDP, Renyi or privacy loss distributions.
     relation
         "add-or-remove-one" or "replace-one".
     allow
-        Assumptions accepted by name.
+        The names of the assumptions that are accepted.
     out_of_domain
         How a run reads its table (see `read_table`). By default "clamp", or "error" if 'data-fits-schema' is allowed.
-        It is part of the plan. A study file's table is read so; a table that you read yourself should be.
+        It is part of the plan. A study file's table is read in this way. Read your own tables in the same way.
     unit
-        The column that names whom the study protects, by default one row; read the table with `unit=study.unit`.
+        The column with ids of whom the study protects (by default one row). Read the table with `unit=study.unit`.
     rows_per_unit
         The most rows of one unit. Without `unit` that is the assumption 'rows-per-unit-asserted'.
     period, date
-        "day", "week" or "month", and the column of dates, for a study that protects a person in one period. Its plan is
-        for any period: read the table of one with `unit=study.unit.during("2026-03")`.
+        "day", "week" or "month", and the column of dates, for a study that protects a person in one period. Its plan
+        holds for every period. Read the table of one with `unit=study.unit.during("2026-03")`.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Study:
         self._settled = True
 
     def add(self, name: str, miner: Miner | Share) -> None:
-        """Add a miner, or one with a share of the budget (see `share`). It is planned now, from the schema.
+        """Add a miner, or a miner with a share of the budget (see `share`). It is planned now, from the schema.
 
         The parameters of shares are found when the study is planned, since they depend on all its steps.
 
@@ -184,7 +184,7 @@ class Study:
 
     @property
     def miners(self) -> Mapping[str, Miner]:
-        """The miners so far, by their names in the study. Shares have the parameters that were found."""
+        """The miners so far, by their names in the study. Those with shares have the parameters that were found."""
         self._settle()
         return MappingProxyType(self._miners)
 
@@ -201,16 +201,16 @@ class Study:
             A step whose result has one error bound, or a release by its path (see `StudyPlan.error_bounds`).
         within
             The error that 95 % of runs stay below: a number in the unit of the result (rows for counts and quantiles,
-            the attribute's own for sums and means), or a percentage as a text, "2 %": of the rows, of a mean's range,
-            of the largest sum.
+            the attribute's own for sums and means), or a percentage as a text, such as "2 %", of the rows, of the range
+            of a mean or of the largest sum.
         rows
             About how many rows there are; by default as the schema says. It is public.
 
         Raises
         ------
         InputError
-            If there is no such result, its error depends on a number of rows that nobody gave, or no epsilon makes it
-            that accurate.
+            If there is no such result, its error depends on a number of rows that nobody gave, or no epsilon makes the
+            result that accurate.
 
         Examples
         --------
@@ -230,7 +230,7 @@ class Study:
         Raises
         ------
         InputError
-            As `epsilon_for`.
+            As in `epsilon_for`.
         """
         from dpframework.study.accuracy import accuracy_for
 
@@ -252,7 +252,7 @@ class Study:
         return self.plan().plot(ax)
 
     def _settle(self) -> None:
-        """Find the parameters of the miners that have shares, once for the steps that there are."""
+        """Find the parameters of the miners with shares, unless they were found for the present steps."""
         if self._shares and not self._settled:
             for name, (miner, node) in self.shares().found().items():
                 self._miners[name], self._nodes[name] = miner.for_study(self.unit, self.relation), node
@@ -282,7 +282,7 @@ class Study:
         Parameters
         ----------
         engine
-            Where counts will be evaluated, by default in this process's memory: its code is part of the plan.
+            Where counts will be evaluated, by default in this process's memory. The engine's code is part of the plan.
 
         Raises
         ------
@@ -346,7 +346,7 @@ class Study:
         3
         """
         counted_by = engine or InMemory()
-        from dpframework.study.study_run import StudyRun  # what runs, a plan does without
+        from dpframework.study.study_run import StudyRun  # imported here, since planning needs no such code
 
         return StudyRun(self.plan(counted_by), dict(self._nodes), dict(self._miners), counted_by)
 
@@ -372,16 +372,16 @@ class Study:
         seed
             For experiments only: draws are reproducible and the results say that they are not private.
         samplers
-            Who turns random bits into noise and choices: "arrays", samplers of ours that draw many numbers at once,
-            or "opendp", as exactly, which needs the package opendp. Results name them.
+            What turns random bits into noise and choices: "arrays", our own samplers that draw many numbers at once,
+            or "opendp", which are as exact and need the package opendp. Results name the samplers.
         engine
             Where counts are evaluated; by default in this process's memory.
         observers
-            Told of every charge and release, besides those of plugins.
+            Objects that are told of every charge and release, besides the observers of plugins.
         accountant
             A budget shared with other studies of the same people; by default the study's own.
         ledger
-            Where the run is recorded, as `Ledger.run` returns it: its whole plan is charged before the first release.
+            The record of the run that `Ledger.run` returns. The whole plan is charged before the first release.
 
         Raises
         ------

@@ -40,26 +40,26 @@ _NO_BUDGET = "has neither an epsilon nor a share of the budget; write epsilon = 
 @final
 @attrs.frozen
 class EngineChoice:
-    """An engine by its name, with its parameters.
+    """An engine by its name, or by the name of an entry in the owner's configuration.
 
-    A study gives an engine no parameters, since they may say where the rows, or code, go.
+    A study cannot give an engine parameters, since these may say where rows or code are sent.
 
     Attributes
     ----------
     name
-        What the study file or the command line calls it.
+        The name that the study file or the command line uses.
     """
 
     name: str = "memory"
 
     @classmethod
     def from_form(cls, form: Any) -> EngineChoice:
-        """Read an engine's name, or a table with a name and parameters, from a study file.
+        """Read an engine's name from a study file.
 
         Raises
         ------
         InputError
-            If it is something else.
+            If it is not a text, such as a table with parameters.
         """
         if isinstance(form, Mapping):
             raise InputError(
@@ -71,12 +71,12 @@ class EngineChoice:
         return cls(form)
 
     def made(self, registry: Registry | None = None) -> Engine:
-        """Return the engine.
+        """Return the engine that has this name, or that the owner's entry stands for.
 
         Raises
         ------
         InputError
-            If neither an engine nor an entry has that name, or the engine takes no such parameters.
+            If neither an engine nor an entry has that name, or the engine does not take the entry's parameters.
         """
         engines = (registry or installed()).engines
         if self.name in engines:
@@ -110,13 +110,13 @@ class StudyFile:
     Attributes
     ----------
     source
-        The study file.
+        The path of the study file.
     data
-        Where its table is.
+        The place of its table.
     study
         The study that it describes, with every miner planned.
     engine
-        Where its counts are evaluated, if the file says so.
+        The engine that evaluates its counts; by default "memory".
     """
 
     source: Path
@@ -132,20 +132,20 @@ class StudyFile:
         key
             The key that chooses the rows of each privacy unit (see `read_table`).
         mapped
-            Whether the table is kept in a file instead of memory (see `Engine.mapped`).
+            Whether to keep the table in a file instead of memory (see `Engine.mapped`).
         period
             The period whose rows are read; empty for a study without periods.
 
         Raises
         ------
         InputError
-            If a file is missing or does not fit the schema; one sentence that names the study file too.
+            If a file is missing or does not fit the schema. The message names the study file too.
         """
         with self._name_file():
             return self.data.read(self.study.schema, self._unit(period), key, self._values_read(), mapped=mapped)
 
     def _unit(self, period: str) -> PrivacyUnit:
-        """Return the unit for reading, of one period if there are any."""
+        """Return the unit to read the table for, in one period if the study has periods."""
         return self.study.unit.during(period) if period else self.study.unit
 
     def table_files(self, key: bytes | None = None, *, period: str = "") -> TableFiles | DatabaseTable:
@@ -185,15 +185,15 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
     Parameters
     ----------
     path
-        A TOML file with `[data]`, `[privacy]` and one `[[step]]` a miner.
+        A TOML file with `[data]`, `[privacy]` and one `[[step]]` per miner.
     registry
-        Where miners are looked up; by default what is installed.
+        The registry in which miners are looked up; by default that of the installed ones.
 
     Raises
     ------
     InputError
-        If the file cannot be read or does not describe a study: one sentence that names the file and the step or
-        key, with the nearest known name where one is unknown.
+        If the file cannot be read or does not describe a study. The message names the file and the step or key, and
+        the known name that is nearest to an unknown one.
     """
     path = Path(path)
     with prefix_errors(f"{path}: "):
@@ -239,7 +239,7 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
     unit, rows = form.get("unit"), form.get("rows_per_unit", 1)
     times: dict[str, Any] = {key: require_text(form, key, where) for key in ("period", "date") if key in form}
     try:
-        PrivacyUnit(unit, rows, **times)  # whose words are about a file's keys, and a study's about arguments
+        PrivacyUnit(unit, rows, **times)  # its messages name keys of the file, and those of `Study` arguments
         return Study(
             schema,
             epsilon=positive(form["epsilon"]),
@@ -256,7 +256,7 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
 
 
 def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the steps, their names and keys checked."""
+    """Return the steps, after checks of their names and keys."""
     steps = form.get("step", [])
     if not isinstance(steps, list):
         raise InputError("each step must be written under its own [[step]] heading, with two brackets")
@@ -295,7 +295,7 @@ def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
     parameters = dict(step.get("params", {}))
     if "epsilon" in step:
         try:
-            # Exact from the file on: a miner that splits it in three must not end above it by rounding.
+            # The epsilon is exact from the file on, so that a miner that splits it cannot exceed it by rounding.
             parameters["epsilon"] = positive(step["epsilon"])
         except InputError as error:
             raise InputError(f"step '{step['name']}': {error}") from None
@@ -303,7 +303,7 @@ def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
 
 
 def _lacks_budget(registry: Registry, kind: str, parameters: Mapping[str, Any]) -> bool:
-    """Tell whether nothing is wrong with a miner's parameters but that no budget is among them."""
+    """Tell whether the only fault of a miner's parameters is that they hold no budget."""
     if parameters.keys() & {"epsilon", "rho"}:
         return False
     try:
@@ -316,25 +316,25 @@ def _lacks_budget(registry: Registry, kind: str, parameters: Mapping[str, Any]) 
 def add_miner(
     study: Study, name: str, kind: str, parameters: Mapping[str, Any], registry: Registry, share: Amount | None = None
 ) -> None:
-    """Make a miner and add it to a study, so that every failure of a plugin is one sentence about this step.
+    """Make a miner and add it to a study. Every failure of a plugin becomes one sentence about this step.
 
     Parameters
     ----------
     study
-        What it is added to.
+        The study to which the miner is added.
     name, kind
-        The step's name, and the registered miner's.
+        The name of the step, and the name under which the miner is registered.
     parameters
-        The miner's, epsilon among them.
+        The parameters of the miner, epsilon among them.
     registry
-        Where miners are looked up.
+        The registry in which miners are looked up.
     share
         The miner's share of the study's budget, in place of an epsilon.
 
     Raises
     ------
     InputError
-        If there is no such miner, or it refuses the parameters or the schema, or fails otherwise.
+        If there is no such miner, or the miner refuses the parameters or the schema, or fails otherwise.
     """
     try:
         miner = registry.miner(kind, **parameters) if share is None else registry.share(share, kind, **parameters)

@@ -56,16 +56,16 @@ class StudyPlan(AccountedPlan, Drawable):
     makers: Mapping[str, Miner] = attrs.field(factory=dict, kw_only=True, repr=False)
 
     def error_bounds(self) -> Mapping[str, tuple[ErrorBound, ...]]:
-        """Return the error bounds of each result's numbers, by the result's name, as its miner says.
+        """Return the error bounds of each result's numbers, by the result's name, as its miner states them.
 
-        Without the schema, or without the installed miner, they are the error bounds of the steps.
+        Without the schema, or if the miner is not installed, they are the error bounds of the steps.
         """
         return self._told[0]
 
     def run_costs(self) -> Mapping[str, RunCost]:
-        """Return the most time and memory that each result takes, by its name, where its miner tells.
+        """Return the most time and memory that each result takes, by its name, if its miner tells.
 
-        Without the schema, or without the installed miner, nothing is known.
+        Without the schema, or if the miner is not installed, nothing is known.
         """
         return self._told[1]
 
@@ -82,7 +82,7 @@ class StudyPlan(AccountedPlan, Drawable):
         return MappingProxyType(bounds), MappingProxyType(costs)
 
     def _rebuild_miner(self, name: str) -> Miner | None:
-        """Return a part's miner from a plan that was read, or None if it cannot be made again."""
+        """Return the miner of a part as the plan records it, or None if it cannot be made again."""
         written = self.miners.get(name, {})
         kind = registry().kind(written.get("miner", ""))
         if kind is None:
@@ -95,22 +95,22 @@ class StudyPlan(AccountedPlan, Drawable):
             return None
 
     def with_rows(self, rows: int | None) -> StudyPlan:
-        """Return the same plan for a table of about `rows` rows, on which error bounds depend and claims do not.
+        """Return the same plan for a table of about `rows` rows. Error bounds depend on that number, and claims do not.
 
         Raises
         ------
         InputError
-            If that is below 1.
+            If `rows` is below 1.
         """
         return self if rows is None else attrs.evolve(self, about_rows=rows)
 
     @property
     def accountants(self) -> tuple[type[Accountant[Any]], ...]:
-        """The installed accountants, which total it."""
+        """The installed accountants that may total the plan."""
         return registry().accountants_at(self.budget.delta)
 
     def check(self) -> list[Finding]:
-        """Return the findings of the installed checks, errors first. They look at a plan once."""
+        """Return the findings of the installed checks, errors first. The checks look at a plan only once."""
         return Findings(self._findings)
 
     @functools.cached_property
@@ -179,7 +179,7 @@ class StudyPlan(AccountedPlan, Drawable):
     @classmethod
     def from_json(cls, text: str, *, source: str = "plan", mechanisms: Iterable[type[Mechanism]] = ()) -> StudyPlan:
         """Read a plan that `to_json` wrote (see `plan_from_json`), with mechanism classes beside the installed ones."""
-        from dpframework.plan.reading import plan_from_json  # with every mechanism
+        from dpframework.plan.reading import plan_from_json  # imported here, since it loads every mechanism
 
         installed = [brought.component for brought in registry().mechanisms.values()]
         return plan_from_json(text, [*installed, *mechanisms], source=source, kind=cls)

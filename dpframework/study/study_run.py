@@ -1,4 +1,4 @@
-"""The run of a study, whose plan is made and checked once, then charged, before every miner makes its releases."""
+"""The run of a study: its plan is checked and charged, and then every miner makes its releases."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from dpframework.tables.table import Table
 class StudyRun:
     """A study that is ready to run, with the plan that will be charged and its miners.
 
-    Make one by `Study.prepare`, look at its plan, and run it: the study is planned and checked once.
+    `Study.prepare` returns one. You can look at its plan, and then run it without planning the study again.
 
     Attributes
     ----------
     plan
-        The plan, which need not have passed its checks.
+        The plan. It need not have passed its checks.
     nodes
         The planned releases of each step of the study.
     miners
@@ -69,7 +69,7 @@ class StudyRun:
         Raises
         ------
         PlanRefused, InputError, RunStopped
-            As `Study.run` does.
+            As in `Study.run`.
         """
         self.plan.require_checks()
         for name, node in self.nodes.items():
@@ -121,7 +121,7 @@ class StudyRun:
         return self._results(found, run, budget, gate, ledger, None, period)
 
     def _run_miners(self, whole: PrivateTable, gate: Gate, found: dict[str, Any]) -> None:
-        """Run the miners in turn, and add the result of each to those that are found."""
+        """Run the miners in turn, and add the result of each to `found`."""
         for name in self.nodes:
             miner, stopped = self.miners.get(name), None
             try:
@@ -138,7 +138,7 @@ class StudyRun:
             # Raised outside of the `except`, so that the error of a private run has no context, which may quote rows.
             if stopped is not None:
                 raise stopped from cause
-            # A miner may have caught a failure, and its result would then tell of it.
+            # A miner may have caught the failure of a release, and its result would then tell of the failure.
             gate.require_well()
             found[name] = result
 
@@ -174,7 +174,7 @@ class StudyRun:
 
 
 def _stop_error(name: str, miner: Miner | None, error: BaseException) -> RunStopped:
-    """Return the error of a miner that failed unexpectedly, without its own text, which may quote anything."""
+    """Return the error for a miner that failed unexpectedly, without the text of the failure, which may quote rows."""
     if isinstance(error, KeyboardInterrupt):
         return RunStopped(f"step '{name}': interrupted", interrupted=True)
     who = "its plan" if miner is None else f"miner '{miner.name}'"

@@ -32,16 +32,16 @@ def open_table(
     ledger: Recorder | None,
     values: Collection[str] | None,
 ) -> tuple[Table | Rows, Period | None]:
-    """Return the table, or the engine's handle of its rows if the engine has read the files itself, and its period.
+    """Return the table of a run, and its period. An engine that reads itself returns its handle of the rows instead.
 
-    That it is read is recorded first, unless it is a table that was read before. A failure because of the rows is
-    recorded, and a private run tells its kind only. A failure that no row causes uses nothing up, such as a missing
-    file or a table of another schema.
+    The ledger first records that the table is read, unless a table is given that was read before. A failure because of
+    the rows is recorded too, and a private run tells only its kind. A failure that no row causes, such as a missing
+    file or files of another schema, uses no approval up.
 
     Parameters
     ----------
     plan, given, engine, randomness, ledger
-        Of the run.
+        The plan of the run, its table or files, its engine, its source of noise, and its record if there is one.
     values
         The attributes whose raw values are kept; None for all.
     """
@@ -53,7 +53,7 @@ def open_table(
         if isinstance(loaded, TableFiles | DatabaseTable):
             loaded = _unread(plan, loaded, engine, ledger, values)
             if engine.reads_itself:
-                with _silence(randomness, streams=not engine.sends_messages):  # else its workers read, in silence
+                with _silence(randomness, streams=not engine.sends_messages):  # else its workers are silenced
                     opened: Any = loaded
                     return engine.open(opened), loaded.unit.span
             assert isinstance(loaded, TableFiles)
@@ -87,10 +87,10 @@ def open_table(
 
 
 def group_rows(table: Table, unit: PrivacyUnit, *, placed: bool = False) -> Table:
-    """Return a table that knows the unit of each row, to sample whole units or count each once for a key.
+    """Return a table that knows the unit of each row, to sample whole units or count each unit once for a key.
 
-    If `placed`, it knows the place of each row among those of its unit, too; where each row is a unit, that is the
-    first.
+    If `placed`, the table also knows the position of each row among the rows of its unit. If each row is a unit, that
+    is always the first.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def group_rows(table: Table, unit: PrivacyUnit, *, placed: bool = False) -> Tabl
     if unit.groups_rows and table.unit.rows > 1:
         raise InputError(
             "the plan samples whole units, reads some of their rows or counts their keys, and the table does not say "
-            f"whose each row is; read it with its {unit.id}, or give Table.with_units"
+            f"which unit each row belongs to; read it with its {unit.id}, or give Table.with_units"
         )
     return table.with_units(range(table.rows))
 
@@ -114,12 +114,12 @@ def _unread(
     ledger: Recorder | None,
     values: Collection[str] | None,
 ) -> TableFiles | DatabaseTable:
-    """Return files or a table as an engine is to open them for a plan.
+    """Return files or a table of a database, with the settings by which an engine must open them for a plan.
 
     Raises
     ------
     NotOpened
-        If they are of another schema or unit than the plan, or the engine opens no such thing.
+        If they are of another schema or unit than the plan, or the engine cannot open them.
     """
     try:
         plan.require_schema(given.schema)
@@ -144,12 +144,12 @@ def _unread(
 
 
 def require_joined(engine: Engine, given: TableFiles | DatabaseTable) -> None:
-    """Refuse the files of two views for an engine that reads files itself, and joins none.
+    """Refuse the files of two views for an engine that reads files itself, and cannot join them.
 
     Raises
     ------
     NotOpened
-        If it is so.
+        If the engine cannot join the views.
     """
     views = isinstance(given, TableFiles) and given.right is not None
     if views and engine.reads_files and not engine.joins_views:
@@ -159,7 +159,7 @@ def require_joined(engine: Engine, given: TableFiles | DatabaseTable) -> None:
 
 
 def _source_for(engine: Engine) -> str:
-    """Return the source that an engine can read."""
+    """Return the text of what to give a study for an engine."""
     files = "dpf.TableFiles(path, schema)" if engine.reads_files or not engine.reads_tables else ""
     table = "dpf.DatabaseTable(name, schema)" if engine.reads_tables else ""
     return " or ".join(filter(None, (files, table)))
@@ -177,6 +177,6 @@ def _failure_text(error: BaseException) -> str:
             "and another run needs an approval of its own"
         )
     if isinstance(error, InputError):
-        return str(error)  # of the file as a whole, and of names that the schema knows
+        return str(error)  # it tells of the file as a whole, and of names that the schema knows
     known = type(error).__module__ == "builtins"
     return f"reading the table failed with {type(error).__name__ if known else 'an error of its own'}"

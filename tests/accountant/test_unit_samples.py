@@ -201,7 +201,7 @@ def test_a_table_that_does_not_say_whose_a_row_is_is_refused_before_anything_is_
     table = dpf.Table.from_codes(WHOSE, codes, unit=PERSON)
     node = dpf.sample("0.5", exact())
     accountant = PureAccountant(ADD, epsilon=10_000)
-    with pytest.raises(dpf.InputError, match="the table does not say whose each row is; read it with its person"):
+    with pytest.raises(dpf.InputError, match="does not say which unit each row belongs to; read it with its person"):
         study(node).run(table, seed=1, accountant=accountant)
     assert accountant.spent == dpf.PrivacyLoss(0)
     told = study(node).run(table.with_units([7, 7, 2]), seed=2)["planned"]["sample"]

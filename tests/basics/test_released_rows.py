@@ -205,7 +205,7 @@ def test_a_table_without_the_places_of_its_rows_is_not_read_as_if_each_were_the_
     with pytest.raises(dpf.InputError, match="does not say which row of its unit each row is"):
         answer_of(AtReleasedRows(Count(), 3), dpf.InMemory(), rows, {"rows_per_unit": 1})
     study = study_of("count", rows=3)
-    with pytest.raises(dpf.InputError, match="does not say whose each row is"):
+    with pytest.raises(dpf.InputError, match="does not say which unit each row belongs to"):
         study.run(attrs.evolve(table, unit=study.unit), seed=1)
     assert study.run(attrs.evolve(table, unit=study.unit).with_units([0, 0, 0, 1, 1, 2]), seed=1)["most"].rows == 3
 

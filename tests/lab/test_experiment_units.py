@@ -115,7 +115,7 @@ def test_other_units_are_other_cells_and_none_leaves_keys_as_they_are(folder: Pa
 def test_folds_are_of_whole_units_of_any_numbers() -> None:
     schema = dpf.Schema([dpf.Categorical("whose", ["a", "b", "c", "d"])])
     table = dpf.Table.from_codes(schema, [[0, 0, 1, 2, 2, 3]], unit=dpf.PrivacyUnit("person", 2))
-    with pytest.raises(dpf.InputError, match="does not say whose each row is"):
+    with pytest.raises(dpf.InputError, match="does not say which unit each row belongs to"):
         Fold(2, 1, 0).apply(table)
     told = table.with_units([5, 5, 9, 1, 1, 7])
     seen = []

@@ -324,7 +324,7 @@ def test_what_follows_from_no_table_is_refused_before_anything_is_read() -> None
 
     study = dpf.Study(FINE, epsilon=1)
     study.add("own", Asks())
-    with pytest.raises(dpf.InputError, match=r"counts cross tables only, and step 'own' asks for what follows from"):
+    with pytest.raises(dpf.InputError, match=r"counts cross tables only, and no cross table answers step 'own'"):
         study.run(read, seed=1, engine=Grouping())
 
 

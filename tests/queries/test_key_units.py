@@ -88,7 +88,7 @@ def test_a_table_that_does_not_say_whose_rows_are_is_refused() -> None:
     table = dpf.Table.from_codes(SCHEMA, [[0, 0]], keys={"town": ["a", "b"]}, unit=PERSON)
     study = dpf.Study(SCHEMA, epsilon=1, delta="1e-6", unit="person", rows_per_unit=3)
     study.add("towns", dpf.miner("keys", attribute="town", epsilon=1, delta="1e-6"))
-    with pytest.raises(dpf.InputError, match="counts their keys, and the table does not say whose each row is"):
+    with pytest.raises(dpf.InputError, match="counts their keys, and the table does not say which unit each row"):
         study.run(table, seed=1)
 
 

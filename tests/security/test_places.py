@@ -166,7 +166,7 @@ def test_a_configuration_that_comes_with_the_study_is_not_read(
     stores = write(folder, 'place = "warehouse"\npath = "people.parquet"')
     code, _, err = said(capsys, "run", stores, "--out", folder.parent / "out")
     assert code == 2
-    assert "the owner's configuration names no data 'warehouse'" in err
+    assert "the owner's configuration has no entry [data.warehouse]" in err
     code, _, err = said(capsys, "run", write(folder, top='engine = "far"'), "--out", folder.parent / "out")
     assert code == 2
     assert "no engine is named 'far'" in err
@@ -209,25 +209,25 @@ def test_a_path_stays_within_the_owner_s_place(path: str, says: str, folder: Pat
     [
         ('url = "s3://key:secret@bucket/x"', "holds credentials"),
         ('url = "https://host/x?signature=secret"', "holds credentials or a query"),
-        ('url = "file:///srv/data"', "give path"),
-        ('url = "https://"', "give path"),
+        ('url = "file:///srv/data"', "write path instead"),
+        ('url = "https://"', "write path instead"),
         ('path = "data"', "absolute path of a folder"),
         ('path = "/srv"\noptions = { a = "b" }', "takes no options"),
-        ('path = "/srv"\nurl = "s3://b"', "either a url, a path or a database"),
-        ("", "either a url, a path or a database"),
+        ('path = "/srv"\nurl = "s3://b"', "exactly one of url, path and database"),
+        ("", "exactly one of url, path and database"),
         ('url = "s3://b"\noptions = { a = 3 }', "options must be a table of texts"),
         ('url = "s3://b"\noptions = { a = "$DPFRAMEWORK_NOWHERE" }', "DPFRAMEWORK_NOWHERE, which is not set"),
         ('adress = "s3://b"', "unknown key 'adress'"),
         ('path = "/srv\\u0007"', "absolute path of a folder"),
         ('path = "/srv://b"', "absolute path of a folder"),
-        ('url = "s3://b"\ndatabase = "a://b"', "either a url, a path or a database"),
+        ('url = "s3://b"\ndatabase = "a://b"', "exactly one of url, path and database"),
         ('url = "s3://b"\noptions = 3', "options must be a table of texts"),
-        ('url = "s3://b\\u0007"', "give path"),
-        ('url = "bucket"', "give path"),
+        ('url = "s3://b\\u0007"', "write path instead"),
+        ('url = "bucket"', "write path instead"),
         ('url = "http://[b"', "url cannot be read as a URL"),
         ('database = "a://[b"', "database cannot be read as a URL"),
-        ('database = "a://b\\u0007"', "database must be a URL as SQLAlchemy has them"),
-        ('database = "host/name"', "database must be a URL as SQLAlchemy has them"),
+        ('database = "a://b\\u0007"', "database must be a URL in SQLAlchemy's form"),
+        ('database = "host/name"', "database must be a URL in SQLAlchemy's form"),
         ('database = "a://me:secret@host/name"', "database holds credentials"),
         ('database = "a://host/name?password=secret"', "database holds credentials or a query"),
     ],

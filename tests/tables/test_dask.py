@@ -573,14 +573,14 @@ GATHERING = [
 
 @pytest.mark.parametrize(("miner", "parameters"), GATHERING, ids=[name for name, _ in GATHERING])
 def test_what_gathers_rows_is_refused_by_the_plan(miner: str, parameters: dict[str, Any]) -> None:
-    """By an engine that lets counts out only, and by every engine for very many rows; the plan says what does."""
+    """By an engine that gives out counts only, and by every engine for very many rows; the plan says what does."""
     made = study((miner, parameters))
     plan = made.plan()
     for one in (plan, dpf.StudyPlan.from_json(plan.to_json())):
         told = {step.name: label_of(step).endswith(", gathers rows") for _, step in one.placed_steps()}
         assert told == {step.name: step.query.gathers for _, step in plan.placed_steps()}
         assert True in told.values()
-    with pytest.raises(dpf.InputError, match=r"lets counts out only, and step .* gathers something of each row"):
+    with pytest.raises(dpf.InputError, match=r"gives out counts only, and step .* gathers something of each row"):
         made.plan(dpf.Dask())
     for rows, refused in ((10**8, False), (10**8 + 1, True)):
         large = dpf.Study(attrs.evolve(SCHEMA, rows=rows), epsilon=10, relation="replace-one", allow=["mcmc-converged"])

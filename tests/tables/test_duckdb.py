@@ -268,7 +268,7 @@ def test_what_it_does_not_serve_is_refused_before_anything_is_read(tmp_path: Pat
     engine = DuckDB(threads=1)
     study = dpf.Study(TREE, epsilon=1)
     study.add("one", dpf.miner("dp-additive", target="ill", epsilon=1))
-    with pytest.raises(dpf.InputError, match=r"engine 'duckdb' lets counts out only, and step .* gathers"):
+    with pytest.raises(dpf.InputError, match=r"engine 'duckdb' gives out counts only, and step .* gathers"):
         study.run(files, seed=0, engine=engine)
     of_units = dpf.Study(TREE, epsilon=1, unit="person", rows_per_unit=2)
     of_units.add("one", dpf.miner("count", epsilon=1))
