@@ -29,7 +29,7 @@ class DataSet:
     Attributes
     ----------
     name
-        What it is called in the ledger.
+        The name of the data set in the ledger.
     relation
         The neighbouring relation that its cap holds for.
     epsilon, delta
@@ -273,7 +273,7 @@ class DataSet:
         return self.approval_of(plan.hash)
 
     def _refuse_other_code_or_place(self, plan: Plan) -> None:
-        """Refuse a plan that differs from an approved one in its code, or in it and the places of data and engine."""
+        """Refuse a plan whose claims are approved, but with other code or for another place of its data or engine."""
         content = plan.content()
 
         def approve(*ignored: str) -> Mapping[str, Any] | None:

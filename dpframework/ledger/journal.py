@@ -241,7 +241,7 @@ class Journal:
         self._connection.close()
 
     def remove(self) -> None:
-        """Remove the file."""
+        """Close the journal and remove its file."""
         if os.name == "posix":  # removed while it is locked, so that nobody else can have begun to use it
             remove(self.path)
             self.close()

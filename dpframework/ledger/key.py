@@ -22,7 +22,7 @@ _TEXT = re.compile(f"[0-9a-f]{{{2 * BYTES}}}\n")
 
 
 def key_place(ledger: Path) -> Path:
-    """Return the path of this user's key for a ledger, which lies beside the real file if the ledger is a link."""
+    """Return the path of this user's key for a ledger. It lies beside the file itself, even if a link leads there."""
     place = ledger.resolve()
     user = f".{os.getuid()}" if hasattr(os, "getuid") else ""
     return place.with_name(f"{place.name}{user}.key")

@@ -214,7 +214,7 @@ class Ledger:
         plan
             The plan's hash, or its beginning.
         by
-            Who withdraws them.
+            The name of whoever withdraws them.
         key
             The file of an SSH key to sign with, if the ledger has signers.
 
@@ -254,11 +254,11 @@ class Ledger:
         name
             The data set.
         what
-            What was released, on one line.
+            A description of what was released, on one line.
         kind
             "exact" for numbers without noise, "private" for a private release, "look" for a look at the rows.
         by
-            Who states it.
+            The name of whoever states it.
         attributes
             The attributes that the release tells something about. By default it may be about any.
         epsilon, delta
@@ -281,7 +281,7 @@ class Ledger:
         Parameters
         ----------
         by
-            Who decides the change.
+            The name of whoever decides the change.
         key
             The file of the SSH key of a present signer.
         add
@@ -360,7 +360,7 @@ class Ledger:
             The hash of a head that was noted earlier, which must still be in the chain. The hash of the first entry,
             which is the ledger's identity, may be given too.
         runs
-            Runs that must be in the ledger: by the id of each run, the head that its results hold.
+            Runs that must be in the ledger. The key is the id of a run, the value the head that its results hold.
 
         Raises
         ------

@@ -29,7 +29,7 @@ KINDS = (
 
 
 def refusal(why: str) -> str:
-    """Return the text by which a run ends that was refused while its rows were read."""
+    """Return the text that records how a run ended that was refused while its rows were read."""
     return f"refused: {why}"
 
 
@@ -247,7 +247,7 @@ class Records:
         return run
 
     def _charge(self, entry: Entry) -> None:
-        """Charge a run that has read its table. Add the run first if it was given its table and read none."""
+        """Charge a run. A run that was given a table, and so recorded no reading, is added first."""
         content = entry.content
         if not self.has_run(content["run"]):
             self._open(entry)

@@ -28,7 +28,7 @@ _FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
 def fingerprint(*values: Any) -> str:
-    """Return the SHA-256, in hex, of public values. Only the type counts of a value that cannot be written."""
+    """Return the SHA-256, in hex, of public values. A value that cannot be written counts by its type alone."""
     return hashlib.sha256(canonical(_write(values, lambda value: {"of": _place(type(value))})).encode()).hexdigest()
 
 
@@ -58,7 +58,7 @@ def _refuse(value: Any) -> Any:
 
 
 def _write(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[Any]] | None = None) -> Any:
-    """Write a value. Objects of other classes than `classes`, if that is not None, are left to `otherwise`."""
+    """Write a value. `otherwise` writes other types, and objects of classes that are not in `classes` (None: any)."""
 
     def each(values: Any) -> list[Any]:
         return [_write(v, otherwise, classes) for v in values]

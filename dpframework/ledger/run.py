@@ -64,17 +64,17 @@ class LedgerRun(Observer):
         self.unfinished = False
         self.data: Sequence[Path] = ()
         self.lock = threading.RLock()
-        self.origin = ""  # of the rows and inputs of the release that is being made
+        self.origin = ""  # a fingerprint of the rows and inputs of the present release
         self._chain, self._name = chain, data_set
         self._journal = RunJournal(chain, journal)
         self._plan: Plan | None = None
-        self._classes: frozenset[type[Any]] = frozenset()  # that outputs may be made of
+        self._classes: frozenset[type[Any]] = frozenset()  # whose objects outputs may hold
         self._files: list[bytes] = []  # digests of the data, if the approval is for certain data
-        self._bound: dict[str, str] = {}  # the part of the run's entry about them
+        self._bound: dict[str, str] = {}  # the part of the run's entries about this data
         self._reads = self._ended = self._failed = self._drawing = False
         self._charged: list[str] = []  # paths of releases, in the ledger
         self._kept: dict[int, StoredRelease] = {}  # stored releases, in the journal
-        self._number = 0  # of the release that is being made
+        self._number = 0  # the number of the present release
         self._head = START
         self._process = this_process()
 

@@ -30,7 +30,7 @@ def connect(path: Path, *, create: bool = False, patience: float | None = None) 
         connection.execute("PRAGMA synchronous = EXTRA")
         # A ledger may come from anyone. Its views and triggers must call no function with side effects.
         connection.execute("PRAGMA trusted_schema = OFF")
-    except UnicodeDecodeError:  # by SQLite's message, which quotes the damaged text
+    except UnicodeDecodeError:  # raised for a message of SQLite that quotes damaged text
         connection.close()
         damaged = sqlite3.DatabaseError("its list of tables is damaged")
         damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT

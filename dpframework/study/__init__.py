@@ -1,4 +1,4 @@
-"""A study has one table, one budget and several miners. Here are its file and the registry of plugins, too."""
+"""Studies, which have one table, one budget and several miners. Study files and the registry of plugins are here."""
 
 import lazy_loader
 

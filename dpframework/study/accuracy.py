@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dpframework.study.study import Study
 
 _DIGITS = 6  # significant digits of an epsilon that is found
-_DOUBLINGS = 60  # how often an epsilon is doubled before the search gives up, or halved
+_DOUBLINGS = 60  # how often an epsilon is doubled or halved at most
 
 
 @final
@@ -46,7 +46,7 @@ class Accuracy:
 
 @attrs.frozen(eq=False)
 class _Wanted:
-    """The error bound of a step that is searched for, and the most that it may be (`within`)."""
+    """The step whose error bound is wanted, and the most that the bound may be (`within`)."""
 
     name: str
     step: str

@@ -51,7 +51,7 @@ class Data:
         Paths and patterns as the study file writes them, or the files of the left and the right view, or names in a
         database (see `in_database`).
     folder
-        What relative paths are relative to: the study file's folder.
+        The folder of the study file, to which relative paths are relative.
     id
         The column that joins two views; None to match rows by position.
     out_of_domain
@@ -256,7 +256,7 @@ class Data:
         *,
         mapped: bool = False,
     ) -> Table:
-        """Read the table for a privacy unit. Raise as `paths`, `read_table` and `read_two_views` do.
+        """Read the table for a privacy unit. Errors are those of `paths`, `read_table` and `read_two_views`.
 
         Parameters
         ----------

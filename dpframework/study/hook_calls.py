@@ -63,7 +63,7 @@ class HookCalls:
         return bool(self._manager.get_hookcallers(guarded))
 
     def call(self, hook: str) -> list[tuple[str, Any]]:
-        """Call a hook; return every component with the name of the plugin that brought it, in pluggy's order."""
+        """Call a hook, and return its components in pluggy's order, each with the name of its plugin."""
         return [
             (components.plugin if isinstance(components, _Brought) else self._bringers[id(component)][1], component)
             for components in getattr(self._manager.hook, hook)()
@@ -82,7 +82,7 @@ class HookCalls:
         self._report(plugin, f"its hook {hook} fails ({type(error).__name__}: {reason})")
 
     def _guard(self, hook: str, plugin: str, function: Callable[[], Any]) -> Callable[[], list[Any]]:
-        @functools.wraps(function)  # pluggy looks at the arguments
+        @functools.wraps(function)  # pluggy looks at the arguments of a hook
         def components() -> list[Any]:
             try:
                 return self._bring(plugin, function())

@@ -14,12 +14,12 @@ hookimpl = pluggy.HookimplMarker("dpframework")
 
 @hookspec
 def dpframework_miners() -> list[type[Any] | EntryPoint]:  # type: ignore[empty-body]
-    """Return miner classes, or entry points of the miners' names, which are imported when a miner is first used."""
+    """Return miner classes, or entry points with the names of miners, which are imported at the first use."""
 
 
 @hookspec
 def dpframework_mechanisms() -> list[type[Any] | EntryPoint]:  # type: ignore[empty-body]
-    """Return mechanism classes, or entry points of the mechanisms' names."""
+    """Return mechanism classes, or entry points with the names of mechanisms."""
 
 
 @hookspec

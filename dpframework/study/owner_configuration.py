@@ -23,7 +23,7 @@ from dpframework.facts.value_checks import as_pairs
 
 #: The environment variable that names the file, by an absolute path.
 VARIABLE = "DPFRAMEWORK_PLACES"
-#: Where the file is without that variable.
+#: The path of the file if that variable is not set.
 DEFAULT = "~/.config/dpframework/places.toml"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -45,7 +45,7 @@ class Place:
     address
         The absolute path of the folder, or a URL.
     options
-        The options to open the URL with, such as a key: polars' `storage_options`; or those to connect to a database.
+        The options to open the URL with, such as a key (polars' `storage_options`), or to connect to the database.
     is_database
         Whether the URL is that of a database, whose tables a study asks for in `[read]`.
     """
@@ -179,7 +179,7 @@ class OwnerPlaces:
 
 
 def owner_places() -> OwnerPlaces:
-    """Read the owner's file. Without one there is no entry.
+    """Read the owner's file. If there is none, there are no entries.
 
     Raises
     ------

@@ -127,7 +127,7 @@ class Registry:
 
     @functools.cached_property
     def mechanisms(self) -> dict[str, Registered]:
-        """The mechanisms by name, collected from plugins when first needed, since few commands ask."""
+        """The mechanisms by name, collected from plugins when first needed, since few commands need them."""
         return self._classes("dpframework_mechanisms", Mechanism)
 
     def checked(self) -> list[Problem]:
@@ -269,7 +269,7 @@ def _origin(point: EntryPoint) -> str:
 
 @functools.cache
 def registry() -> Registry:
-    """Return the registry of installed components, made once."""
+    """Return the registry of installed components, which is made only once."""
     return Registry()
 
 

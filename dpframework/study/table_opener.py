@@ -1,4 +1,4 @@
-"""Open a study's table after its checks, and record every failure."""
+"""Open a study's table after its checks, and record a failure that the rows may have caused."""
 
 from __future__ import annotations
 
