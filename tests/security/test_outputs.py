@@ -103,10 +103,10 @@ def test_only_one_module_of_the_project_opens_files_to_write_them():
         "cli/skeleton/__init__.py": "into a staged folder",
         "formulas/cache.py": "into the user's cache folder, which no argument names",
         "reports/templates.py": "beside the templates, as Python keeps compiled modules",
-        "facts/parts.py": "beside its place, until it is whole",
+        "facts/unfinished_files.py": "beside its place, until it is whole",
         "ledger/signatures.py": "into a temporary folder",
         "ledger/signers.py": "into a temporary folder",
-        "verify/tables/reading.py": "into a temporary folder",
+        "verify/tables/row_reading.py": "into a temporary folder",
         "verify/tables/engine_tables.py": "into pytest's folder",
         "verify/tables/engine_units.py": "into pytest's folder",
         "lab/experiment/store.py": "makes its folder",
@@ -240,7 +240,7 @@ def test_a_file_without_a_kind_is_never_replaced(tmp_path):
 
 
 def test_a_writer_that_would_not_know_its_own_file_is_found(tmp_path):
-    with pytest.raises(AssertionError, match="could not be told"):
+    with pytest.raises(AssertionError, match="does not recognize"):
         write_whole(tmp_path / "a", "plain", FileKind.of_pattern("a page", "^<html>"))
 
 

@@ -152,7 +152,7 @@ def test_a_pipe_is_not_waited_for(data: str, folder: Path, capsys: pytest.Captur
     os.mkfifo(folder / "folder" / "pipe.parquet")
     code, _, err = said(capsys, "run", write(folder, f'path = "{data}"'), "--out", folder.parent / "out")
     assert code == 2
-    assert "is no regular file" in err
+    assert "not a regular file" in err
 
 
 def test_a_configuration_that_comes_with_the_study_is_not_read(
