@@ -100,6 +100,7 @@ from .study.results import Results as Results
 from .study.study import Study as Study
 from .study.study_plan import StudyPlan as StudyPlan
 from .tables.blocks import Block as Block
+from .tables.coded_table import Table as Table
 from .tables.dask_engine import Dask as Dask
 from .tables.database_table import DatabaseTable as DatabaseTable
 from .tables.duckdb_engine import DuckDB as DuckDB
@@ -121,7 +122,6 @@ from .tables.reading import (
     table_from_columns as table_from_columns,
     table_from_frame as table_from_frame,
 )
-from .tables.table import Table as Table
 from .tables.views import read_two_views as read_two_views
 
 __version__: str

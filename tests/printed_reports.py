@@ -30,11 +30,11 @@ from dpframework.reports.dossier import dossier, registry_entry, registry_text
 from dpframework.reports.dossier.answers import LedgerState
 from dpframework.reports.dossier.layout import dossier_file
 from dpframework.reports.dossier.statements import TOPICS, Statements
-from dpframework.reports.drawing import difference_dot, difference_mermaid, difference_tree
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference, html_report
 from dpframework.reports.markdown import markdown_report
 from dpframework.reports.report_files import lay_out, releases_csv, releases_json
+from dpframework.reports.text_drawings import difference_dot, difference_mermaid, difference_tree
 from dpframework.results.matrix import Matrix
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__

@@ -12,7 +12,7 @@ import attrs
 
 from dpframework.basics.adaptive_boxes import Looks, SearchMiner
 from dpframework.facts.attributes import Numeric
-from dpframework.facts.parameters import share_of_budget
+from dpframework.facts.parameter_checks import share_of_budget
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
 from dpframework.queries.boxes import Box

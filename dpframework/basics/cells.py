@@ -21,7 +21,7 @@ from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.released_rows import RowsMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import list_of_names, named_once
+from dpframework.facts.parameter_checks import list_of_names, named_once
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.laplace import DiscreteLaplace

@@ -14,7 +14,7 @@ from dpframework.basics.adaptive_boxes import SearchMiner
 from dpframework.basics.budgets import EXAMPLE_DELTA
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import names_of, share_of_budget, whole_number
+from dpframework.facts.parameter_checks import names_of, share_of_budget, whole_number
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
 from dpframework.queries.boxes import Box

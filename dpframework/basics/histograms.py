@@ -14,7 +14,7 @@ from dpframework.basics.cells import TableMiner
 from dpframework.basics.given_bounds import as_bounds, bounds_misfit
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import named_once
+from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, beside
 from dpframework.results.frequencies import Frequencies

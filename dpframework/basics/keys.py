@@ -27,7 +27,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open, require_open
 from dpframework.facts.privacy import Relation, positive, positive_delta, positive_rho
 from dpframework.facts.schema import Schema
-from dpframework.mechanisms.key_thresholds import GaussianThreshold
+from dpframework.mechanisms.gaussian_threshold import GaussianThreshold
 from dpframework.mechanisms.partition_selection import PartitionSelection
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.plan.nodes import FromRelease, Node, parallel, sequential, step

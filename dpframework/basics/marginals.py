@@ -32,7 +32,7 @@ from dpframework.basics.workloads import (
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.parameters import is_whole_number, list_of_names, named_once, one_of
+from dpframework.facts.parameter_checks import is_whole_number, list_of_names, named_once, one_of
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.block_norm import BlockNorm, block_variances

@@ -21,7 +21,7 @@ from dpframework.facts.attributes import MISSING_LABEL, MOST_CODES, Attribute, B
 from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.parameters import whole_number
+from dpframework.facts.parameter_checks import whole_number
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, step
 from dpframework.plan.result_parts import PlannedPart

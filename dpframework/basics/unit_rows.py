@@ -11,7 +11,7 @@ import attrs
 from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
 from dpframework.basics.released_rows import fit_to_study, require_told_apart
 from dpframework.facts.attributes import Boolean
-from dpframework.facts.parameters import between_0_and_1, share_of_budget
+from dpframework.facts.parameter_checks import between_0_and_1, share_of_budget
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit

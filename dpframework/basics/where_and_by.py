@@ -18,7 +18,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.descriptions import Below, Description, Equals, description_from_dict
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.parameters import named_once
+from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.groups import Groups

@@ -145,15 +145,15 @@ def plan(
 
 def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
     """Return a plan in a format."""
-    from dpframework.reports import drawing
+    from dpframework.reports import text_drawings
 
     match form:
         case PlanFormat.JSON:
             return planned.to_json()
         case PlanFormat.MERMAID:
-            return drawing.mermaid(planned)
+            return text_drawings.mermaid(planned)
         case PlanFormat.DOT:
-            return drawing.dot(planned)
+            return text_drawings.dot(planned)
         case PlanFormat.HTML:
             from dpframework.reports.html import html_report
 
@@ -162,12 +162,12 @@ def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
             from dpframework.reports.publications import cost_lines, error_lines, standing_lines
 
             lines = [*standing_lines(planned), "", *error_lines(planned), *cost_lines(planned)]
-            return "\n".join([drawing.tree(planned), *lines]) + "\n"
+            return "\n".join([text_drawings.tree(planned), *lines]) + "\n"
 
 
 def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFormat) -> None:
     """Describe the changes from one plan to another."""
-    from dpframework.reports import drawing
+    from dpframework.reports import text_drawings
     from dpframework.reports.difference import difference
     from dpframework.reports.terminal_text import fit_tree
 
@@ -175,9 +175,9 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
     if form is PlanFormat.JSON:
         print_json(found.to_dict())
     elif form is PlanFormat.MERMAID:
-        write(drawing.difference_mermaid(found), end="")
+        write(text_drawings.difference_mermaid(found), end="")
     elif form is PlanFormat.DOT:
-        write(drawing.difference_dot(found), end="")
+        write(text_drawings.difference_dot(found), end="")
     elif form is PlanFormat.HTML:
         from dpframework.reports.html import html_difference
 
@@ -192,7 +192,7 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
             return
         write("\n" + "\n".join(map(str, found.changes)))
         write("\nthe steps (+ added, - removed, ~ changed):")
-        drawn = drawing.difference_tree(found)
+        drawn = text_drawings.difference_tree(found)
         if not console().is_terminal:
             write(drawn)
             return
@@ -225,8 +225,8 @@ def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None,
             }
         )
     else:
-        from dpframework.reports.drawing import total_line
         from dpframework.reports.terminal import findings_text
+        from dpframework.reports.text_drawings import total_line
 
         # One line a finding in a pipe, for grep.
         console().print(findings_text(found), soft_wrap=not console().is_terminal)

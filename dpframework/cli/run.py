@@ -40,10 +40,10 @@ from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.study_run import StudyRun
 from dpframework.study.table_opener import require_joined
+from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine
 from dpframework.tables.files import TableFiles
-from dpframework.tables.table import Table
 
 if TYPE_CHECKING:
     from dpframework.reports.sections import PlanFacts

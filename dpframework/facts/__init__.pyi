@@ -38,7 +38,7 @@ from .open_attribute import OTHER as OTHER, Open as Open
 from .output_files import FileKind as FileKind
 from .output_text import csv_text as csv_text
 from .overlaps import first_overlap as first_overlap
-from .parameters import (
+from .parameter_checks import (
     between_0_and_1 as between_0_and_1,
     from_0_to_1 as from_0_to_1,
     is_whole_number as is_whole_number,

@@ -27,7 +27,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import is_whole_number
+from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.facts.periods import Period, PeriodKind
 from dpframework.facts.phrases import counted
 from dpframework.facts.schema import Schema

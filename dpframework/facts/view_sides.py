@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dpframework.facts.attributes import Attribute, View
 from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import named_once
+from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 

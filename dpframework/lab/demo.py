@@ -23,8 +23,8 @@ from dpframework.study.results import Results
 from dpframework.study.study import Study
 from dpframework.study.study_file import add_miner
 from dpframework.study.study_plan import StudyPlan
+from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import InMemory, Threads
-from dpframework.tables.table import Table
 
 FRESH_SEED = 1879
 

@@ -28,9 +28,9 @@ from dpframework.facts.periods import PeriodKind
 from dpframework.facts.typechecks import typechecked
 from dpframework.study.data import values_read
 from dpframework.study.study import Study
+from dpframework.tables.coded_table import Table, bin_middles
 from dpframework.tables.encoding import stored_dtype
 from dpframework.tables.keys import keys_of_texts
-from dpframework.tables.table import Table, bin_middles
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)  # the numbers of rows that are tried, in this order
 TENTH = 0.1  # the fewest CPU seconds that a forecast states as a number

@@ -15,7 +15,7 @@ from dpframework.accountant import AccountedPlan, PlanCharge
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import file_digest
 from dpframework.facts.output_text import clock_text
-from dpframework.facts.parameters import is_whole_number
+from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.ledger.subjects import RunSubject, one_line
 
 

@@ -1,3 +1,4 @@
+from .above_threshold import AboveThreshold as AboveThreshold
 from .ball_moments import BallMoments as BallMoments, unit_ball_moments as unit_ball_moments
 from .ball_radii import draw_from_balls as draw_from_balls, geometric_sum as geometric_sum
 from .balls import Balls as Balls, draw_layer as draw_layer, layer_size as layer_size
@@ -12,8 +13,8 @@ from .built_in import BUILT_IN as BUILT_IN
 from .cell_selection import Shows as Shows
 from .cross_polytopes import CrossPolytopes as CrossPolytopes
 from .gaussian import Gaussian as Gaussian
+from .gaussian_threshold import GaussianThreshold as GaussianThreshold
 from .interval import ExponentialInterval as ExponentialInterval
-from .key_thresholds import GaussianThreshold as GaussianThreshold
 from .knorm import (
     KNorm as KNorm,
     cell_variances as cell_variances,
@@ -39,5 +40,4 @@ from .selection import (
     permute_and_flip_log_probability as permute_and_flip_log_probability,
     with_relative_error as with_relative_error,
 )
-from .threshold import AboveThreshold as AboveThreshold
 from .uniforms import WholeNumbers as WholeNumbers

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dpframework.mechanisms.above_threshold import AboveThreshold
 from dpframework.mechanisms.base import Mechanism
 from dpframework.mechanisms.block_norm import BlockNorm
 from dpframework.mechanisms.gaussian import Gaussian
+from dpframework.mechanisms.gaussian_threshold import GaussianThreshold
 from dpframework.mechanisms.interval import ExponentialInterval
-from dpframework.mechanisms.key_thresholds import GaussianThreshold
 from dpframework.mechanisms.knorm import KNorm
 from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace
 from dpframework.mechanisms.partition_selection import PartitionSelection
 from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
-from dpframework.mechanisms.threshold import AboveThreshold
 
 #: The built-in mechanisms.
 BUILT_IN: tuple[type[Mechanism], ...] = (

@@ -16,7 +16,7 @@ from dpframework.facts.derived_columns import OF_UNITS
 from dpframework.facts.errors import InputError
 from dpframework.facts.input_limits import MOST_PLAN_DEPTH
 from dpframework.facts.output_files import FileKind
-from dpframework.facts.parameters import names_of
+from dpframework.facts.parameter_checks import names_of
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import NOTHING, Relation, exact, positive
 from dpframework.facts.schema import Schema

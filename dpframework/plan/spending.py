@@ -29,7 +29,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import is_whole_number, names_of
+from dpframework.facts.parameter_checks import is_whole_number, names_of
 from dpframework.facts.privacy import (
     NOTHING,
     Amount,

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import between_0_and_1, is_whole_number, share_of_budget, whole_number
+from dpframework.facts.parameter_checks import between_0_and_1, is_whole_number, share_of_budget, whole_number
 from dpframework.facts.unit import MOST_ROWS
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import Count

@@ -52,7 +52,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric, as_attributes
 from dpframework.facts.descriptions import And, Below, Description, Equals, Literal, Not
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import between_0_and_1, share_of_budget
+from dpframework.facts.parameter_checks import between_0_and_1, share_of_budget
 from dpframework.formulas.claims import ScoreClaims, score_claims
 from dpframework.formulas.formula import Formula, cells, least, public
 from dpframework.formulas.shapes import Cells

@@ -1,5 +1,4 @@
 from .attribute_reads import AttributeLoss as AttributeLoss, losses_by_attribute as losses_by_attribute
-from .drawing import dot as dot, mermaid as mermaid, tree as tree
 from .markdown import markdown_report as markdown_report
 from .nodes import NodeRow as NodeRow, node_tree as node_tree
 from .odds import Learned as Learned, learned as learned, learned_sentence as learned_sentence
@@ -13,3 +12,4 @@ from .report_files import (
 from .run_summary import RunSummary as RunSummary
 from .steps import StepRow as StepRow, step_rows as step_rows
 from .terminal import terminal_report as terminal_report
+from .text_drawings import dot as dot, mermaid as mermaid, tree as tree

@@ -20,7 +20,6 @@ from dpframework.plan.kinds import KINDS
 from dpframework.reports import blocks
 from dpframework.reports.attribute_reads import AttributeLoss, losses_by_attribute
 from dpframework.reports.blocks import Paragraph, SectionBlock, TableBlock
-from dpframework.reports.drawing import tree
 from dpframework.reports.loss_text import loss_text
 from dpframework.reports.nodes import NodeRow, node_tree
 from dpframework.reports.odds import learned
@@ -32,6 +31,7 @@ from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.spend_blocks import block_table
 from dpframework.reports.step_table import PlacedStep, StepTable
 from dpframework.reports.steps import NONE, StepRow, step_rows
+from dpframework.reports.text_drawings import tree
 from dpframework.study.registry import registry
 from dpframework.study.study_plan import StudyPlan
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from dpframework.checks import Finding, Severity
 from dpframework.facts.printable import printable, printable_lines
 from dpframework.reports import blocks
-from dpframework.reports.drawing import tree
 from dpframework.reports.odds import learned_sentence
 from dpframework.reports.plan_facts import headlines, is_alarming
 from dpframework.reports.publications import bound_line, error_lines
@@ -17,6 +16,7 @@ from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.step_table import StepTable
 from dpframework.reports.terminal_text import FittedText, fit_facts, fit_prose, fit_tree
+from dpframework.reports.text_drawings import tree
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import finite_from_0, is_whole_number
+from dpframework.facts.parameter_checks import finite_from_0, is_whole_number
 from dpframework.facts.phrases import counted
 from dpframework.facts.value_checks import as_float, as_texts, finite_number
 from dpframework.results.matrix import Matrix

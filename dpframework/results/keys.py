@@ -11,7 +11,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.notebook import html_text
-from dpframework.facts.parameters import finite_from_0, from_0_to_1
+from dpframework.facts.parameter_checks import finite_from_0, from_0_to_1
 from dpframework.facts.value_checks import as_float, as_texts, as_whole_numbers
 from dpframework.results.by_key import ByKey
 from dpframework.results.result import Drawn, Tabular

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.parameters import finite_from_0
+from dpframework.facts.parameter_checks import finite_from_0
 from dpframework.facts.value_checks import as_float
 from dpframework.results.count_table import CountTable
 from dpframework.results.frequencies import Frequencies

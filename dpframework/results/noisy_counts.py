@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import finite_from_0, require_level
+from dpframework.facts.parameter_checks import finite_from_0, require_level
 from dpframework.facts.value_checks import as_float
 
 CONFIDENCE = 0.95  # the level of intervals, unless another one is asked for

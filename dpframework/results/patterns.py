@@ -7,7 +7,7 @@ from typing import final
 import attrs
 
 from dpframework.facts.descriptions import Description, Equals
-from dpframework.facts.parameters import finite_from_0
+from dpframework.facts.parameter_checks import finite_from_0
 from dpframework.facts.value_checks import as_float
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import finite_from_0, is_whole_number
+from dpframework.facts.parameter_checks import finite_from_0, is_whole_number
 from dpframework.facts.phrases import counted
 from dpframework.facts.privacy import exact
 from dpframework.facts.value_checks import as_float

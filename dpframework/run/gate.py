@@ -29,9 +29,9 @@ from dpframework.queries.answers import answers_of
 from dpframework.run.observers import Observer, Release
 from dpframework.run.read_only import read_only
 from dpframework.run.scope import Charge, ChargedRelease, require_own
+from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.silence import silenced
-from dpframework.tables.table import Table
 
 T = TypeVar("T")
 

@@ -20,8 +20,8 @@ from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step
 from dpframework.run.scope import ChargedRelease, Scope
 from dpframework.tables.blocks import cells_of
+from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import InMemory, Rows
-from dpframework.tables.table import Table
 
 if TYPE_CHECKING:
     from dpframework.run.gate import Gate

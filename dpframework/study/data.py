@@ -28,9 +28,9 @@ from dpframework.tables.table_paths import DATABASES, files_of, is_url, require_
 if TYPE_CHECKING:
     from dpframework.run.miner import Miner
     from dpframework.run.recorder import Recorder
+    from dpframework.tables.coded_table import Table
     from dpframework.tables.database_table import DatabaseTable
     from dpframework.tables.files import TableFiles
-    from dpframework.tables.table import Table
 
 _ENGINES = 'name an entry of the owner\'s configuration with engine = "duckdb" or "postgres"'
 _KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")

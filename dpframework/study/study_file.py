@@ -26,10 +26,10 @@ from dpframework.study.data import Data, require_views, values_read
 from dpframework.study.owner_configuration import owner_places
 from dpframework.study.registry import Registry, registry as installed
 from dpframework.study.study import Study
+from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine
 from dpframework.tables.files import TableFiles
-from dpframework.tables.table import Table
 
 _TABLES = ("data", "read", "derive", "privacy", "step", "engine")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit", "period", "date")

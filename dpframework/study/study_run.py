@@ -26,8 +26,8 @@ from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_opener import open_table
 from dpframework.study.table_sources import Given
+from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import Engine
-from dpframework.tables.table import Table
 
 
 @final

@@ -16,11 +16,11 @@ from dpframework.run.recorder import Recorder
 from dpframework.study.data import require_read_for
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_sources import Given
+from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.files import TableFiles
 from dpframework.tables.silence import silenced
-from dpframework.tables.table import Table
 from dpframework.tables.table_builder import require_public_counts
 
 

@@ -2,6 +2,7 @@ from .blocks import (
     Block as Block,
     cells_of as cells_of,
 )
+from .coded_table import Table as Table
 from .contributions import kept_rows as kept_rows
 from .dask_engine import Dask as Dask
 from .database_table import DatabaseTable as DatabaseTable
@@ -56,7 +57,6 @@ from .schema_fit import (
 )
 from .silence import silenced as silenced
 from .sql_text import SqlColumns as SqlColumns
-from .table import Table as Table
 from .tallies import (
     counts_by_class as counts_by_class,
     tally as tally,

@@ -23,11 +23,11 @@ from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.facts.packages import package_form
 from dpframework.tables.blocks import Block
+from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import Mapped
 from dpframework.tables.files import Piece
 from dpframework.tables.keys import add_counts
 from dpframework.tables.silence import silenced
-from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.worker_answers import (
     AbsentAnswer,

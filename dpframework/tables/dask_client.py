@@ -14,7 +14,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.facts.parameters import is_whole_number
+from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.tables.plain_messages import NotPlain, client_class, plain_messages
 
 PATIENCE = 120.0  # how many seconds to wait for a scheduler or a worker

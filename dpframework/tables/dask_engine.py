@@ -26,13 +26,13 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.cluster_reading import MOST_LOSSES, ClusterReader
 from dpframework.tables.cluster_table import ClusterRows, OpenedTable, pickle
 from dpframework.tables.cluster_worker import ClusterWorker, CountRequest, Mask, SampleOf, versions
+from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
 from dpframework.tables.engines import Engine, rows_of
 from dpframework.tables.files import TableFiles
 from dpframework.tables.keys import add_counts
 from dpframework.tables.piecewise_reading import shuffle_of
-from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
 from dpframework.tables.worker_answers import MISMATCH, AbsentAnswer, Answer, TallyAnswer, answer_of, require_answer
 

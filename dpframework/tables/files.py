@@ -16,8 +16,8 @@ from dpframework.tables.table_paths import files_at, is_url, name_of
 from dpframework.tables.unread_table import UnreadTable
 
 if TYPE_CHECKING:
+    from dpframework.tables.coded_table import Table
     from dpframework.tables.sources import Source
-    from dpframework.tables.table import Table
     from dpframework.tables.table_builder import RowFindings, TableBuilder
 
 

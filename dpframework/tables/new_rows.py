@@ -20,13 +20,13 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block
+from dpframework.tables.coded_table import Table
 from dpframework.tables.columns import as_column
 from dpframework.tables.derivation import derived_cells, read_cells
 from dpframework.tables.encoding import EncodedCells, EncodedColumn, cells_of, outside, require_fit, settle, unfit
 from dpframework.tables.engines import InMemory
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import columns_as_source, open_source
-from dpframework.tables.table import Table
 from dpframework.tables.written_cells import as_written
 
 SHOWN = 4  # the most attributes that a warning names

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.files import Piece, TableFiles
@@ -17,7 +18,6 @@ from dpframework.tables.shuffle import Shuffle, ShuffleFindings
 from dpframework.tables.shuffled_columns import RowsOfUnits
 from dpframework.tables.shuffled_units import BoundedRows
 from dpframework.tables.shuffled_views import JoinedRows
-from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
 
 

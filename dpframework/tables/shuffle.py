@@ -41,8 +41,8 @@ from dpframework.tables.table_builder import RowFindings, TableBuilder
 if TYPE_CHECKING:
     import polars as pl
 
+    from dpframework.tables.coded_table import Table
     from dpframework.tables.files import Piece, TableFiles
-    from dpframework.tables.table import Table
 
 S = TypeVar("S")
 

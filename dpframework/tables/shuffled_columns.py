@@ -40,8 +40,8 @@ from dpframework.tables.unit_columns import ColumnEncoder, UnitColumns
 if TYPE_CHECKING:
     import polars as pl
 
+    from dpframework.tables.coded_table import Table
     from dpframework.tables.files import Piece
-    from dpframework.tables.table import Table
     from dpframework.tables.table_builder import RowFindings
 
 _PLACE = ("piece", "row")  # columns with the place of a unit's first row

@@ -41,8 +41,8 @@ from dpframework.tables.shuffled_keys import (
 )
 
 if TYPE_CHECKING:
+    from dpframework.tables.coded_table import Table
     from dpframework.tables.files import Piece
-    from dpframework.tables.table import Table
     from dpframework.tables.table_builder import RowFindings
 
 MOST_CHOSEN = 1 << 22  # about how many rows are chosen among at once; units with more rows are treated in groups

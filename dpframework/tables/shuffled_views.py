@@ -35,8 +35,8 @@ from dpframework.tables.views import id_twice, no_common_id
 if TYPE_CHECKING:
     import polars as pl
 
+    from dpframework.tables.coded_table import Table
     from dpframework.tables.files import Piece
-    from dpframework.tables.table import Table
     from dpframework.tables.table_builder import RowFindings
 
 _LEFT, _RIGHT = 0, 1

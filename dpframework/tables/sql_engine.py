@@ -16,6 +16,7 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import finite_number
 from dpframework.facts.view_sides import attributes_of_views
+from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.encoding import Unfit, require_fit
 from dpframework.tables.engines import Rows
@@ -30,7 +31,6 @@ from dpframework.tables.sql_reading import SourceEncoder, SqlSource, column_name
 from dpframework.tables.sql_row_choice import DAY, ID, NTH, ORDER, PLACE, UNIT, RowChooser, SqlPiece
 from dpframework.tables.sql_text import SqlColumns
 from dpframework.tables.sql_units import table_of_units
-from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings, require_found
 
 MOST_CELLS = 1 << 26  # the most cells of a cross table, which take 512 MiB

@@ -12,11 +12,11 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.view_sides import attributes_of_views, require_joinable
+from dpframework.tables.coded_table import Table
 from dpframework.tables.columns import Column, as_column
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, after_first_rows, open_source, rows_changed
-from dpframework.tables.table import Table
 from dpframework.tables.table_builder import TableBuilder
 from dpframework.tables.written_cells import as_written
 

@@ -12,9 +12,9 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.tables.coded_table import Table
 from dpframework.tables.files import Piece
 from dpframework.tables.shuffle import Shuffle, ShuffleFindings
-from dpframework.tables.table import Table
 from dpframework.tables.table_builder import RowFindings
 
 PIECES, BUCKETS = "pieces", "buckets"

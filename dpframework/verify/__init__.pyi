@@ -18,12 +18,12 @@ from .conformance import (
     MinerConformance as MinerConformance,
     QueryConformance as QueryConformance,
 )
-from .mechanisms.answers import Answers as Answers
 from .mechanisms.losses import (
     Claimed as Claimed,
     LossReport as LossReport,
     check_losses as check_losses,
 )
+from .mechanisms.neighbour_answers import Answers as Answers
 from .mechanisms.probes import Probe as Probe
 from .mechanisms.samplers import SamplerReport as SamplerReport, check_sampler as check_sampler
 from .miners.audits import audit as audit
@@ -55,7 +55,7 @@ from .tables.contributions import (
     check_bounding as check_bounding,
     unit_readers as unit_readers,
 )
-from .tables.derivation import (
+from .tables.derivation_checks import (
     DerivationReport as DerivationReport,
     check_derivation as check_derivation,
 )

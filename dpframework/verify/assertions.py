@@ -12,8 +12,8 @@ from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner import Miner, Witness
 from dpframework.tables.derivation import with_derived
-from dpframework.verify.mechanisms.answers import Answers
 from dpframework.verify.mechanisms.losses import LossReport, check_losses
+from dpframework.verify.mechanisms.neighbour_answers import Answers
 from dpframework.verify.mechanisms.probes import Probe
 from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler
 from dpframework.verify.miners.audits import audit
@@ -22,7 +22,7 @@ from dpframework.verify.miners.findings import AuditReport, reach
 from dpframework.verify.queries.sensitivity import search_sensitivity
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.tables.contributions import BoundingReport, UnitReader, check_bounding
-from dpframework.verify.tables.derivation import DerivationReport, Deriving, check_derivation
+from dpframework.verify.tables.derivation_checks import DerivationReport, Deriving, check_derivation
 from dpframework.verify.tables.row_reading import Reader, ReadingReport, check_reading
 from dpframework.verify.tables.unit_derivation import Aggregating, columns_of_units
 

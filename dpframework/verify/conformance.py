@@ -36,15 +36,15 @@ from dpframework.run.chain import shown_miner
 from dpframework.run.miner import Example, Miner
 from dpframework.study.study import Study
 from dpframework.study.study_plan import StudyPlan
+from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import InMemory
-from dpframework.tables.table import Table
 from dpframework.verify.assertions import (
     assert_loses_as_claimed,
     assert_private,
     assert_samples_as_stated,
     assert_sensitivity_holds,
 )
-from dpframework.verify.mechanisms.answers import Answers
+from dpframework.verify.mechanisms.neighbour_answers import Answers
 from dpframework.verify.mechanisms.probes import Probe
 from dpframework.verify.miners.audit_subject import USUAL_DELTA, Subject
 from dpframework.verify.miners.behaviour import ADVICE
@@ -55,8 +55,8 @@ from dpframework.verify.miners.step_claims import StepChecks
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.answer_changes import measure
 from dpframework.verify.queries.other_process import AskedHere, differences, is_foreign
-from dpframework.verify.tables.compared_engines import ByTables, Together
 from dpframework.verify.tables.neighbours import Sizes, Universe
+from dpframework.verify.tables.reference_engines import ByTables, Together
 from dpframework.verify.tables.small_tables import SmallTables
 
 EXTREMES = (Fraction(1, 10**6), Fraction(10**6))  # amounts with hardly anything but noise, and with hardly any noise

@@ -20,7 +20,7 @@ from dpframework.verify.miners.step_claims import StepChecks
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.contributions import check_bounding
-from dpframework.verify.tables.derivation import check_derivation
+from dpframework.verify.tables.derivation_checks import check_derivation
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.verification_report import Audited, Verification
 

@@ -17,7 +17,7 @@ from dpframework.verify.miners.findings import NOTHING_LOST, NOTHING_SHOWN, Audi
 from dpframework.verify.miners.tail_test import TailReport
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.tables.contributions import BoundingReport
-from dpframework.verify.tables.derivation import DerivationReport
+from dpframework.verify.tables.derivation_checks import DerivationReport
 
 
 @final

@@ -14,7 +14,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Mechanism
 from dpframework.queries import Norm, Query, Sensitivity
 from dpframework.verify import audit, check_losses, check_sampler, search_sensitivity, verify_examples
-from dpframework.verify.mechanisms.answers import Answers, Pairs
+from dpframework.verify.mechanisms.neighbour_answers import Answers, Pairs
 
 ADD, REPLACE = dpf.Relation.ADD_OR_REMOVE_ONE, dpf.Relation.REPLACE_ONE
 PAIRS = 120  # of neighbours in a search of a sensitivity, with little patience

@@ -18,10 +18,10 @@ from dpframework.plan import Node
 from dpframework.plan.kinds import KINDS, NodeKind, kind_of
 from dpframework.reports import dot, markdown_report, mermaid, tree
 from dpframework.reports.difference import difference
-from dpframework.reports.drawing import difference_tree
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference, html_report
 from dpframework.reports.report_files import lay_out
+from dpframework.reports.text_drawings import difference_tree
 from dpframework.run.state import SequentialState, state_of
 
 SCHEMA = dpf.Schema([dpf.Boolean("a")])

@@ -16,7 +16,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.mechanisms import Calibration, GaussianThreshold, PartitionSelection
-from dpframework.mechanisms.key_thresholds import _tail, threshold_of
+from dpframework.mechanisms.gaussian_threshold import _tail, threshold_of
 from dpframework.queries import KeyCounts, Keys
 from dpframework.queries.answers import answer_of
 from dpframework.results import ReleasedKeys

@@ -11,7 +11,7 @@ from rich.console import Console
 import dpframework as dpf
 from dpframework.reports import RunSummary, markdown_report, step_rows, terminal_report
 from dpframework.reports.markdown import cell
-from dpframework.tables.table import Table
+from dpframework.tables.coded_table import Table
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill|or *not*"), dpf.Numeric("age", 0, 100, bins=4)])
 

@@ -32,7 +32,7 @@ from dpframework.tables.worker_answers import (
     pack_answer,
 )
 from dpframework.tables.worker_shuffle import ShuffledPieces, WorkerPlace
-from dpframework.verify.tables.engine_units import OF_PEOPLE, PEOPLE, VISITS, people_counts, write_views, write_visits
+from dpframework.verify.tables.people_tables import OF_PEOPLE, PEOPLE, VISITS, people_counts, write_views, write_visits
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="the extra 'dask' is not installed")
 

@@ -19,6 +19,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.tables import shuffled_units
+from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import ranges
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.files import Piece, TableFiles
@@ -36,9 +37,8 @@ from dpframework.tables.shuffled_columns import RowsOfUnits
 from dpframework.tables.shuffled_keys import firsts_of_units
 from dpframework.tables.shuffled_units import BoundedRows, IdRows
 from dpframework.tables.shuffled_views import JoinedRows
-from dpframework.tables.table import Table
 from dpframework.verify import EngineConformance, check_bounding, unit_readers
-from dpframework.verify.tables.engine_units import (
+from dpframework.verify.tables.people_tables import (
     KEY,
     OF_PEOPLE,
     TOWNS,

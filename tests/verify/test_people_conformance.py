@@ -10,8 +10,8 @@ import pytest
 
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.engines import Engine
-from dpframework.verify.tables.compared_engines import ByTables, Together
 from dpframework.verify.tables.people_conformance import PeopleConformance
+from dpframework.verify.tables.reference_engines import ByTables, Together
 
 
 class RowsForPeople(ByTables):

@@ -15,8 +15,8 @@ import dpframework as dpf
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity
-from dpframework.verify.mechanisms.answers import STEPS, answers_of, invent_answers, shifts
 from dpframework.verify.mechanisms.losses import check_losses
+from dpframework.verify.mechanisms.neighbour_answers import STEPS, answers_of, invent_answers, shifts
 
 SCORES = ["integer scores, monotonic", "integer scores, two-sided", "real scores, monotonic", "real scores, two-sided"]
 TAKEN: dict[str, tuple[Mechanism, list[str]]] = {

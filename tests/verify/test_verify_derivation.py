@@ -12,7 +12,7 @@ import dpframework as dpf
 from dpframework.tables.derivation import with_derived
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.verify import verify_examples
-from dpframework.verify.tables.derivation import check_derivation
+from dpframework.verify.tables.derivation_checks import check_derivation
 from dpframework.verify.tables.row_kinds import histogram_change, outside_of_domain, same_cells, some_rows
 from dpframework.verify.tables.unit_derivation import columns_of_units
 

@@ -18,7 +18,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.shortener import otherwise
 from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
 from dpframework.results.patterns import Pattern
-from dpframework.tables.table import Table
+from dpframework.tables.coded_table import Table
 
 ENCODINGS = ("one-hot", "ordinal")
 _EVERYTHING = (-math.inf, math.inf)

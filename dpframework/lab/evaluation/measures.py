@@ -17,7 +17,7 @@ from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.lab.evaluation.trial import Measure, Trial, find_once
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
-from dpframework.tables.table import Table
+from dpframework.tables.coded_table import Table
 
 
 def seconds(trial: Trial) -> Mapping[str, float]:

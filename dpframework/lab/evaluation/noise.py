@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.lab.evaluation.table_folds import number_of_rows
+from dpframework.tables.coded_table import Table
 from dpframework.tables.encoding import encode_column
-from dpframework.tables.table import Table
 
 Cells = NDArray[np.float64]
 Positions = NDArray[np.int64]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.parameters import require_level
+from dpframework.facts.parameter_checks import require_level
 from dpframework.facts.phrases import counted
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 

@@ -21,7 +21,7 @@ from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
-from dpframework.tables.table import Table
+from dpframework.tables.coded_table import Table
 
 SIGNIFICANT = 0.01
 """A significant redescription has at most this p-value."""

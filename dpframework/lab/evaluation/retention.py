@@ -25,7 +25,7 @@ from dpframework.facts.errors import InputError
 from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 from dpframework.results.patterns import Pattern
-from dpframework.tables.table import Table
+from dpframework.tables.coded_table import Table
 
 Floats = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.tables.blocks import Block
+from dpframework.tables.coded_table import Table, places_in_order
 from dpframework.tables.engines import InMemory
-from dpframework.tables.table import Table, places_in_order
 
 
 def columns_of(table: Table) -> Block:

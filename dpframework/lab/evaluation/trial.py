@@ -10,7 +10,7 @@ from typing import Any, Protocol, final
 
 import attrs
 
-from dpframework.tables.table import Table
+from dpframework.tables.coded_table import Table
 
 NOT_PRIVATE = "Not private: measured on the rows themselves."
 """The last line of every printed evaluation."""

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.parameters import is_whole_number
+from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation, decimal_text, exact, positive
 from dpframework.facts.schema import read_schema

@@ -20,7 +20,7 @@ from dpframework.lab.experiment.tables import Fold, TableSource, rows_of
 from dpframework.study.registry import registry
 from dpframework.study.study import Study
 from dpframework.study.study_file import add_miner
-from dpframework.tables.table import Table
+from dpframework.tables.coded_table import Table
 
 
 @final

@@ -17,7 +17,7 @@ from dpframework.lab.evaluation.table_folds import fold_positions, number_of_row
 from dpframework.lab.experiment.code import Code
 from dpframework.study.data import Data
 from dpframework.study.table_opener import group_rows
-from dpframework.tables.table import Table
+from dpframework.tables.coded_table import Table
 
 KEPT = 4  # how many tables a process keeps, since cells of one table are computed one after another
 

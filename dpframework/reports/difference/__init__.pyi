@@ -6,4 +6,4 @@ from .plan_changes import (
     Topic as Topic,
     difference as difference,
 )
-from .sides import Side as Side
+from .plan_node import Side as Side

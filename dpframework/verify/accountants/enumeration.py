@@ -28,8 +28,8 @@ from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Post, Re
 from dpframework.plan.plan import Plan
 from dpframework.queries import Query
 from dpframework.tables.blocks import cells_of
+from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import InMemory
-from dpframework.tables.table import Table
 
 SCHEMA = Schema([Boolean("a"), Categorical("c", ["x", "y", "z"])])
 KINDS = tuple(itertools.product(range(2), range(3)))  # all kinds of rows, as codes of the two attributes

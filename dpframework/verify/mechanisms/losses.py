@@ -35,7 +35,7 @@ from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores
-from dpframework.verify.mechanisms.answers import WIDTH, Answers, answers_of, list_outputs, of_units
+from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, of_units
 from dpframework.verify.mechanisms.output_forms import puts_out_numbers
 from dpframework.verify.mechanisms.refusals import refusal
 from dpframework.verify.miners.findings import reach

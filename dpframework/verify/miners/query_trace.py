@@ -16,7 +16,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
 from dpframework.queries.answers import answer_of
-from dpframework.verify.mechanisms.answers import Answers, invent_answers
+from dpframework.verify.mechanisms.neighbour_answers import Answers, invent_answers
 from dpframework.verify.mechanisms.probes import probes
 from dpframework.verify.mechanisms.samplers import serves
 from dpframework.verify.miners.audit_subject import SCOPE, Subject

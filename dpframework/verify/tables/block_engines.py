@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from dpframework.tables.blocks import Block
-from dpframework.verify.tables.compared_engines import by_tables
+from dpframework.verify.tables.reference_engines import by_tables
 from dpframework.verify.tables.small_tables import Held, SmallTables
 
 

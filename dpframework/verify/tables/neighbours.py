@@ -22,11 +22,11 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.tables.blocks import Block
+from dpframework.tables.coded_table import Table
 from dpframework.tables.derivation import with_derived
 from dpframework.tables.encoding import EncodedColumn, stored_dtype
 from dpframework.tables.keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.reading import table_from_columns
-from dpframework.tables.table import Table
 
 Rows: TypeAlias = bytes
 Change: TypeAlias = tuple[Rows, Rows]

@@ -29,8 +29,8 @@ from dpframework.facts.errors import DoesNotFit
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
+from dpframework.tables.coded_table import Table
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
-from dpframework.tables.table import Table
 
 Cells: TypeAlias = Mapping[str, Sequence[Any]]
 """Columns of made-up cells, by name."""

@@ -14,8 +14,8 @@ from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
 from dpframework.tables.blocks import Block, cells_of
+from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import Engine
-from dpframework.tables.table import Table
 from dpframework.verify.tables.neighbours import Rows, Universe
 
 

@@ -18,9 +18,9 @@ from dpframework.facts.attributes import Categorical
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.queries import Histogram
+from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.files import TableFiles
-from dpframework.tables.table import Table
 
 PEOPLE, MOST_ROWS, PARTS = 12, 5, 3
 WHOSE = Categorical("whose", [str(k) for k in range(PEOPLE)])

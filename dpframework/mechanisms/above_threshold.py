@@ -18,7 +18,7 @@ that is not, are likeliest with a threshold that is far up in its tail.
 
 Known wrong variants (Lyu, Su and Li 2017, section 3) leave out the noise of the threshold or of the counts, go on after
 the first position at no cost, or release the noisy count that was compared.
-`tests/mechanisms/test_threshold.py` catches each.
+`tests/mechanisms/test_above_threshold.py` catches each.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.parameters import whole_number
+from dpframework.facts.parameter_checks import whole_number
 from dpframework.facts.privacy import ByRelation
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.randomness import Randomness

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from dpframework.facts import Boolean, InputError, Schema, View
-from dpframework.facts.parameters import (
+from dpframework.facts.parameter_checks import (
     between_0_and_1,
     from_0_to_1,
     is_whole_number,

@@ -24,10 +24,10 @@ from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
+from dpframework.tables.coded_table import Table
 from dpframework.tables.encoding import encode_column
 from dpframework.tables.inference import infer_schema, infer_two_view_schema
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
-from dpframework.tables.table import Table
 from dpframework.tables.views import read_two_views
 
 SECRET = "s3cr3t"

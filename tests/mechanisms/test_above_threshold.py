@@ -15,8 +15,8 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.mechanisms import Calibration
+from dpframework.mechanisms.above_threshold import AboveThreshold
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
-from dpframework.mechanisms.threshold import AboveThreshold
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework.verify.assertions import assert_private
 
