@@ -1,6 +1,6 @@
-"""The command line, with one module for each group of commands. Errors become sentences here.
+"""The command line, with one module for each group of commands. This module turns errors into sentences.
 
-A command loads its own module, and no other: only help, and a name that is none, need them all.
+A command loads only its own module. All modules are loaded for help and for an unknown command.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def _options(
         bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Accept the options that stand before a command."""
 
 
-@functools.cache  # a process that runs several commands makes each once
+@functools.cache  # a process may run several commands
 def command(name: str | None = None) -> Any:
-    """Return the program with all commands; with the name of one, at least with that command."""
+    """Return the program. With the name of a command it has at least that command, and otherwise all commands."""
     app = typer.Typer(
         name="dpframework",
         cls=CommandGroup,
@@ -77,13 +77,19 @@ def command(name: str | None = None) -> Any:
     )
     app.callback()(_options)
     for module in dict.fromkeys(COMMANDS.values() if name is None else [COMMANDS[name]]):
-        app.add_typer(importlib.import_module(f"dpframework.cli.{module}").app)  # one without a name adds its commands
+        app.add_typer(
+            importlib.import_module(f"dpframework.cli.{module}").app
+        )  # an app without a name adds its commands to the top
     return typer.main.get_command(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code, 0 fine, 1 refused by a check, 2 wrong usage or bad input."""
-    # Let streams of other encodings than UTF write a ? for characters that they lack.
+    """Run one command and return its exit code.
+
+    The code is 0 if all went well, 1 if a check refused, 2 for wrong usage or bad input, 130 after an interrupt, and
+    141 if the reader of a pipe went away.
+    """
+    # A stream whose encoding is not a form of UTF writes a ? for each character that it lacks.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not codecs.lookup(stream.encoding).name.startswith("utf"):
             stream.reconfigure(errors="replace")
@@ -99,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 used.flush()
             except OSError:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), used.fileno())
-            except ValueError:  # it is closed
+            except ValueError:  # the stream is closed
                 continue
 
 
@@ -107,7 +113,7 @@ def _outcome(arguments: Sequence[str] | None) -> int:
     """Run one command, say why it stopped, and return its exit code."""
     try:
         words = list(sys.argv[1:] if arguments is None else arguments)
-        # Not standalone: errors come back here and none prints a usage text or a traceback of its own.
+        # Without standalone mode, errors come back here, and typer prints no usage text or traceback itself.
         code = command(words[0] if words and words[0] in COMMANDS else None).main(
             args=words, prog_name="dpframework", standalone_mode=False
         )
@@ -129,26 +135,28 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         if getattr(error, "interrupted", False):
             say(str(error))
             return INTERRUPTED
-        # A run that stopped keeps its cause only if it was seeded, so that its place may be shown.
+        # A run that stopped keeps its cause only if it was seeded. Then the cause and its place may be shown.
         cause = None if error.results is None else error.__cause__
         say(f"error: {error}" if cause is None else f"error: {error}: {_describe_error(cause)}")
         return BAD_INPUT
     except Exception as error:
-        # Some versions of typer have their own copy of click, so the class of wrong usage has no one name.
+        # Some versions of typer have their own copy of click, so an error of usage is not always of the same class.
         if hasattr(error, "format_message"):
             reason, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
             path = "dpframework" if context is None else context.command_path
-            sentence = f"{reason}; see '{path} --help'" if reason else ""  # nothing if the help was printed
+            sentence = f"{reason}; see '{path} --help'" if reason else ""  # there is no reason if the help was printed
         elif isinstance(error, OSError):
             where = f"{error.filename}: " if error.filename else "cannot write: " if error.errno == errno.ENOSPC else ""
-            cut = DPFrameworkError(f"{where}{error.strerror or type(error).__name__}")  # which cuts a long name
+            cut = DPFrameworkError(
+                f"{where}{error.strerror or type(error).__name__}"
+            )  # the constructor shortens a long name
             sentence = str(cut)
         else:
             sentence = f"unexpected {_describe_error(error)}; dpframework or a plugin has a bug here"
         if sentence:
             say(f"error: {sentence}")
         return BAD_INPUT
-    if code == INTERRUPTED:  # typer may also return it, by its version
+    if code == INTERRUPTED:  # some versions of typer return it instead of raising
         say("interrupted")
     return code if isinstance(code, int) else 0
 

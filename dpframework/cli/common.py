@@ -37,7 +37,7 @@ PIPE_WIDTH = 120
 
 
 def whole_number(text: str | int) -> int:
-    """Read an option's number."""
+    """Return the whole number that an option's text stands for."""
     try:
         return int(text)
     except ValueError:
@@ -57,7 +57,7 @@ def ledger_and_data_set(ledger: Path | None, data_set: str | None) -> tuple[Path
     Raises
     ------
     InputError
-        If one of them is not given.
+        If either is missing.
     """
     if ledger is None or data_set is None:
         raise InputError("--ledger and --data-set belong together: the file, and the data set in it; give both")
@@ -65,7 +65,7 @@ def ledger_and_data_set(ledger: Path | None, data_set: str | None) -> tuple[Path
 
 
 def read_path(text: str | Path) -> Path:
-    """Read the name of a file or folder, with `~` also where the shell leaves it, as in --out=~/results."""
+    """Return the path of a file or folder. `~` is expanded where the shell does not do so, as in --out=~/results."""
     if not str(text).strip():
         raise typer.BadParameter("a name is expected, not an empty text")
     if str(text) == "-":
@@ -79,7 +79,7 @@ Choice = TypeVar("Choice", bound=enum.StrEnum)
 
 
 def one_of(choices: type[Choice]) -> Callable[[str], Choice]:
-    """Return a reader of one of a few words."""
+    """Return a parser that accepts only the values of an enumeration."""
 
     def read(text: str) -> Choice:
         try:
@@ -106,12 +106,12 @@ def number_option(says: str) -> Any:
 
 
 def name_option(names: Callable[[Any], Iterable[str]], says: str, *flags: str) -> Any:
-    """Return an option that takes a name, which the shell completes."""
+    """Return an option that takes a name, which the shell can complete from `names`."""
     return typer.Option(*flags, metavar="NAME", autocompletion=names, help=says)
 
 
 def choice_option(metavar: str, choices: type[Choice], says: str, *names: str) -> Any:
-    """Return an option that takes one of a few words."""
+    """Return an option that takes one of the values of an enumeration."""
     return typer.Option(*names, parser=one_of(choices), metavar=metavar, help=says)
 
 
@@ -119,14 +119,14 @@ Unit = Annotated[
     str | None,
     name_option(
         completion.attributes,
-        "The column that identifies whom a study or a cap protects. By default it protects each row.",
+        "The column that identifies the unit that a study or a cap protects. By default each row is a unit.",
     ),
 ]
 RowsPerUnit = Annotated[
-    int, typer.Option(parser=whole_number, metavar="K", help="The most rows that are kept of each unit.")
+    int, typer.Option(parser=whole_number, metavar="K", help="The most rows of each unit that are kept.")
 ]
 NewFolder = path_option("FOLDER", "A new folder for results.json, plan.json and report.html.", "--out")
-Subject = Annotated[Path, path_argument("STUDY", "A study file (.toml), or a plan (.json) that was written.")]
+Subject = Annotated[Path, path_argument("STUDY", "A study file (.toml), or a plan (.json) that 'plan' or 'run' wrote.")]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON for machines, and nothing else, to standard output.")]
 Seed = Annotated[
     int | None,
@@ -134,7 +134,7 @@ Seed = Annotated[
         "--seed",
         parser=_seed,
         metavar="N",
-        help="For experiments: reproducible draws; the results are marked NOT PRIVATE.",
+        help="Make the draws reproducible, for experiments. The results are marked NOT PRIVATE.",
     ),
 ]
 
@@ -149,14 +149,14 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def on_terminal(*, stderr: bool = False) -> bool:
-    """Tell whether a stream is a terminal. Where it plainly is none, rich is not loaded."""
+    """Tell whether a stream is a terminal. If it clearly is not, rich is not loaded."""
     forced = any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
     stream = sys.stderr if stderr else sys.stdout
     return (forced or (stream is not None and stream.isatty())) and console(stderr=stderr).is_terminal
 
 
 def plain_table(*heads: str) -> Table:
-    """Return a table without lines, with these heads."""
+    """Return an empty table without ruled lines, with these heads."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
@@ -166,20 +166,20 @@ def plain_table(*heads: str) -> Table:
 
 
 def show_lines(lines: RenderableType) -> None:
-    """Print lines that were made to fit the terminal, as they are."""
+    """Print lines unchanged, since they were made to fit the terminal."""
     console().print(lines, no_wrap=True, overflow="ignore", crop=False)
 
 
 def say(sentence: str) -> None:
-    """Write one line to standard error. Text that it quotes cannot steer the terminal."""
+    """Write one line to standard error. Control characters in it are shown and cannot act on the terminal."""
     # If standard error was closed, `print` would write to standard output.
     if sys.stderr is not None:
-        with contextlib.suppress(OSError):  # nobody reads it
+        with contextlib.suppress(OSError):  # nobody reads standard error any more
             print(printable(" ".join(sentence.split())), file=sys.stderr)
 
 
 def write(text: str = "", end: str = "\n") -> None:
-    """Write lines to standard output. Control characters that they quote from a file are shown, not obeyed."""
+    """Write lines to standard output. Control characters in them are shown and cannot act on the terminal."""
     print(printable_lines(text), end=end)
 
 
@@ -189,14 +189,14 @@ def print_json(form: Any) -> None:
 
 
 def print_page(page: str) -> None:
-    """Write an HTML page to standard output. Streams other than UTF-8 get references in ASCII."""
+    """Write an HTML page to standard output. If that is not UTF-8, other characters than ASCII become references."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     known = codecs.lookup(encoding).name == "utf-8"
     print(page if known else page.encode("ascii", "xmlcharrefreplace").decode("ascii"), end="")
 
 
 def warn_of_problems(*, of_all: bool = False) -> None:
-    """Write to standard error each plugin problem that was found so far, or all of them after importing everything."""
+    """Warn of each plugin problem that was found so far. With `of_all`, import all plugins to find every problem."""
     for problem in registry().checked() if of_all else registry().problems:
         say(f"warning: {problem}")
 
@@ -205,7 +205,7 @@ EngineName = Annotated[
     str | None,
     name_option(
         completion.engines,
-        "Where counts are evaluated: memory, threads, mapped, dask, or a plugin's; by default as the study says.",
+        "The engine that evaluates counts: memory, threads, mapped, dask, or a plugin's. By default the study's.",
         "--engine",
     ),
 ]
@@ -215,7 +215,7 @@ SamplersName = Annotated[
     typer.Option(
         "--samplers",
         metavar="NAME",
-        help="Who turns random bits into noise: arrays, samplers of dpframework, or opendp, as exactly.",
+        help="The samplers that turn random bits into noise: arrays (dpframework's own) or opendp, which are as exact.",
     ),
 ]
 
@@ -224,19 +224,19 @@ VerifiedFile = Annotated[
     Path | None,
     path_option(
         "FILE",
-        "Say for each miner and mechanism whether this file of 'verify --record' has verified exactly its code.",
+        "Say of each miner and mechanism whether exactly its code was verified, by this file of 'verify --record'.",
         "--verified",
     ),
 ]
 
 
 def engine_of(file: StudyFile, name: str | None) -> Engine:
-    """Return the engine of this name, or without one the study file's.
+    """Return the engine of this name, or the study file's engine if no name is given.
 
     Raises
     ------
     InputError
-        If there is no such engine, or it cannot be made so.
+        If there is no such engine, or if it cannot be made with the study file's options.
     """
     if name is not None:
         return EngineChoice(name).made()
@@ -245,7 +245,7 @@ def engine_of(file: StudyFile, name: str | None) -> Engine:
 
 
 def about_of(path: Path) -> About:
-    """Return the facts for a report on a study file besides its plan, such as the names of its data files."""
+    """Return the facts for a report that a study file holds besides its plan: the names of its data files."""
     from dpframework.reports import About
 
     return About() if path.suffix == ".json" else About(data=load_study(path).data.files)
@@ -257,8 +257,8 @@ AboutRows = Annotated[
         "--rows",
         parser=whole_number,
         metavar="N",
-        help="About how many rows the table has, which must be public: errors are compared with it. By default the "
-        "schema's about_rows, or rows.",
+        help="About how many rows the table has. The number must be public, and errors are compared with it. By "
+        "default the schema's about_rows, or rows.",
     ),
 ]
 
@@ -266,15 +266,15 @@ AboutRows = Annotated[
 def open_plan(
     path: Path, engine: str | None = None, verified: Path | None = None, rows: int | None = None
 ) -> StudyPlan:
-    """Return the plan of a study file, to be run by an engine, or one that `run` or `plan --format json` wrote.
+    """Return the plan of a study file for an engine, or a plan that `run` or `plan --format json` wrote.
 
-    With a file that `verify --record` wrote, the plan knows which of its code was verified. With `rows`, its errors are
-    for a table of about that many rows.
+    `verified` is a file that `verify --record` wrote, from which the plan knows what code was verified. With `rows`,
+    the plan states its errors for a table of about that many rows.
 
     Raises
     ------
     InputError
-        If the file is neither, or there is no such engine.
+        If the file is neither a study file nor a plan, or if there is no such engine.
     """
     if path.is_dir():
         raise InputError(f"{path}: is a folder; a study file (.toml) or a plan (.json) is expected")

@@ -1,6 +1,6 @@
-"""Completion in shells beside commands and options: miners, steps of a study, attributes and columns.
+"""Completion of arguments in shells: miners, mechanisms, engines, steps of a study, and columns of a file.
 
-Whoever presses the tab key has not run anything, so whatever cannot be found is nothing to complete, and no error.
+Pressing the tab key runs no command. So if the names cannot be found, nothing is completed, and no error is shown.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 
 import typer
 
-#: A function that returns what may stand in an argument's place.
+#: A function that returns the possible values of an argument, from the beginning that was typed.
 Completion = Callable[[typer.Context, str], list[str]]
 
 
 def _completing(known: Callable[[Any], Iterable[str]]) -> Completion:
-    """Return the names that begin with the typed text."""
+    """Return a completion that keeps those known names that begin with the typed text."""
 
     @functools.wraps(known)
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -30,20 +30,23 @@ def _completing(known: Callable[[Any], Iterable[str]]) -> Completion:
             found = [name for name in known(ctx) if name.startswith(incomplete)]
         return found
 
-    # typer looks at these to know what to give
+    # typer finds out from the annotations which arguments to pass
     complete.__annotations__ = {"ctx": typer.Context, "incomplete": str, "return": list[str]}
     del complete.__wrapped__
     return complete
 
 
 def _words(ctx: Any) -> list[str]:
-    """Return the typed words behind the command's name. An option without its value leaves click with nothing."""
+    """Return the typed words after the command's name.
+
+    They are read from the shell, since click parses nothing if an option still lacks its value.
+    """
     typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
     return shlex.split(typed)[len(ctx.command_path.split()) :]
 
 
 def _option(ctx: Any, name: str) -> str | None:
-    """Return the value of an option that was typed before."""
+    """Return the value of an option among the typed words, or None."""
     return next((value for key, value in itertools.pairwise(_words(ctx)) if key == f"--{name}"), None)
 
 
@@ -65,7 +68,7 @@ def mechanisms(_: Any) -> Iterable[str]:
 
 @_completing
 def engines(_: Any) -> Iterable[str]:
-    """Name the installed engines, and those of the owner's configuration."""
+    """Name the installed engines."""
     from dpframework.study.registry import registry
 
     return registry().engines
@@ -73,7 +76,7 @@ def engines(_: Any) -> Iterable[str]:
 
 @_completing
 def subjects(_: Any) -> Iterable[str]:
-    """Name the miners that `verify` tests, and the study files here."""
+    """Name everything that `verify` tests: miners, mechanisms, accountants, and the study files in this folder."""
     from dpframework.study.registry import registry
 
     known = registry()
@@ -82,7 +85,7 @@ def subjects(_: Any) -> Iterable[str]:
 
 @_completing
 def steps(ctx: Any) -> Iterable[str]:
-    """Name the steps of the study that was typed before, or the examples of a miner."""
+    """Name the steps of the study file that was typed before, or the examples of the miner."""
     given = Path(_words(ctx)[0]).expanduser()
     if given.suffix != ".toml":
         from dpframework.study.registry import registry

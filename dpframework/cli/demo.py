@@ -1,4 +1,4 @@
-"""The command `demo`, which goes the whole path on a synthetic clinic."""
+"""The command `demo`, which shows the whole way from a plan to results on a synthetic clinic."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ app = typer.Typer()
 
 @app.command(cls=Command, epilog="Example: dpframework demo --out demo-results")
 def demo(seed: Seed = None, out: Annotated[Path | None, NewFolder] = None, as_json: Json = False) -> None:
-    """Mine a synthetic clinic of 20,000 patients. Plan, be refused, plan again, check, run, compare with the truth."""
+    """Mine a synthetic clinic of 20,000 patients: plan (at first too much), check, run, and compare with the truth."""
     from dpframework.cli.run import FILES, REPORT, write_outputs
     from dpframework.lab.demo import run_demo
 
@@ -117,7 +117,7 @@ def _story(done: Demo) -> Iterator[RenderableType]:
 
 
 def _outline(done: Demo, width: int | None) -> Text:
-    """Return the plan's tree with its last step in full and the others, which are alike, in a line."""
+    """Return the plan's tree with its last part in full. The parts before it are alike and show only heads."""
     from rich.text import Text
 
     from dpframework.reports.terminal import plan_tree
@@ -134,7 +134,7 @@ def _outline(done: Demo, width: int | None) -> Text:
 
 
 def _colour_tree(tree: str, width: int | None) -> Text:
-    """Return a drawn tree with its branches dim and its yes-leaves set off."""
+    """Return a drawn decision tree in colours: branches and false leaves are dim, true leaves are green."""
     from rich.text import Text
 
     from dpframework.reports.terminal_text import fit_tree

@@ -1,4 +1,4 @@
-"""The command `describe`: a study of every column of a table, as a study file."""
+"""The command `describe`, which writes a study file that asks about every column of a table."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def describe(
 ) -> None:
     """Print a study file that asks for every histogram, mean and median. The data is not opened.
 
-    The steps share the budget so that the sum of their errors is smallest. Look at the file, change it, and plan it.
+    The budget is split among the steps so that the sum of their errors is smallest. Read and change the file before you
+    plan it.
     """
-    from dpframework.study.describe import describe as study_of  # with all miners
+    from dpframework.study.describe import describe as study_of  # slow to import, since it loads all miners
 
     study = study_of(read_schema(schema), epsilon, unit=unit, rows_per_unit=rows_per_unit, allow=allow or ())
     steps: list[dict[str, Any]] = [
@@ -46,7 +47,7 @@ def describe(
     if as_json:
         print_json({"data": places, "privacy": {"epsilon": budget, **whom}, "step": steps})
         return
-    quote = '"' if "/" in budget else ""  # TOML has no ratios, so one is a text
+    quote = '"' if "/" in budget else ""  # TOML has no ratios, so a ratio is written as a text
     tables = [f"[data]\n{toml_lines(places)}", f"[privacy]\nepsilon = {quote}{budget}{quote}\n{toml_lines(whom)}"]
     tables += [f"[[step]]\n{toml_lines(step)}" for step in steps]
     write("\n".join(tables), end="")

@@ -27,13 +27,16 @@ app = typer.Typer()
 
 @app.command(cls=Command, epilog="Example: dpframework statements owner.toml")
 def statements(
-    file: Annotated[Path, path_argument("FILE", "A new file of statements (.toml).")],
+    file: Annotated[Path, path_argument("FILE", "The new file of statements (.toml).")],
 ) -> None:
-    """Write a file of the owner's statements to fill in, once for all studies: a dossier and the registry read it."""
+    """Write an empty file of the owner's statements, to be filled in once for all studies.
+
+    A dossier and an entry for the registry quote these statements.
+    """
     from dpframework.reports.dossier.statements import STATEMENTS_FILE, statements_template
 
     if file.exists():
-        raise InputError(f"{file}: is there already, and what it says is not replaced; give a new name")
+        raise InputError(f"{file}: is there already and is not replaced; give a new name")
     write_whole(file, statements_template(), STATEMENTS_FILE)
     write(f"wrote {file}; fill it in, and give it to 'dpframework report --dossier' with --owner")
 
@@ -80,7 +83,9 @@ def write_entry(
     if out is not None:
         require_output(out, ENTRY_FILE)
     if owner is None:
-        raise InputError("the registry asks for what only the owner knows; give the owner's statements with --owner")
+        raise InputError(
+            "the registry asks for facts that only the owner knows; give the owner's statements with --owner"
+        )
     entry = registry_entry(plan, _statements(owner, title), name=title, ledger=ledger)
     if as_json:
         print_json(entry)

@@ -26,8 +26,10 @@ from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
 from dpframework.facts.phrases import counted
 
-WHERE = "Where results go, and finished cells are found again. By default FILE-results, beside the file."
-REPETITIONS = "Instead of the file's; the cells are those of the whole experiment, which can go on from them."
+WHERE = (
+    "The folder of the results, where finished cells are also found again. By default FILE-results, beside the file."
+)
+REPETITIONS = "The number of repetitions, instead of the file's. The whole experiment can later go on from these cells."
 
 
 app = typer.Typer()
@@ -37,14 +39,17 @@ app = typer.Typer()
 def experiment(
     file: Annotated[Path, path_argument("FILE", "An experiment file (.toml).")],
     out: Annotated[Path | None, path_option("FOLDER", WHERE)] = None,
-    jobs: Annotated[int | None, number_option("Processes. By default, and at most, one a processor.")] = None,
+    jobs: Annotated[
+        int | None, number_option("The number of processes. By default, and at most, one for each processor.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Allow more processes than there are processors.")] = False,
     repetitions: Annotated[int | None, number_option(REPETITIONS)] = None,
     as_json: Json = False,
 ) -> None:
     """Compare methods over a grid of data sets, parameters and budgets, measured against the truth. NOT PRIVATE.
 
-    Finished cells are kept: killed, the same command goes on. Exit code 1 if a cell failed, or a plan is refused.
+    Finished cells are kept. If the command is killed, repeat it to go on. Exit code 1 if a cell failed, or a plan
+    is refused.
     """
     warn_of_problems()
     for name, number in (("--jobs", jobs), ("--repetitions", repetitions)):
@@ -95,7 +100,7 @@ def experiment(
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Yield a progress bar on standard error, if that is a terminal."""
+    """Yield a function that updates a progress bar on standard error. If that is no terminal, it does nothing."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda done, cells: None

@@ -1,4 +1,4 @@
-"""The command `forecast`, of the time and memory that a run of a study takes."""
+"""The command `forecast`, which says how much time and memory a run of a study will take."""
 
 from __future__ import annotations
 
@@ -21,14 +21,20 @@ def forecast(
     study: Annotated[Path, path_argument("STUDY", "A study file (.toml).")],
     rows: AboutRows = None,
     patience: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="The CPU seconds that the runs on made-up rows may take.")
+        int,
+        typer.Option(min=1, metavar="SECONDS", help="The CPU seconds that the trial runs on made-up rows may take."),
     ] = 120,
     within: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="The CPU seconds that the run itself may take, or be refused.")
+        int,
+        typer.Option(
+            min=1,
+            metavar="SECONDS",
+            help="The CPU seconds that the run itself may take. A run that would take more is refused.",
+        ),
     ] = 3_600,
     as_json: Json = False,
 ) -> None:
-    """Say how much time and memory a run will take, by runs on made-up rows. The data is not opened."""
+    """Say how much time and memory a run will take, from trial runs on made-up rows. The data is not opened."""
     from dpframework.lab.forecast import forecast as forecast_of
 
     warn_of_problems()

@@ -41,7 +41,7 @@ FILES = {
 
 
 def ledger_form(records: ledgers.Records, shown: Sequence[ledgers.DataSet]) -> dict[str, Any]:
-    """Return some data sets of a ledger, JSON-safe, with their runs by person, month and attribute."""
+    """Return some data sets of a ledger as a JSON-safe form, with their runs grouped by person, month and attribute."""
     found = [{**one.to_dict(), "would_buy": ledgers.remainder(one), "by": groups_of(one)} for one in shown]
     signers = None if records.signers is None else dict(records.signers.keys)
     heads = {"entries": records.head.number, "head": records.head.hash}
@@ -49,28 +49,28 @@ def ledger_form(records: ledgers.Records, shown: Sequence[ledgers.DataSet]) -> d
 
 
 def kind_of(out: Path) -> FileKind:
-    """Return the kind of file that a name stands for, which may be replaced.
+    """Return the kind of file that the ending of a name stands for. Files of this kind may be replaced.
 
     Raises
     ------
     InputError
-        If the name stands for none.
+        If the ending stands for no format.
     """
     return FILES[format_by_name(out, SUFFIXES)]
 
 
 def ledger_text(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out: Path) -> str:
-    """Return a ledger in the format that a file's name stands for.
+    """Return a ledger as text, in the format that the ending of a file's name stands for.
 
     Raises
     ------
     InputError
-        If the name stands for none.
+        If the ending stands for no format.
     """
     match format_by_name(out, SUFFIXES):
         case "json":
             return json_text(ledger_form(records, shown)) + "\n"
-        case "csv":  # a row a run: what was charged to each data set, in order
+        case "csv":  # one row for each run, in order, for one data set after another
             return csv_text(RUN_COLUMNS, [(one.name, *row) for one in shown for row in run_rows(one)])
         case _:
             return _page(records, shown, out.stem)
@@ -113,7 +113,7 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
         ("Released outside this ledger", "What left the data set otherwise, and what it does to the claim.",
          ("data set", *OUTSIDE), [(one.name, *row) for one in shown for row in outside_rows(one)]),
     ]  # fmt: skip
-    if len(shown) == 1:  # its name is in the first sentence, and need not stand in each row
+    if len(shown) == 1:  # its name is in the first sentence and is left out of the rows
         sections = [sections[0], *((title, about, heads[1:], [row[1:] for row in rows])
                                    for title, about, heads, rows in sections[1:])]  # fmt: skip
     return html_tables(sections, sentences, title=name, subtitle="A ledger")
@@ -129,7 +129,7 @@ _CAPTIONS = {
 def _group_runs(
     shown: Sequence[ledgers.DataSet], by: ledgers.GroupBy
 ) -> tuple[str, str, tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the table of the runs by group. Where the group is a person, no column repeats the name."""
+    """Return the section with the runs by group. If the group is a person, the column "by" is left out."""
     heads = ("data set", by.value, *GROUPS)
     kept = [k for k, head in enumerate(heads) if by is not ledgers.GroupBy.PERSON or head != "by"]
     rows = [(one.name, *row) for one in shown for row in group_rows(one, by)]
@@ -137,7 +137,7 @@ def _group_runs(
     return f"Spent by {by}", _CAPTIONS[by], columns[0], columns[1:]
 
 
-#: The columns of runs on a page, which is narrower than a file.
+#: The columns of runs on a page. Some of them hold several columns of `RUNS`, since a page is narrow.
 _PAGE_RUNS = ("data set", "study and results", "who, and what for", "approved by", "opened", "charged", "end", "run")
 
 

@@ -1,4 +1,4 @@
-"""A ledger as tables and sentences for a terminal."""
+"""Tables and sentences on a ledger, for a terminal, and the cells of its tables for other formats."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def cap_text(data_set: ledgers.DataSet) -> str:
-    """Name the cap and the unit that it protects."""
+    """Return the cap in words, with the unit that it protects if that is not a row."""
     whom = "" if data_set.unit.is_row else f", protecting {data_set.unit}"
     return f"{bare_cap_text(data_set)}{whom}"
 
 
 def bare_cap_text(data_set: ledgers.DataSet) -> str:
-    """Name the cap alone."""
+    """Return the cap in words, without its unit."""
     delta = f" at delta {float(data_set.delta):g}" if data_set.delta else ""
     delta += f", of which {float(data_set.reserve):g} is held back" if data_set.reserve else ""
     cap = f"epsilon {decimal_text(data_set.epsilon)}"
@@ -35,19 +35,19 @@ def bare_cap_text(data_set: ledgers.DataSet) -> str:
 
 
 def text_of_loss(data_set: ledgers.DataSet) -> str:
-    """Return the epsilon that is spent."""
+    """Return the epsilon that is spent, in words."""
     return readable(data_set.spent.epsilon or data_set.epsilon * 0)
 
 
 def _cell(text: str) -> Text:
-    """Return a text for one line of a table."""
+    """Return a cell of a table, with control characters shown."""
     from rich.text import Text
 
     return Text(printable(text), overflow="fold")
 
 
 def cap_table(known: Iterable[ledgers.DataSet]) -> Table:
-    """Return the data sets, a line each."""
+    """Return a table with one line for each data set."""
     from rich.text import Text
 
     table = plain_table("data set", "cap", "spent", "left", "runs")
@@ -58,7 +58,7 @@ def cap_table(known: Iterable[ledgers.DataSet]) -> Table:
 
 
 def approval_table(data_set: ledgers.DataSet) -> Table:
-    """Return the approvals, a line each."""
+    """Return a table with one line for each approval."""
     table = plain_table("plan", "approved", "by", "runs", "left", "data", "signature", "note")
     for approval in data_set.approvals:
         data = "any" if approval.data is None else "one"
@@ -69,7 +69,7 @@ def approval_table(data_set: ledgers.DataSet) -> Table:
 
 
 def run_table(data_set: ledgers.DataSet) -> Table:
-    """Return the runs, a line each, without the hashes of their plans."""
+    """Return a table with one line for each run, without the hash of its plan."""
     table = plain_table(*RUNS[:-1])
     for *cells, _ in run_rows(data_set):
         table.add_row(*map(_cell, cells))
@@ -81,7 +81,7 @@ RUNS = ("study", "results", "by", "purpose", "approved by", "opened", "charged",
 
 
 def run_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
-    """Return the cells of each run: its data set first, its id last."""
+    """Return the cells of each run, in the columns of `RUNS`."""
     rows: list[tuple[str, ...]] = []
     for run in data_set.runs.values():
         subject, amount = run.subject, run.amount.under(data_set.relation)
@@ -109,12 +109,12 @@ def run_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
     return rows
 
 
-#: The columns of runs that are grouped; the first one is the group.
+#: The columns of grouped runs, which follow the column with the group's name.
 GROUPS = ("charged", "runs", "results", "by", "purposes")
 
 
 def group_rows(data_set: ledgers.DataSet, by: ledgers.GroupBy) -> list[tuple[str, ...]]:
-    """Return the cells of each group of runs."""
+    """Return the cells of each group of runs: the name of the group, then the columns of `GROUPS`."""
     return [
         (one.name, one.charged, str(one.runs), ", ".join(one.results) or "-", ", ".join(one.people),
          ", ".join(one.purposes) or "-")
@@ -123,7 +123,7 @@ def group_rows(data_set: ledgers.DataSet, by: ledgers.GroupBy) -> list[tuple[str
 
 
 def group_table(data_set: ledgers.DataSet, by: ledgers.GroupBy) -> Table:
-    """Return the runs by group, a line a group."""
+    """Return a table with one line for each group of runs."""
     table = plain_table(by.value, *GROUPS)
     for cells in group_rows(data_set, by):
         table.add_row(*map(_cell, cells))
@@ -131,7 +131,7 @@ def group_table(data_set: ledgers.DataSet, by: ledgers.GroupBy) -> Table:
 
 
 def period_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
-    """Return the cells of each period that a run has read: its charges, and the rest of its cap."""
+    """Return the cells of each period that a run has read: its name, the epsilon spent, and the epsilon left."""
     rows: list[tuple[str, ...]] = []
     for name, budget in sorted(data_set.periods.items()):
         loss = budget.loss()
@@ -146,7 +146,7 @@ PERIODS = ("period", "spent", "left")
 
 
 def period_table(data_set: ledgers.DataSet) -> Table:
-    """Return the periods, a line each."""
+    """Return a table with one line for each period."""
     table = plain_table(*PERIODS)
     for cells in period_rows(data_set):
         table.add_row(*map(_cell, cells))
@@ -166,7 +166,7 @@ def outside_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
 
 
 def outside_table(data_set: ledgers.DataSet) -> Table:
-    """Return a line for each release outside of the ledger."""
+    """Return a table with one line for each release outside the ledger."""
     table = plain_table(*OUTSIDE)
     for cells in outside_rows(data_set):
         table.add_row(*map(_cell, cells))
@@ -174,7 +174,7 @@ def outside_table(data_set: ledgers.DataSet) -> Table:
 
 
 def claim_sentence(data_set: ledgers.DataSet) -> str:
-    """Say which releases the claim of all runs covers, and which were made outside."""
+    """Say how many releases and looks without noise were made outside the ledger. Empty if there are none."""
     bare = [one for one in data_set.outside if not one.covered]
     if not bare:
         return ""
@@ -186,5 +186,5 @@ def claim_sentence(data_set: ledgers.DataSet) -> str:
 
 
 def groups_of(data_set: ledgers.DataSet) -> dict[str, list[dict[str, object]]]:
-    """Return the runs by person, month and attribute, JSON-safe."""
+    """Return the runs grouped by person, by month and by attribute, as a JSON-safe form."""
     return {by.value: [group.to_dict() for group in ledgers.grouped(data_set, by)] for by in ledgers.GroupBy}

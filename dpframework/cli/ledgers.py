@@ -1,4 +1,4 @@
-"""The commands `ledger open`, `approve`, `revoke`, `signers`, `show` and `verify`."""
+"""The commands `ledger open`, `approve`, `revoke`, `outside`, `signers`, `show` and `verify`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from dpframework.facts.privacy import readable
 app = typer.Typer(
     name="ledger",
     cls=CommandGroup,
-    help="Keep what is approved and spent on a data set: a file with a cap, approvals and charges, never data.",
+    help="Record what is approved and spent on a data set: a file with a cap, approvals and charges, never data.",
     no_args_is_help=True,
 )
 
@@ -57,31 +57,38 @@ By = Annotated[str, typer.Option("--by", metavar="WHO", help="Who makes this dec
 Key = Annotated[
     Path | None,
     path_option(
-        "KEY", "Sign with this SSH key (of ssh-keygen); a ledger with signers needs a key of one of them.", "--key"
+        "KEY", "Sign with this SSH key (of ssh-keygen). A ledger with signers needs the key of a signer.", "--key"
     ),
 ]
 PinFile = Annotated[
     Path | None,
     path_option(
-        "PIN", "A file of yours that notes the ledger's last entry: one that was put back is refused.", "--pin"
+        "PIN", "Your own file, which notes the ledger's last entry. An older copy of the ledger is refused.", "--pin"
     ),
 ]
 DeltaCap = Annotated[
-    str, typer.Option("--delta", metavar="D", help="The most delta of all runs. Above 0, zCDP may compose losses.")
+    str,
+    typer.Option(
+        "--delta", metavar="D", help="The most delta of all runs together. If above 0, zCDP may compose losses."
+    ),
 ]
 Reserve = Annotated[
-    str, typer.Option("--reserve", metavar="D", help="The part of delta that is held back for plans with their own.")
+    str,
+    typer.Option("--reserve", metavar="D", help="The part of --delta held back for plans whose releases have a delta."),
 ]
 PeriodKind = Annotated[
-    str | None, typer.Option("--period", metavar="LENGTH", help="Protect a person in one day, week or month each.")
+    str | None, typer.Option("--period", metavar="LENGTH", help="Protect a person's rows of one day, week or month.")
 ]
 DateColumn = Annotated[
-    str | None, typer.Option("--date", metavar="NAME", help="The column of dates by which rows belong to periods.")
+    str | None,
+    typer.Option("--date", metavar="NAME", help="The column of dates, which say to what period a row belongs."),
 ]
 HistoryCap = Annotated[
     str | None,
     typer.Option(
-        "--history", metavar="E", help="The most that all runs of all periods may cost; --epsilon caps one period."
+        "--history",
+        metavar="E",
+        help="The most that the runs of all periods may cost together; --epsilon caps each period.",
     ),
 ]
 
@@ -92,9 +99,9 @@ def _command(example: str, name: str | None = None) -> Callable[[Callable[..., N
 
 @_command("open hospital.ledger --data-set patients --epsilon 2", name="open")
 def open_data_set(
-    file: Annotated[Path, path_argument("FILE", "A ledger; made if there is none.")],
+    file: Annotated[Path, path_argument("FILE", "A ledger, which is created if it does not exist.")],
     name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="The data set's name in the ledger.")],
-    epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all its runs may cost together.")],
+    epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all runs on it may cost together.")],
     delta: DeltaCap = "0",
     reserve: Reserve = "0",
     relation: Annotated[
@@ -116,8 +123,8 @@ def open_data_set(
         Path | None,
         path_option(
             "KEYS",
-            "Make a ledger whose caps, approvals and revocations need a signature by one of these names and public "
-            "keys, a line each.",
+            "Create a ledger whose caps, approvals and revocations must be signed. This file has one line with a name "
+            "and a public key for each signer.",
             "--signers",
         ),
     ] = None,
@@ -130,7 +137,7 @@ def open_data_set(
     from dpframework.facts.unit import PrivacyUnit
 
     public = None if schema is None else read_schema(schema)
-    # first, so that bad input leaves no empty ledger behind
+    # The cap is checked first, so that bad input leaves no empty ledger behind.
     cap: dict[str, Any] = {
         "epsilon": epsilon,
         "delta": delta,
@@ -154,19 +161,21 @@ def approve(
     study: Subject,
     name: Name,
     by: By,
-    runs: Annotated[int, number_option("For how many runs.")] = 1,
+    runs: Annotated[int, number_option("The number of runs that are approved.")] = 1,
     note: Annotated[str, typer.Option(metavar="TEXT", help="A note to keep with the approval.")] = "",
     verified: VerifiedFile = None,
     data: Annotated[
         list[Path] | None,
-        path_option("DATA", "Only for this data file: a salted digest of it is kept; repeat it for two views."),
+        path_option(
+            "DATA", "Approve runs on this data file only, of which a salted digest is kept. Repeat it for two views."
+        ),
     ] = None,
     key: Key = None,
     pin: PinFile = None,
     engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
-    """Approve runs of one plan. Other claims, or other code, give a plan another hash and need another approval."""
+    """Approve runs of one plan. If its claims or its code change, its hash changes, and it needs a new approval."""
     warn_of_problems()
     ledger = ledgers.Ledger(file, _open_pin(pin))
     plan = open_plan(study, engine, verified)
@@ -215,7 +224,8 @@ def outside(
     ],
     by: By,
     attribute: Annotated[
-        list[str] | None, typer.Option("--attribute", metavar="NAME", help="What it tells of; may be repeated.")
+        list[str] | None,
+        typer.Option("--attribute", metavar="NAME", help="An attribute that it is about; may be repeated."),
     ] = None,
     epsilon: Annotated[str | None, typer.Option(metavar="E", help="The epsilon of a private release.")] = None,
     delta: Annotated[str, typer.Option(metavar="D", help="The delta of a private release.")] = "0",
@@ -236,16 +246,18 @@ def outside(
 @_command("signers hospital.ledger --add keys --remove board@example.org --by 'The chair' --key board")
 def signers(
     file: File,
-    add: Annotated[Path | None, path_option("KEYS", "Add these: names and public keys, a line each.", "--add")] = None,
+    add: Annotated[
+        Path | None, path_option("KEYS", "Add the signers in this file: a name and a public key on each line.", "--add")
+    ] = None,
     remove: Annotated[
-        list[str] | None, typer.Option("--remove", metavar="NAME", help="Remove this one; may be repeated.")
+        list[str] | None, typer.Option("--remove", metavar="NAME", help="Remove this signer; may be repeated.")
     ] = None,
     by: Annotated[str | None, typer.Option("--by", metavar="WHO", help="Who decides the change.")] = None,
     key: Key = None,
     pin: PinFile = None,
     as_json: Json = False,
 ) -> None:
-    """List the signers of a ledger, or change them, signed by one of them."""
+    """List the signers of a ledger, or change them. A change must be signed by one of them."""
     ledger = ledgers.Ledger(file, _open_pin(pin))
     if add is not None or remove:
         if key is None or by is None:
@@ -268,11 +280,11 @@ def signers(
 def show(
     file: File,
     name: Annotated[
-        str | None, typer.Option("--data-set", metavar="NAME", help="Show this one's approvals and runs.")
+        str | None, typer.Option("--data-set", metavar="NAME", help="Show the approvals and runs of this data set.")
     ] = None,
     file_out: Annotated[
         Path | None,
-        path_option("FILE", "Write it here: a page (.html), its runs (.csv), or all of it (.json).", "--out"),
+        path_option("FILE", "Write to this file: a page (.html), the runs (.csv), or everything (.json).", "--out"),
     ] = None,
     group: Annotated[
         str | None,
@@ -280,7 +292,7 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show each data set's cap, charges and rest, its approvals, its runs, and releases outside of it."""
+    """Show what may be spent, is spent and is left of each data set. For one data set, also show approvals and runs."""
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if file_out is not None:
@@ -318,22 +330,25 @@ def show(
 def verify(
     file: File,
     head: Annotated[
-        str | None, typer.Option(metavar="HASH", help="A head that you noted earlier; it must still be in the chain.")
+        str | None,
+        typer.Option(metavar="HASH", help="A head that you noted earlier, which must still be in the ledger."),
     ] = None,
     results: Annotated[
         list[Path] | None,
-        path_option("RESULTS", "A results.json, or its folder, of a run that must be there; may be repeated."),
+        path_option("RESULTS", "A results.json, or its folder, whose run must be in the ledger; may be repeated."),
     ] = None,
     signers: Annotated[
         Path | None,
-        path_option("FILE", "Require signatures by these only: names and public keys, as in ssh-keygen's manual."),
+        path_option(
+            "FILE", "Accept only signatures by the names and public keys in this file (see ssh-keygen's manual)."
+        ),
     ] = None,
     pin: PinFile = None,
     as_json: Json = False,
 ) -> None:
     """Check every hash, and that each run was approved and within the cap. Exit code 1 if anything was changed.
 
-    With --pin it then notes the last entry; the pin is made if there is none.
+    With --pin, the last entry is then noted in that file, which is created if it does not exist.
     """
     from dpframework.study.loader import read_record
 
@@ -343,7 +358,7 @@ def verify(
     runs = {}
     for path in results or ():
         form = read_record(path)
-        run, noted = form.get("run"), form.get("head")  # of the ledger, as the results hold it
+        run, noted = form.get("run"), form.get("head")  # the run's id and the ledger's head, as the results hold them
         if run is None or noted is None:
             raise InputError(f"{path}: these results are of a run that no ledger records")
         runs[run] = noted
@@ -364,7 +379,7 @@ def _open_pin(path: Path | None, *, create: bool = False) -> ledgers.Pin | None:
 
 
 def _usable_signers(signers: Path, key: Path | None) -> dict[str, str]:
-    """Return the signers of a file. The key must belong to one of them, or its maker could not use the ledger."""
+    """Return the signers of a file. The key must belong to one of them, or the ledger's owner could not use it."""
     from dpframework.ledger.signatures import SignatureError, sign
 
     keys = ledgers.read_signers(signers)

@@ -15,7 +15,7 @@ from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
 from dpframework.study.registry import Registered, registry
 
-_SHOWS = "Show this one: its parameters, defaults and documentation."
+_SHOWS = "Show only this one, with its parameters, defaults and documentation."
 MinerName = Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=completion.miners, help=_SHOWS)]
 MechanismName = Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=completion.mechanisms, help=_SHOWS)]
 
@@ -62,7 +62,7 @@ def _facts(name: str, brought: Registered) -> dict[str, str]:
 
 
 def _doc(kind: type[Any]) -> str:
-    # Own docstrings only: an undocumented class must not show its base's.
+    # Only the class's own docstring is shown. An undocumented class must not show the text of its base.
     return inspect.cleandoc(kind.__doc__) if kind.__doc__ else "(not documented)"
 
 
@@ -89,7 +89,7 @@ def show_one(name: str, brought: Registered, as_json: bool) -> None:
 
 
 def _parameters(kind: type[Any]) -> list[dict[str, Any]]:
-    """Return the name, type, default and documentation of each parameter of an attrs class, inherited ones too."""
+    """Return the name, type, default and documentation of each parameter of an attrs class, with inherited ones."""
     docs: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         docs |= _parameter_docs(inspect.cleandoc(vars(base).get("__doc__") or ""))
@@ -117,7 +117,7 @@ _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 
 def _parameter_docs(doc: str) -> dict[str, str]:
-    """Return the text of each parameter in a numpy docstring's Parameters or Attributes section."""
+    """Return the text of each parameter in the sections Parameters and Attributes of a numpy docstring."""
     heads = list(_SECTION.finditer(doc))
     found: dict[str, str] = {}
     for k, head in enumerate(heads):
@@ -133,7 +133,9 @@ def _parameter_docs(doc: str) -> dict[str, str]:
 
 @app.command(cls=Command, epilog="Example: dpframework explain DP012")
 def explain(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="A check's code, an assumption, or a mechanism.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="The code of a check, or the name of an assumption or a mechanism.")
+    ],
     as_json: Json = False,
 ) -> None:
     """Explain a check (DP012), an assumption (mcmc-converged) or a mechanism (k-norm). Needs no network."""

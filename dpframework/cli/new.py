@@ -1,4 +1,4 @@
-"""The command `new`, which writes a plugin to begin with."""
+"""The command `new`, which writes the first files of a plugin."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def new(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="The plugin's name for pip; its package, miner and class are named after it."
+            metavar="NAME", help="The plugin's name for pip, from which its package, miner and class are named."
         ),
     ],
-    out: Annotated[Path, path_option("FOLDER", "Where the plugin's folder is made; by default here.")] = Path(),
+    out: Annotated[Path, path_option("FOLDER", "Where to make the plugin's folder; by default here.")] = Path(),
     as_json: Json = False,
 ) -> None:
     """Create a working plugin with one miner, its tests and an example study."""

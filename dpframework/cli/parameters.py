@@ -1,4 +1,4 @@
-"""Read the commands' arguments, with flags shown without a type and texts read without pydantic."""
+"""Commands whose help shows flags without a type, and whose simple arguments are read without pydantic."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class _Plain:
-    """A command whose parameters are shown, and read, as simply as can be."""
+    """A command that shows flags without a type and reads simple parameters itself."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
             if getattr(parameter, "is_flag", False):
-                parameter.metavar = ""  # typer would add a type, which a flag does not take
+                parameter.metavar = ""  # typer would show a type, but a flag takes no value
             _read_simply(parameter)
         return parameters
 
 
 def _read_simply(parameter: Any) -> None:
-    """Read texts, flags and arguments with a parser of ours without typer's adapters.
+    """Let texts, flags and parameters with our own parser be read without typer's adapters.
 
-    Newer versions of typer make an adapter of pydantic for each value, which takes longer to load than numpy. Other
-    parameters, and those of older versions, are read as typer reads them.
+    Newer versions of typer make a pydantic adapter for each value, and pydantic takes longer to load than numpy. All
+    other parameters, and all parameters of older versions, are still read by typer.
     """
     described = getattr(parameter, "type_descriptor", None)
     if described is None or isinstance(parameter.process_value, functools.partial):
@@ -53,8 +53,8 @@ def _process(
 
 
 class Command(_Plain, TyperCommand):
-    """A command."""
+    """A command of the program."""
 
 
 class CommandGroup(_Plain, TyperGroup):
-    """A group of commands."""
+    """A group of commands of the program."""

@@ -64,7 +64,7 @@ SUFFIXES = {
 }
 
 
-#: The pattern by which each format's files are recognized.
+#: The pattern by which the files of each format are recognized.
 PLAN_FILES = {
     PlanFormat.TREE: FileKind.of_pattern(
         "a drawn plan",
@@ -97,14 +97,14 @@ def plan(
     ] = None,
     out: Annotated[
         Path | None,
-        path_option("FILE", "Write it here, such as plan.html; the ending of the name says how to draw it."),
+        path_option("FILE", "Write the plan to this file, such as plan.html. The ending chooses the format."),
     ] = None,
     other: Annotated[
         Path | None,
         path_option(
             "OTHER",
-            "Say what changes from STUDY to this study file or plan, and draw both in one; "
-            "the exit code is 0 whether or not anything changes.",
+            "Say what changes from STUDY to this study file or plan, and draw both in one drawing. "
+            "The exit code is 0 even if something changes.",
             "--diff",
         ),
     ] = None,
@@ -198,7 +198,7 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
             return
         from rich.text import Text
 
-        # The marked lines are set off, besides their signs, by colour.
+        # Changed lines have a sign and also a colour.
         text = Text(fit_tree(drawn, console().width), no_wrap=True, overflow="ignore")
         for sign, style in (("+", "green"), ("-", "red"), ("~", "yellow")):
             text.highlight_regex(rf"(?m)^{re.escape(sign)} .*$", style)
@@ -228,7 +228,7 @@ def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None,
         from dpframework.reports.terminal import findings_text
         from dpframework.reports.text_drawings import total_line
 
-        # One line a finding in a pipe, for grep.
+        # In a pipe each finding is one line, for grep.
         console().print(findings_text(found), soft_wrap=not console().is_terminal)
         write(total_line(planned))
         write("refused" if refused else "checks passed; not yet approved")
@@ -242,7 +242,7 @@ def epsilon(
     step: Annotated[
         str,
         typer.Argument(
-            metavar="STEP", autocompletion=completion.steps, help="A step, or one of its releases by its path."
+            metavar="STEP", autocompletion=completion.steps, help="A step, or the path of one of its releases."
         ),
     ],
     within: Annotated[
@@ -250,8 +250,8 @@ def epsilon(
         typer.Option(
             "--within",
             metavar="ERROR",
-            help="The error that 95 % of runs stay below: a number of rows, or in the attribute's own unit for a sum "
-            'or a mean; or a percentage such as "2 %": of the rows, of a mean\'s range, of the largest sum.',
+            help="The error that 95 % of runs stay below: a number of rows, or an amount in the attribute's own unit "
+            'for a sum or a mean. Or a percentage such as "2 %": of the rows, of a mean\'s range, of the largest sum.',
         ),
     ],
     rows: AboutRows = None,

@@ -1,4 +1,4 @@
-"""The progress of a run, with releases counted on a terminal and nothing in a pipe."""
+"""The progress of a run. A terminal shows how many releases were made, and a pipe shows nothing."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ if TYPE_CHECKING:
 
 
 class _ProgressBar(Observer):
-    """Tells a progress bar of each release."""
+    """An observer that reports each release to a progress bar."""
 
     def __init__(self, show: Callable[[Release], None]) -> None:
         self._show = show
 
     def released(self, release: Release) -> None:
-        """Show the release."""
+        """Report the release."""
         self._show(release)
 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Observer]:
-    """Yield an observer that shows a progress bar on standard error while a study runs, if that is a terminal.
+    """Yield an observer that shows a progress bar on standard error while a study runs.
 
-    A terminal that cannot move its cursor (`TERM=dumb`) shows none.
+    If standard error is no terminal, or one that cannot move its cursor (`TERM=dumb`), no bar is shown.
 
-    While the table is read, the bar counts files, and bytes of a file. The number of rows is secret.
+    While the table is read, the bar counts files and bytes of a file. It cannot count rows, since their number is
+    secret.
     """
     if not on_terminal(stderr=True) or console(stderr=True).is_dumb_terminal:
         yield Observer()
@@ -62,21 +63,21 @@ def progress() -> Iterator[Observer]:
 
 @contextlib.contextmanager
 def _screen_of_its_own() -> Iterator[Console]:
-    """Yield a screen with its own file descriptor, since standard error is shut while a table is read.
+    """Yield a screen with its own file descriptor, since standard error is closed while a table is read.
 
-    Messages after the run need the shared screen as it was.
+    The shared screen stays unchanged for messages after the run.
     """
     from dpframework.cli.terminal import Screen
 
     with contextlib.ExitStack() as ending:
         stream = sys.stderr
-        with contextlib.suppress(OSError):  # not a file, but a stream of Python's
+        with contextlib.suppress(OSError):  # standard error may be a stream without a file descriptor
             stream = ending.enter_context(open(os.dup(stream.fileno()), "w", encoding="utf-8"))
         yield Screen(file=stream, highlight=False)
 
 
 def reading_text(done: float, files: int) -> str:
-    """Return how far reading has come.
+    """Return in words how far reading has come. `done` counts files, with a fraction for the file that is being read.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The commands `prove` and `audit-proof`, for the claims about the formulas that queries score by."""
+"""The commands `prove` and `audit-proof`, for claims about the formulas by which queries compute scores."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dpframework.formulas import Claim, Proof, ScoreClaims
     from dpframework.study.study_plan import StudyPlan
 
-Effort = Annotated[int, number_option("How many times the usual work a solver may do for one goal.")]
+Effort = Annotated[int, number_option("How much work a solver may do for one goal, as a multiple of the usual amount.")]
 
 
 app = typer.Typer()
@@ -47,12 +47,15 @@ def prove(
         str,
         typer.Argument(
             metavar="WHAT",
-            help="A miner, a query of one, a study file or plan, or module:NAME of a formula or a query.",
+            help="A miner, the name of a query of a miner, a study file or plan, or module:NAME of a formula or query.",
         ),
     ],
     refute: Annotated[
         list[str] | None,
-        typer.Option(metavar="CLAIM", help="Look for a table against a claim, as in 'fall=1/2', instead of proving."),
+        typer.Option(
+            metavar="CLAIM",
+            help="Search for tables that refute a claim, such as 'fall=1/2', instead of proving. May be repeated.",
+        ),
     ] = None,
     effort: Effort = 1,
     certificate: Annotated[
@@ -61,13 +64,13 @@ def prove(
     ] = None,
     record: Annotated[
         Path | None,
-        path_option("FILE", "Remember which claims are proved in this file, as 'verify --record' does.", "--record"),
+        path_option("FILE", "Add the proved claims to this file of records, as 'verify --record' does.", "--record"),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Prove the sensitivities of scores from their formulas, for tables of any size, by two solvers. No data is opened.
 
-    Exit code 1 if a claim does not hold.
+    Exit code 1 if a claim is refuted.
     """
     from dpframework.formulas import Certificate, Verdict, proved_claims, require_solvers
     from dpframework.formulas.certificates import CERTIFICATE_FILE
@@ -79,10 +82,12 @@ def prove(
         raise InputError("--refute looks for tables; it proves nothing that could be written")
     plan = open_plan(Path(subject)) if subject.endswith((".toml", ".json")) else None
     if certificate is not None and plan is None:
-        raise InputError(f"'{subject}' is no study file or plan, and a certificate is of one")
+        raise InputError(
+            f"a certificate is for a study file or plan, and '{subject}' is neither; leave out --certificate"
+        )
     scored = list(dict.fromkeys(_find_scores(subject) if plan is None else _of_plan(plan)))
     if not scored:
-        raise InputError(f"'{subject}' scores by no formula, so that there is nothing to prove")
+        raise InputError(f"'{subject}' scores by no formula, so there is nothing to prove")
     if refute:
         scored = [attrs.evolve(one, claims=_claims(refute)) for one in scored]
         found = [(one, _refute(one)) for one in scored]
@@ -113,9 +118,9 @@ def audit_proof(
     effort: Effort = 1,
     as_json: Json = False,
 ) -> None:
-    """Check the proofs of a plan's claims again, without trust in the code that made them. No data is opened.
+    """Check the proofs of a plan's claims again, without trusting the code that made them. No data is opened.
 
-    Of a study file, the queries that would run are compared with their formulas, too. Exit code 1 if a proof does not
+    For a study file, the queries that would run are also compared with their formulas. Exit code 1 if a proof does not
     stand.
     """
     warn_of_problems()
@@ -163,13 +168,16 @@ def _record(path: Path, found: Sequence[tuple[ScoreClaims, tuple[Proof, ...]]]) 
 
 
 def _of_plan(plan: StudyPlan) -> Iterator[ScoreClaims]:
-    """Yield the formulas of a plan's steps; with the code that scores by them, if the plan is of a study file."""
+    """Yield the score formulas of a plan's steps. A plan from a study file also has the code that computes scores."""
     for step in plan.steps():
         yield from step.query.scored_formulas
 
 
 def _find_scores(subject: str) -> Iterator[ScoreClaims]:
-    """Yield the formulas of a miner's examples, of the queries of a name in any miner's, or of something imported."""
+    """Yield the score formulas that a subject stands for.
+
+    A subject is a miner, whose examples are taken, the name of a query in any miner's examples, or something to import.
+    """
     if ":" in subject:
         from dpframework.formulas import Cells, Parts, ScoreClaims, derive
 

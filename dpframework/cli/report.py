@@ -52,16 +52,18 @@ def report(
         choice_option(
             "FORMAT",
             ReportFormat,
-            "How to lay it out: terminal, md, html, which is a page for a browser, or csv or json, which list the "
-            "releases alone. By default as the name of the file to write ends, else for the terminal.",
+            "How to lay out the report: terminal, md, html (a page for a browser), or csv or json, which list only the "
+            "releases. By default the ending of --out chooses, and without --out it is terminal.",
             "--format",
         ),
     ] = None,
     out: Annotated[
-        Path | None, path_option("FILE", "Write it here, such as report.html, report.md or releases.csv.")
+        Path | None, path_option("FILE", "Write to this file, such as report.html, report.md or releases.csv.")
     ] = None,
     ledger: Annotated[Path | None, path_option("FILE", "Say who approved the plan in this ledger.")] = None,
-    data_set: Annotated[str | None, typer.Option(metavar="NAME", help="Which data set of the ledger it is on.")] = None,
+    data_set: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The ledger's data set that the study reads.")
+    ] = None,
     verified: VerifiedFile = None,
     rows: AboutRows = None,
     dossier: Annotated[
@@ -136,7 +138,7 @@ def _data_set(ledger: Path | None, data_set: str | None) -> tuple[ledgers.Record
 
 
 def _report_form(plan: StudyPlan, results: Results | None, about: reports.About) -> dict[str, Any]:
-    """Return the contents of a report, JSON-safe."""
+    """Return the contents of a report as a JSON-safe form."""
     from dpframework.reports.plan_facts import part_rows, public_facts
     from dpframework.reports.publications import result_rows
     from dpframework.reports.report_facts import verdict_facts
@@ -155,7 +157,7 @@ def _report_form(plan: StudyPlan, results: Results | None, about: reports.About)
 def facts_in_ledger(
     ledger: Path | None, data_set: str | None, plan: StudyPlan, about: reports.About, run: str | None = None
 ) -> reports.About:
-    """Return the facts for a report, with a ledger's entries on its plan, its data set and its run."""
+    """Return the facts for a report, with the ledger's entries on the plan, the data set and the run."""
     records, known = _data_set(ledger, data_set)
     authority = Authority.of(records, known.name, plan, run)
     spent, cap = (

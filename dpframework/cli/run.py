@@ -61,14 +61,14 @@ Runner = Annotated[
 Purpose = Annotated[str, typer.Option("--purpose", metavar="TEXT", help="What the run is for; the ledger keeps it.")]
 PeriodName = Annotated[
     str,
-    typer.Option("--period", metavar="NAME", help="The period to read, such as 2026-03, if the study is of periods."),
+    typer.Option("--period", metavar="NAME", help="The period to read, such as 2026-03, if the study has periods."),
 ]
 
 
 @final
 @attrs.frozen
 class Authority:
-    """The approvals of a ledger for a plan, the signers that the ledger needs, and who ran it, in sentences."""
+    """Sentences on the approvals of a plan in a ledger, on the signers of the ledger, and on who ran the plan."""
 
     approvals: tuple[str, ...]
     ledger: str
@@ -76,7 +76,7 @@ class Authority:
 
     @classmethod
     def of(cls, records: ledgers.Records, data_set: str, plan: StudyPlan, run: str | None = None) -> Authority:
-        """Return a ledger's authority for a plan, and for a run of it."""
+        """Return what the records of a ledger say about a plan, and about a run of the plan if its id is given."""
         known = records.data_set(data_set)
         given = [one.sentence for one in known.approvals if one.plan == plan.hash]
         ran = known.runs.get(run) if run is not None else None
@@ -109,7 +109,7 @@ def run(
     pin: Annotated[
         Path | None,
         path_option(
-            "PIN", "A file of yours that notes the ledger's last entry: a ledger that was put back is refused."
+            "PIN", "Your own file, which notes the ledger's last entry. An older copy of the ledger is refused."
         ),
     ] = None,
     as_json: Json = False,
@@ -169,7 +169,7 @@ def _show(
 
 
 def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, PlanFacts]:
-    """Return a study that may be run, and its report's facts on the plan. The data is not opened."""
+    """Return a study that passed all checks, with the plan's facts for its report. The data is not opened."""
     study = file.source
     with prefix_errors(f"{study}: "):
         ready = file.study.prepare(engine)
@@ -181,7 +181,7 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
         say(f"refused: {study}: " + "; ".join(str(finding) for finding in refusals))
         raise typer.Exit(REFUSED)
     if file.data.in_database and not engine.reads_tables:
-        file.read()  # says which engine does
+        file.read()  # raises an error that names a fitting engine
     if engine.reads_itself:
         with prefix_errors(f"{study}: "):
             require_joined(engine, file.table_files())
@@ -199,7 +199,7 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
 def _make(
     file: StudyFile, ready: StudyRun, draws: tuple[int | None, str], recorded: ledgers.LedgerRun | None, period: str
 ) -> Outcome:
-    """Make the run with its seed and its samplers, and a progress bar."""
+    """Make the run with a progress bar. `draws` holds the seed and the name of the samplers."""
     engine, (seed, samplers) = ready.engine, draws
 
     def read() -> Table | TableFiles | DatabaseTable:
@@ -231,7 +231,7 @@ def _keep(
     recorded: ledgers.LedgerRun | None,
     make: Callable[[], Outcome],
 ) -> Outcome:
-    """Make a run and write its results, all of them or nothing."""
+    """Make a run and write its results to a folder, either all files or none."""
 
     def write(folder: Path) -> None:
         with uninterrupted():
@@ -242,15 +242,15 @@ def _keep(
             results, stop = make()
             try:
                 write(folder)
-            except InputError as error:  # no ledger could give them again
+            except InputError as error:  # without a ledger the results would be lost
                 print_json(results.to_dict())
                 raise InputError(f"{error}; its results are on standard output, in JSON: keep them") from None
     else:
-        # The journal keeps the releases, so no folder is left behind if the run is killed before there are results. A
-        # run that was killed between writing its results and removing its journal has left one here.
+        # The journal keeps the releases, so the folder is made only once there are results. A run that was killed
+        # between writing its results and removing its journal has left the journal here.
         from dpframework.study.loader import read_record
 
-        with contextlib.suppress(DPFrameworkError):  # whatever else is there is for others to judge
+        with contextlib.suppress(DPFrameworkError):  # other files there are judged by `require_writable`
             if (out / RESULTS).exists():
                 recorded.discard_of(str(read_record(out).get("run")))
         require_writable(out, FILES)
@@ -268,19 +268,19 @@ def _keep(
 
 
 def _account() -> str:
-    """Return the name of the account that runs this, empty if it has none."""
+    """Return the name of the account that runs this program; empty if it has no name."""
     import getpass
 
     try:
         return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # of an account without a name, by Python's version
+    except (OSError, KeyError, ImportError):  # versions of Python raise different errors for an account without a name
         return ""
 
 
 def _open_run(
     ledger: Path | None, data_set: str | None, pin: Path | None, out: Path, said: Mapping[str, str]
 ) -> ledgers.LedgerRun | None:
-    """Return the run in a ledger, with its journal beside the place of the results."""
+    """Return the run in a ledger, with its journal beside the folder of the results. None without a ledger."""
     if ledger is None and data_set is None and pin is None:
         return None
     file, name = ledger_and_data_set(ledger, data_set)
@@ -298,10 +298,10 @@ def write_outputs(
     authority: Authority | None = None,
     facts: PlanFacts | None = None,
 ) -> None:
-    """Write the plan, the results and the report of a run, which names the approvals that a ledger has.
+    """Write the plan, the results and the report of a run. The report names the approvals in `authority`.
 
-    `out` is the folder that they will be moved to, which an error names. When this returns, they are on the disk, and
-    the run's journal may be removed.
+    `out` is the folder that the files will be moved to, which errors name. When this function returns, the files are on
+    the disk, and the run's journal may be removed.
     """
     from dpframework.reports.html import html_report
 

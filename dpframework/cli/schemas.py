@@ -57,11 +57,11 @@ SHOWS_ROWS = "NOT private: this tells what is in the rows; it is for the eyes of
 
 OpenColumns = Annotated[
     list[str] | None,
-    name_option(completion.attributes, "A column whose values nobody is to list; repeatable.", "--open"),
+    name_option(completion.attributes, "A column whose values are not to be listed; may be repeated.", "--open"),
 ]
 ExcludedColumns = Annotated[
     list[str] | None,
-    name_option(completion.attributes, "A column to leave out; repeatable."),
+    name_option(completion.attributes, "A column to leave out; may be repeated."),
 ]
 CutModeName = Annotated[
     str,
@@ -71,14 +71,14 @@ CutModeName = Annotated[
 ]
 CategoricalColumns = Annotated[
     list[str] | None,
-    name_option(completion.attributes, "A column of numbers that are categories; repeatable."),
+    name_option(completion.attributes, "A column whose numbers are categories; may be repeated."),
 ]
-ReadFile = Annotated[Path | None, path_option("FILE", "A TOML file with a [read] that says how the data is written.")]
+ReadFile = Annotated[Path | None, path_option("FILE", "A TOML file whose table [read] says how the data is written.")]
 Sheet = Annotated[
     str | None, typer.Option(metavar="NAME", help="The sheet of an Excel file; by default the first one.")
 ]
 DatabaseTable = Annotated[str | None, typer.Option("--table", metavar="NAME", help="The table of a database.")]
-Query = Annotated[str | None, typer.Option(metavar="SQL", help="A SELECT whose answer is the table.")]
+Query = Annotated[str | None, typer.Option(metavar="SQL", help="A SELECT statement that returns the table.")]
 RightView = Annotated[Path | None, path_option("FILE", "A CSV or Parquet file with the right view.")]
 JoiningColumn = Annotated[
     str | None,
@@ -100,12 +100,14 @@ def infer(
     right: RightView = None,
     id: JoiningColumn = None,  # noqa: A002
     numeric: CutModeName = "equal-width",
-    bins: Annotated[int, typer.Option(parser=whole_number, metavar="N", help="Most bins of a numeric attribute.")] = 16,
+    bins: Annotated[
+        int, typer.Option(parser=whole_number, metavar="N", help="The most bins of a numeric attribute.")
+    ] = 16,
     categorical: CategoricalColumns = None,
     open_columns: OpenColumns = None,
     exclude: ExcludedColumns = None,
     max_categories: Annotated[
-        int, typer.Option(parser=whole_number, metavar="N", help="Most values of a categorical attribute.")
+        int, typer.Option(parser=whole_number, metavar="N", help="The most values of a categorical attribute.")
     ] = 100,
     read: ReadFile = None,
     sheet: Sheet = None,
@@ -119,10 +121,11 @@ def infer(
 ) -> None:
     """Make a schema from private data, for experiments or as a draft of public facts. This is not private.
 
-    It guesses how the file is written, and tells the data's owner what messy columns hold and become.
+    The command guesses how the file is written. It tells the data's owner what messy columns hold, and what becomes of
+    them.
     """
     if out is not None:
-        # A file that is there may be a public schema, which an inferred one must not overwrite.
+        # An existing file may be a public schema, which an inferred one must not overwrite.
         require_output(out, None)
     choices: dict[str, Any] = {
         "numeric": numeric,
@@ -151,7 +154,7 @@ def infer(
 
 
 def _describe_options(file: Path, read: Path | None, options: dict[str, str | None]) -> dict[str, Any]:
-    """Return how the file is written, as far as that is given."""
+    """Return the options that say how the file is written, if any are given."""
     asked, name = {key: text for key, text in options.items() if text is not None}, file.name.lower()
     if "sheet" in asked and not name.endswith(".xlsx"):
         raise InputError(f"--sheet names a sheet of an Excel file (.xlsx), and {file.name} is none; leave it out")
@@ -166,7 +169,7 @@ def _describe_options(file: Path, read: Path | None, options: dict[str, str | No
 
 def _require_encodable(text: str) -> None:
     """Refuse a text that standard output cannot write."""
-    # An encoding that lacks a character would print another one, and so change the schema's values.
+    # If the encoding lacks a character, another one would be printed, which would change the schema's values.
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -202,7 +205,7 @@ def _draft(file: Path, right: Path | None, key: str | None, choices: dict[str, A
             raise InputError("--read, --sheet, --table and --query describe one file; two views are read as they look")
         return SchemaDraft(infer_two_view_schema(file, right, id=key, **choices), ())
     except InputError as error:
-        # The remedy names parameters of `infer_schema`; here they are options. A column's name in quotes is kept.
+        # The remedy names parameters of `infer_schema`, which are options here. Names of columns in quotes are kept.
         what, semicolon, remedy = str(error).rpartition("; ")
         pattern = r"(?<!['\w])(exclude|bins|max_categories|open_columns)(?!['\w])"
         remedy = re.sub(pattern, lambda found: f"--{found.group().removesuffix('_columns').replace('_', '-')}", remedy)

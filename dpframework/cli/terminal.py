@@ -1,4 +1,4 @@
-"""The terminal that commands write to, through rich: markup and control characters are shown, never obeyed."""
+"""The terminal that commands write to, through rich. Markup and control characters are shown as text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class Screen(Console):
-    """A console that reads no markup or emoji in texts, and writes out characters that are not seen."""
+    """A console that does not interpret markup or emoji codes, and shows invisible characters by escapes."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the parts to show; only rich's own controls move the cursor."""
+        """Yield the segments to show. Only control segments of rich itself may move the cursor."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable_lines(segment.text), segment.style)

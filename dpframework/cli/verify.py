@@ -1,4 +1,4 @@
-"""The command `verify`, which tests privacy claims by machine."""
+"""The command `verify`, which tests privacy claims automatically."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Subject = Annotated[
 ]
 ExampleName = Annotated[
     str | None,
-    name_option(completion.steps, "Verify one of the miner's examples, or one step of the study, only.", "--example"),
+    name_option(completion.steps, "Verify only this example of the miner, or this step of the study.", "--example"),
 ]
 
 
@@ -60,26 +60,26 @@ def verify(
     subject: Subject,
     example: ExampleName = None,
     relation: Annotated[
-        Relation | None, choice_option("RELATION", Relation, "Verify under one neighbouring relation only.")
+        Relation | None, choice_option("RELATION", Relation, "Verify only under this neighbouring relation.")
     ] = None,
-    replays: Annotated[int, number_option("How many replays each audit makes, about.")] = 6_000,
-    runs: Annotated[int, number_option("Runs on each of the worst two tables; 0 for none.")] = 100,
+    replays: Annotated[int, number_option("About how many replays each audit makes.")] = 6_000,
+    runs: Annotated[int, number_option("The number of runs on each of the worst two tables; 0 for none.")] = 100,
     seconds: Annotated[
-        int, number_option("Of this processor, for all of it, about; what they leave out is said.")
+        int, number_option("About how many processor seconds all tests may take. The report names what they left out.")
     ] = 45,
-    seed: Annotated[int, number_option("Of the tables: the same seed, the same report.")] = 0,
+    seed: Annotated[int, number_option("The seed of the made-up tables. The same seed gives the same report.")] = 0,
     rows_per_unit: Annotated[
-        int, number_option("The most rows of a privacy unit; a study file says whom it protects itself.")
+        int, number_option("The most rows of a privacy unit. For a study file, the file's own unit is used.")
     ] = 1,
     record: Annotated[
         Path | None,
         path_option(
-            "FILE", "Remember what was found, with the digests of the code, in this file; added to if it exists."
+            "FILE", "Record the findings in this file, with digests of the code. An existing file is added to."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Test privacy claims on small made-up tables by replays, sensitivity searches and samplers. No data is opened.
+    """Test privacy claims on small made-up tables by replays, searches and sampling. No data is opened.
 
     Exit code 1 if a claim does not hold.
     """
@@ -146,7 +146,7 @@ def _of_examples(
     from dpframework.verify import verify_examples
     from dpframework.verify.records import remembered
 
-    # A study gives its own relation and unit. A miner is verified under both relations, and without a unit of its own.
+    # A study has its own relation and unit. A miner is verified under both relations and for the unit that is given.
     relations, own = tuple(Relation), None
     if subject.endswith(".toml"):
         study = load_study(read_path(subject)).study
@@ -178,7 +178,7 @@ def _of_examples(
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """Yield a display of the current work on a terminal."""
+    """Yield a function that shows the current work on standard error. If that is no terminal, it does nothing."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda what: None
@@ -227,7 +227,7 @@ def _show(found: Verification) -> None:
 
 
 def _lines(found: Verification) -> Iterator[str]:
-    """Yield a line for each sampler and tail, each claim that the search did not come near, and each problem."""
+    """Yield lines on passed tests that are in no table, on claims that are far from tight, and on problems."""
     from dpframework.verify.miners.findings import NEAR
 
     yield from (str(sampler) for sampler in found.samplers if sampler.passed)

@@ -68,12 +68,12 @@ class StepRow:
 
 
 def step_rows(plan: StudyPlan) -> list[StepRow]:
-    """Return a row for each place of a step in the plan."""
+    """Return the row of each step, in the order of the plan."""
     return list(rows_of_steps(plan).values())
 
 
 def rows_of_steps(plan: StudyPlan) -> dict[int, StepRow]:
-    """Return the rows by the identity of their steps, which are places of the plan."""
+    """Return the row of each step, by `id(step)`. A plan holds each step object at only one place."""
     previews = plan.previews()
     known = {one.path: one.text for one in standings(plan, plan.verified)}
     rows = {}

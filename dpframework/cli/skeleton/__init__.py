@@ -1,4 +1,4 @@
-"""A plugin's first files, written by `dpframework new` and explained in the tutorial."""
+"""The first files of a plugin, which `dpframework new` writes and the tutorial explains."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.study.registry import GROUP, registry
 
-LONGEST = 40  # so that no line of the files grows too long
+LONGEST = 40  # the most characters of a name, so that no line of the files becomes too long
 _PREFIX = "dpframework-"
-_FOLDERS = frozenset({"src", "tests", "example"})  # of the skeleton: a package of that name is mixed up with them
-_USED = frozenset({*dir(builtins), "Mapping", "Example", "MinerConformance", "TestConformance"})  # in its modules
+_FOLDERS = frozenset(
+    {"src", "tests", "example"}
+)  # folders of each plugin, which a package must not share its name with
+_USED = frozenset(
+    {*dir(builtins), "Mapping", "Example", "MinerConformance", "TestConformance"}
+)  # names that its modules use
 _ROWS = "colour\n" + "green\n" * 300 + "red\n" * 20
 
 
@@ -33,13 +37,13 @@ class Names:
     Attributes
     ----------
     distribution
-        What pip calls it, and its folder's name.
+        The plugin's name for pip, which is also the name of its folder.
     package
-        What Python imports.
+        The name of the package that Python imports.
     miner
-        What study files call its miner, and dpframework the plugin.
+        The name of the miner in study files, which is also dpframework's name of the plugin.
     class_name
-        The miner's class.
+        The name of the miner's class.
     """
 
     distribution: str
@@ -49,12 +53,12 @@ class Names:
 
     @classmethod
     def of(cls, distribution: str) -> Names:
-        """Derive all names from the distribution's.
+        """Derive all names from the name of the distribution.
 
         Raises
         ------
         InputError
-            If that cannot be a distribution's name, or gives a name that Python cannot use.
+            If this name cannot name a distribution, is too long, or gives a name that Python cannot use.
 
         Examples
         --------
@@ -81,12 +85,13 @@ class Names:
         return cls(distribution, package, miner, class_name)
 
     def require_free(self) -> None:
-        """Refuse names that something installed has already.
+        """Refuse names that something installed already has, or that a folder of every plugin has.
 
         Raises
         ------
         InputError
-            If the package would hide another one, or the plugin or its miner would have another one's name.
+            If the package would hide another package or share its name with a folder of the plugin, or if another
+            plugin or miner has the same name.
         """
         if self.package in sys.stdlib_module_names:
             raise InputError(f"the name '{self.distribution}' would hide Python's own module '{self.package}'")
@@ -95,8 +100,8 @@ class Names:
         known = {re.sub(r"[-_.]+", "_", found.name).lower() for found in distributions() if found.name}
         try:
             found = importlib.util.find_spec(self.package)
-            importable = found is not None and found.origin is not None  # a folder in the way is no module
-        except (ImportError, ValueError):  # it is loaded, and has no specification
+            importable = found is not None and found.origin is not None  # a mere folder of this name is no module
+        except (ImportError, ValueError):  # a loaded module may have no specification
             importable = True
         if importable or self.package in known:
             raise InputError(
@@ -125,13 +130,13 @@ def skeleton(names: Names) -> dict[str, str]:
 
 
 def _fill_template(template: str, values: dict[str, str]) -> str:
-    # Kept as .txt, so that no tool takes a template for code.
+    # Templates are kept as .txt, so that no tool mistakes them for code.
     text = (files(__name__) / "files" / f"{template}.txt").read_text(encoding="utf-8")
     return string.Template(text).substitute(values)
 
 
 def write_skeleton(names: Names, folder: Path) -> None:
-    """Write the files into an empty folder."""
+    """Write the files of a new plugin into an empty folder."""
     for path, text in skeleton(names).items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
