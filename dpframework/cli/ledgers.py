@@ -67,10 +67,7 @@ PinFile = Annotated[
     ),
 ]
 DeltaCap = Annotated[
-    str,
-    typer.Option(
-        "--delta", metavar="D", help="The most delta of all runs together. If above 0, zCDP may compose losses."
-    ),
+    str, typer.Option("--delta", metavar="D", help="The most delta of all runs. If above 0, zCDP may compose losses.")
 ]
 Reserve = Annotated[
     str,
@@ -80,15 +77,12 @@ PeriodKind = Annotated[
     str | None, typer.Option("--period", metavar="LENGTH", help="Protect a person's rows of one day, week or month.")
 ]
 DateColumn = Annotated[
-    str | None,
-    typer.Option("--date", metavar="NAME", help="The column of dates, which say to what period a row belongs."),
+    str | None, typer.Option("--date", metavar="NAME", help="The column with dates, which assign rows to periods.")
 ]
 HistoryCap = Annotated[
     str | None,
     typer.Option(
-        "--history",
-        metavar="E",
-        help="The most that the runs of all periods may cost together; --epsilon caps each period.",
+        "--history", metavar="E", help="The most that runs of all periods may cost; --epsilon caps each period."
     ),
 ]
 
@@ -166,9 +160,7 @@ def approve(
     verified: VerifiedFile = None,
     data: Annotated[
         list[Path] | None,
-        path_option(
-            "DATA", "Approve runs on this data file only, of which a salted digest is kept. Repeat it for two views."
-        ),
+        path_option("DATA", "Approve only runs on this file. A salted digest of it is kept. Repeat it for two views."),
     ] = None,
     key: Key = None,
     pin: PinFile = None,
@@ -224,8 +216,7 @@ def outside(
     ],
     by: By,
     attribute: Annotated[
-        list[str] | None,
-        typer.Option("--attribute", metavar="NAME", help="An attribute that it is about; may be repeated."),
+        list[str] | None, typer.Option("--attribute", metavar="NAME", help="An attribute it is about; may be repeated.")
     ] = None,
     epsilon: Annotated[str | None, typer.Option(metavar="E", help="The epsilon of a private release.")] = None,
     delta: Annotated[str, typer.Option(metavar="D", help="The delta of a private release.")] = "0",
@@ -246,9 +237,7 @@ def outside(
 @_command("signers hospital.ledger --add keys --remove board@example.org --by 'The chair' --key board")
 def signers(
     file: File,
-    add: Annotated[
-        Path | None, path_option("KEYS", "Add the signers in this file: a name and a public key on each line.", "--add")
-    ] = None,
+    add: Annotated[Path | None, path_option("KEYS", "Add the names and public keys in this file.", "--add")] = None,
     remove: Annotated[
         list[str] | None, typer.Option("--remove", metavar="NAME", help="Remove this signer; may be repeated.")
     ] = None,
@@ -330,8 +319,7 @@ def show(
 def verify(
     file: File,
     head: Annotated[
-        str | None,
-        typer.Option(metavar="HASH", help="A head that you noted earlier, which must still be in the ledger."),
+        str | None, typer.Option(metavar="HASH", help="A head that you noted, which must still be in the ledger.")
     ] = None,
     results: Annotated[
         list[Path] | None,
@@ -339,9 +327,7 @@ def verify(
     ] = None,
     signers: Annotated[
         Path | None,
-        path_option(
-            "FILE", "Accept only signatures by the names and public keys in this file (see ssh-keygen's manual)."
-        ),
+        path_option("FILE", "Accept only signatures by the names and public keys in this file (see ssh-keygen)."),
     ] = None,
     pin: PinFile = None,
     as_json: Json = False,

@@ -138,7 +138,7 @@ class PublishedResults(SectionBlock):
             (_, sizes), *_ = self.groups
             heads = [f"a count of {group:,}" for group, _ in sizes]
             shares = [(name, *(percent_text(share) for _, share in own)) for name, own in self.groups]
-            about = "A count's error as a share of it, by how many rows a group has:"
+            about = "The error of a count as a share of the count, by the number of rows in a group:"
             found.append(TableBlock(("result", *heads), shares, about))
         if self.biases:
             found.append(TableBlock(("results", "what moves them"), self.biases, "Besides noise:"))
@@ -250,7 +250,7 @@ class FindingList(SectionBlock):
             return (Paragraph("None: every check passes."),)
         table = TableBlock(("code", "severity", "message"), [(f.code, f.severity.value, f.message) for f in found])
         refused = any(f.severity is Severity.ERROR for f in found)
-        return (table, Paragraph("An error refuses the plan: it cannot be run.")) if refused else (table,)
+        return (table, Paragraph("A plan with an error is refused and cannot be run.")) if refused else (table,)
 
 
 @final

@@ -126,7 +126,7 @@ def learned_sentence(some: Sequence[Learned]) -> str:
     'a guess of 50 % at something about one person, who is known to be in the table, can rise to at most 71.1 %'
     """
     if not some:
-        return "no claim is valid, so that nothing bounds what somebody can learn"
+        return "no claim is valid, so nothing bounds what somebody can learn"
     first = some[0]
     fails = f", but for a probability of {first.fails:.2g}" if first.fails else ""
     joint, pause = ("", "") if first.claim.startswith("that") else ("at ", ",")

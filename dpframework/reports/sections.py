@@ -289,9 +289,8 @@ def _accounting(subject: ReportSubject) -> Section:
     if len(notions) > 1:
         found.append(
             Paragraph(
-                "Pure epsilons compose as the plan says. Each row is composed by itself, so epsilons that hold but for "
-                "a delta do not add up to the last row: that is composed first and converted then. The smallest total "
-                "is what the budget must cover.",
+                "Pure epsilons compose as the plan says. Epsilons at a delta do not add up to the last row, since each "
+                "row is composed first and converted afterwards. The budget must cover the smallest total.",
                 aside=True,
             )
         )
@@ -320,7 +319,7 @@ def _run(subject: ReportSubject) -> Section | None:
     ]
     rows.append((name, whole.get(run.accounting, NONE), str(len(run.charges)), run.spent))
     heads = ("part", f"planned at most, {run.accounting} accounting", "releases", "spent")
-    caption = "What was planned, and what was made of it. The table of steps says how often each step was released."
+    caption = "What was planned, and what the run spent. The table of steps says how often each step was released."
     found: list[SectionBlock] = [TableBlock(heads, rows, caption, sums=True, alike=True)]
     if run.period is not None:
         found.append(Paragraph(f"The run read the rows of {run.period}."))

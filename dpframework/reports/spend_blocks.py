@@ -97,8 +97,8 @@ def block_table(plan: StudyPlan, charges: Iterable[str] | None) -> TableBlock | 
         return None
     heads = ("block", "caps", "what may be asked for", *(() if made is None else ("asked for",)))
     caption = (
-        "Its miner chooses these releases as it goes. The run refuses one that would take a sum above its cap, before "
-        "anything is drawn. The caps count in every total, whatever is asked for."
+        "The miner of a block chooses these releases during the run. The run refuses a release that would take a sum "
+        "above its cap, before anything is drawn. Every total counts the caps in full, however little is asked for."
     )
     return TableBlock(heads, rows, caption)
 
@@ -109,7 +109,7 @@ def _sums_text(made: Mapping[str, BlockSums]) -> str:
         return "nothing"
     most = max(made.values(), key=lambda one: [value or 0 for value in attrs.astuple(one.spent)])
     text = f"{most.releases} {'release' if most.releases == 1 else 'releases'}, {_amounts_text(most.spent)}"
-    return text if len(made) == 1 else f"{text}, the most of {len(made)} parts"
+    return text if len(made) == 1 else f"{text}, the largest of {len(made)} parts"
 
 
 def _amounts_text(amounts: Amounts) -> str:

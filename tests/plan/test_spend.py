@@ -402,7 +402,7 @@ def test_a_report_says_what_was_asked_for(tmp_path: Path) -> None:
         return 1.0
 
     results = study_of(dpf.parallel(block(), by=SCHEMA["ill"]), mine).run(ROWS, seed=1)
-    assert "2 releases, epsilon 0.35, the most of 2 parts" in markdown_report(results.plan, results)
+    assert "2 releases, epsilon 0.35, the largest of 2 parts" in markdown_report(results.plan, results)
     results.save(tmp_path / "out")
     again = dpf.Results.load(tmp_path / "out")
     assert [charge.path for charge in again.charges] == [charge.path for charge in results.charges]

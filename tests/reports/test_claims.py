@@ -68,4 +68,4 @@ def test_the_values_of_a_cut_are_told_where_its_name_stays(plan_of: PlanOf) -> N
 
 def test_parts_in_another_order_are_told(plan_of: PlanOf) -> None:
     node = dpf.sequential(dpf.post("p", []), dpf.post("q", []))
-    assert changes(plan_of, node, node, reordered=True) == {"order": "its parts stand in another order"}
+    assert changes(plan_of, node, node, reordered=True) == {"order": "its parts are in another order"}

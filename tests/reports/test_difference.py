@@ -279,7 +279,7 @@ SINGLE = {
         with_parts(ROWS, CELLS, *AGAIN.children),
         ["in 'study': removed repeat 3 times, around 'again'"],
     ),
-    "order": (with_parts(CELLS, ROWS, AGAIN), ["'study': its parts stand in another order"]),
+    "order": (with_parts(CELLS, ROWS, AGAIN), ["'study': its parts are in another order"]),
     "added": (
         with_parts(ROWS, CELLS, AGAIN, count("new", "0.3")),
         ["'study/new' added: count of rows, discrete-laplace, epsilon 0.3"],

@@ -98,7 +98,7 @@ def test_a_delta_says_whether_it_may_fail_altogether_and_what_it_is_converted_fr
     study = dpf.Study(SCHEMA, epsilon=1, delta="1e-7")
     study.add_plan("n", dpf.step("n", dpf.queries.Count(), Gaussian("0.015")))
     text = texts(dossier(study.plan()), "variant and delta")
-    assert "That of zcdp is converted from rho 0.015" in text
+    assert "The total of zcdp is converted from rho 0.015" in text
     assert "No release has a delta of its own" in text
     own = dpf.Study(SCHEMA, epsilon=1, delta="1e-7")
     own.add_plan("n", dpf.step("n", dpf.queries.Count(), PartitionSelection("0.5", "1e-7")))

@@ -93,7 +93,7 @@ def test_whom_something_is_learned_of_and_in_which_sentence() -> None:
         "that one owner in one month is in the table",
     ]
     assert learned(None, ADD, ROW) == learned(PrivacyLoss(), ADD, ROW) == []
-    assert learned_sentence([]) == "no claim is valid, so that nothing bounds what somebody can learn"
+    assert learned_sentence([]) == "no claim is valid, so nothing bounds what somebody can learn"
     told = learned_sentence(learned(PrivacyLoss(1, delta="1e-6"), ADD, TWO))
     assert told == (
         "a guess of 50 % that one owner is in the table can rise to at most 75.1 %, but for a probability of 1.1e-05"
@@ -184,7 +184,7 @@ def test_the_largest_part_of_a_block_is_told() -> None:
     assert _sums_text({}) == "nothing"
     assert _sums_text({"a": few}) == "1 release, epsilon 0.5"
     assert _sums_text({"a": many}) == "3 releases, epsilon 0.75"
-    assert _sums_text({"a": few, "b": many}) == "3 releases, epsilon 0.75, the most of 2 parts"
+    assert _sums_text({"a": few, "b": many}) == "3 releases, epsilon 0.75, the largest of 2 parts"
     assert _amounts_text(Amounts(epsilon=1, delta=0)) == "epsilon 1.0"
     assert _amounts_text(Amounts(rho="0.1", delta="0.001")) == "rho 0.1, delta 0.001"
 

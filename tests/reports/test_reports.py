@@ -140,5 +140,5 @@ def test_a_refused_plan_can_be_reported():
     text = markdown_report(study.plan())
     assert "**REFUSED: the plan cannot be run; see DP001, DP005 among the findings.**" in text
     assert "| DP001 | error |" in text
-    assert "An error refuses the plan" in text
+    assert "A plan with an error is refused" in text
     assert "DP001 error" in shown(terminal_report(study.plan()))

@@ -254,7 +254,7 @@ def test_errors_have_a_scale_in_rows():
         assert kinds(node, **unknown) == [("each within ±30 rows, 1 % of a table of 3,000", "")]
         plan = planned(node, schema=attrs.evolve(SCHEMA, **{"max_rows": None, **unknown}))
         for text in (markdown_report(plan).replace("\\", ""), html_report(plan)):
-            assert "How many rows the table has is not known" in text
+            assert "The number of rows is not known" in text
             assert "--rows N" in text
         assert "Errors are for about 500 rows." in markdown_report(plan.with_rows(500))
         assert plan.with_rows(500).hash == plan.hash

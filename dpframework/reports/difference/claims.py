@@ -31,9 +31,9 @@ def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, s
     if old.name != new.name:
         found.insert(0, ("name", f"name {from_to(old.name, new.name)}"))
     if reordered:
-        found.append(("order", "its parts stand in another order"))
+        found.append(("order", "its parts are in another order"))
     if not found and own_content(before) != own_content(after):
-        found.append(("details", "declared otherwise in a detail"))
+        found.append(("details", "declared differently in a detail"))
     return found
 
 

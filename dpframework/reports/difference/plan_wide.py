@@ -151,7 +151,7 @@ def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
             if changes:
                 yield f"attribute '{name}': {'; '.join(changes)}"
         if shared != [name for name in has if name in had]:
-            yield "the attributes stand in another order"
+            yield "the attributes are in another order"
 
 
 def miner_changes(before: Plan, after: Plan) -> Iterator[str]:

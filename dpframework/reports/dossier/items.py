@@ -50,7 +50,7 @@ def _epsilon(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
     total = plan.smallest_total()
     if total is None:
-        yield Answer(Basis.OPEN, "No total is valid, so that nothing bounds what somebody can learn.")
+        yield Answer(Basis.OPEN, "No total is valid, so nothing bounds what somebody can learn.")
         return
     meaning = learned_sentence(learned(total, plan.relation, plan.unit))
     yield _of_plan(f"At most {loss_text(total)}, for {plan.unit} under {plan.relation}: {meaning}.")
@@ -69,14 +69,17 @@ def _delta(subject: DossierSubject) -> Iterator[Answer]:
         before = (
             ""
             if rho is None
-            else f" That of zcdp is converted from rho {readable(rho)}, as anybody can at another delta."
+            else f" The total of zcdp is converted from rho {readable(rho)}, and anybody can convert it at another "
+            "delta."
         )
         yield _of_plan(f"Approximate differential privacy at delta {float(total.delta):g}: {losses}.{before}")
         own = plan.exact_delta(plan.root)
         yield _of_plan(
-            f"Releases have a delta of {float(own):g} of their own: with that probability they show all of somebody."
+            f"Releases have a delta of {float(own):g} of their own: with that probability they may reveal everything "
+            "about somebody."
             if own
-            else "No release has a delta of its own. The delta comes from converting: no event shows all of somebody."
+            else "No release has a delta of its own. The delta comes from converting: no event reveals everything "
+            "about somebody."
         )
         yield _of_plan("Compare this epsilon only with one at the same delta and for the same unit.")
     yield from _findings(plan, "DP011")
@@ -98,13 +101,13 @@ def _contributions(subject: DossierSubject) -> Iterator[Answer]:
     unit = subject.plan.unit
     if unit.groups_rows:
         yield _of_plan(
-            f"Of each {unit.id}, at most {unit.rows} rows are kept, chosen while reading by a private random key. The "
-            "noise is calibrated for all of them."
+            f"At most {unit.rows} rows of each {unit.id} are kept. They are chosen while reading, by a private random "
+            "key. The noise is calibrated for all of them."
         )
     elif subject.plan.facts.per_unit:
         yield _of_plan(f"All rows of each {unit.id} are made one row, which follows from them alone.")
     elif unit.id is not None:
-        yield _of_plan(f"Of each {unit.id}, one row is kept, chosen while reading by a private random key.")
+        yield _of_plan(f"One row of each {unit.id} is kept. It is chosen while reading, by a private random key.")
     elif ROWS_ASSERTED in subject.plan.assumptions:
         yield Answer(Basis.STATED, f"Nobody has more than {unit.rows} rows. No column of ids bounds them.")
     else:
@@ -155,7 +158,7 @@ def _correctness(subject: DossierSubject) -> Iterator[Answer]:
     )
     if others:
         names = ", ".join(others)
-        yield _of_plan(f"Not dpframework's own, so that only a verification speaks for it: the code of {names}.")
+        yield _of_plan(f"The code of {names} is not dpframework's own, so only a verification vouches for it.")
     else:
         yield _of_plan(
             f"All miners, queries and mechanisms are dpframework {__version__}'s own, which its tests cover."
@@ -212,7 +215,7 @@ def _bounds(subject: DossierSubject) -> Iterator[Answer]:
     if plan.facts.derive:
         made = "; ".join(plan.facts.derive)
         yield _of_plan(f"Some columns are made of others, by public expressions: {made}.")
-    yield _of_plan("All groups and candidates are listed before the rows are read: none appears since a row is there.")
+    yield _of_plan("All groups and candidates are listed before the rows are read: no row can add one.")
     yield from _state(subject, "choices.bounds")
 
 
@@ -274,7 +277,7 @@ def _justification(subject: DossierSubject) -> Iterator[Answer]:
     if total is not None and total.epsilon is not None:
         left = subject.plan.budget.epsilon - total.epsilon
         yield _of_plan(
-            f"Planned is epsilon {readable(total.epsilon)}, and {readable(max(left, left * 0))} stays unused."
+            f"The planned epsilon is {readable(total.epsilon)}, and {readable(max(left, left * 0))} stays unused."
         )
     yield from _state(subject, "justification.epsilon", "justification.process")
 

@@ -56,7 +56,9 @@ def registry_entry(
     """
     lacking = [place for place in _STATED.values() if not statements[place]]
     if lacking:
-        raise InputError(f"the registry asks every entry for what is open here: {', '.join(lacking)}")
+        raise InputError(
+            f"the registry needs these statements in every entry, and they are still open: {', '.join(lacking)}"
+        )
     subject = DossierSubject(plan, statements, ledger)
     authors = (statements["owner.authors"] or statements["owner.organisation"]).split(",")
     deployment: dict[str, Any] = {
@@ -103,7 +105,7 @@ def _notion(plan: StudyPlan) -> tuple[str, dict[str, float], str]:
     """Return the registry's name for the notion of the smallest total, its parameters, and a text about them."""
     total = plan.smallest_total()
     if total is None or total.epsilon is None:
-        raise InputError("the plan has no valid total, so that no entry can say what it guarantees")
+        raise InputError("the plan has no valid total, so no entry can say what it guarantees")
     rho = whole_rho(plan)
     if not total.delta:
         return "Pure DP", {"epsilon": float(total.epsilon)}, ""
