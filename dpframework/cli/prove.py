@@ -52,10 +52,7 @@ def prove(
     ],
     refute: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="CLAIM",
-            help="Search for tables that refute a claim, such as 'fall=1/2', instead of proving. May be repeated.",
-        ),
+        typer.Option(metavar="CLAIM", help="Look for tables that refute a claim such as 'fall=1/2'; prove nothing."),
     ] = None,
     effort: Effort = 1,
     certificate: Annotated[
@@ -82,9 +79,7 @@ def prove(
         raise InputError("--refute looks for tables; it proves nothing that could be written")
     plan = open_plan(Path(subject)) if subject.endswith((".toml", ".json")) else None
     if certificate is not None and plan is None:
-        raise InputError(
-            f"a certificate is for a study file or plan, and '{subject}' is neither; leave out --certificate"
-        )
+        raise InputError(f"'{subject}' is no study file or plan; --certificate needs one, so leave it out")
     scored = list(dict.fromkeys(_find_scores(subject) if plan is None else _of_plan(plan)))
     if not scored:
         raise InputError(f"'{subject}' scores by no formula, so there is nothing to prove")

@@ -61,9 +61,7 @@ def report(
         Path | None, path_option("FILE", "Write to this file, such as report.html, report.md or releases.csv.")
     ] = None,
     ledger: Annotated[Path | None, path_option("FILE", "Say who approved the plan in this ledger.")] = None,
-    data_set: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The ledger's data set that the study reads.")
-    ] = None,
+    data_set: Annotated[str | None, typer.Option(metavar="NAME", help="The ledger's data set of the study.")] = None,
     verified: VerifiedFile = None,
     rows: AboutRows = None,
     dossier: Annotated[

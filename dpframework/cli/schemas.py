@@ -100,9 +100,7 @@ def infer(
     right: RightView = None,
     id: JoiningColumn = None,  # noqa: A002
     numeric: CutModeName = "equal-width",
-    bins: Annotated[
-        int, typer.Option(parser=whole_number, metavar="N", help="The most bins of a numeric attribute.")
-    ] = 16,
+    bins: Annotated[int, typer.Option(parser=whole_number, metavar="N", help="The most bins of an attribute.")] = 16,
     categorical: CategoricalColumns = None,
     open_columns: OpenColumns = None,
     exclude: ExcludedColumns = None,
@@ -121,8 +119,7 @@ def infer(
 ) -> None:
     """Make a schema from private data, for experiments or as a draft of public facts. This is not private.
 
-    The command guesses how the file is written. It tells the data's owner what messy columns hold, and what becomes of
-    them.
+    The command guesses how the file is written. It tells the data's owner what messy columns hold and become.
     """
     if out is not None:
         # An existing file may be a public schema, which an inferred one must not overwrite.

@@ -1,4 +1,4 @@
-"""What the miner promises: the conformance suite of dpframework, and what is special to this one."""
+"""Tests of the miner: the conformance suite of dpframework, and tests of what only this miner does."""
 
 import dpframework as dpf
 from dpframework.verify import MinerConformance

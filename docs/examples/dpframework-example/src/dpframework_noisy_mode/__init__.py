@@ -15,7 +15,7 @@ class NoisyMode(dpf.Miner):
     Attributes
     ----------
     attribute
-        Whose most common value is wanted.
+        The attribute whose most common value is released.
     epsilon
         The privacy loss.
     """
