@@ -162,7 +162,7 @@ class LearnedShares(SectionBlock):
         heads = ["of what", "odds grow by", *(f"{prior} sure before" for prior in self.priors)]
         rows = [[one.claim, f"{one.odds_text} times", *one.share_texts] for one in self.learned]
         if self.learned[0].fails:
-            heads.append("but for a probability of")
+            heads.append("except with a probability of")
             rows = [[*row, f"{one.fails:.2g}"] for row, one in zip(rows, self.learned, strict=True)]
         return (TableBlock(heads, rows),)
 

@@ -128,6 +128,6 @@ def learned_sentence(some: Sequence[Learned]) -> str:
     if not some:
         return "no claim is valid, so nothing bounds what somebody can learn"
     first = some[0]
-    fails = f", but for a probability of {first.fails:.2g}" if first.fails else ""
+    fails = f", except with a probability of {first.fails:.2g}" if first.fails else ""
     joint, pause = ("", "") if first.claim.startswith("that") else ("at ", ",")
     return f"a guess of 50 % {joint}{first.claim}{pause} can rise to at most {first.share_texts[-1]}{fails}"

@@ -157,7 +157,7 @@ def test_what_somebody_can_learn_is_a_table_with_a_column_for_a_delta_alone() ->
     assert [tuple(row) for row in plain.rows] == [("that somebody is ill", "2.72 times", "2.7 %", "23.2 %", "73.2 %")]
     (failing,) = LearnedShares((attrs.evolve(one, fails=1.1e-5),), "one row").plain()
     assert isinstance(failing, TableBlock)
-    assert tuple(failing.heads) == (*heads, "but for a probability of")
+    assert tuple(failing.heads) == (*heads, "except with a probability of")
     assert tuple(failing.rows[0])[-1] == "1.1e-05"
 
 

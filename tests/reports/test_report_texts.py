@@ -96,7 +96,8 @@ def test_whom_something_is_learned_of_and_in_which_sentence() -> None:
     assert learned_sentence([]) == "no claim is valid, so nothing bounds what somebody can learn"
     told = learned_sentence(learned(PrivacyLoss(1, delta="1e-6"), ADD, TWO))
     assert told == (
-        "a guess of 50 % that one owner is in the table can rise to at most 75.1 %, but for a probability of 1.1e-05"
+        "a guess of 50 % that one owner is in the table can rise to at most 75.1 %, "
+        "except with a probability of 1.1e-05"
     )
 
 

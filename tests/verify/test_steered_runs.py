@@ -203,7 +203,7 @@ def test_releases_put_out_what_they_are_aimed_at() -> None:
     assert put_out(Steps(), (7.4, None))[1] == [7]  # on the lattice of the mechanism
     drawn = put_out(Steps(), None)[1]
     assert drawn == put_out(Steps(), None)[1]
-    assert abs(drawn[0] - 6) < 30  # but for a probability of 1e-13
+    assert abs(drawn[0] - 6) < 30  # except with a probability of 1e-13
     (real,) = put_out(Steps(Gaussian("0.5")), (50, None))[1]
     assert abs(real - 50) < 1e-3
 

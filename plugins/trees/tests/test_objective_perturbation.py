@@ -64,7 +64,7 @@ def calibrated(epsilon):
 
 
 def fits(counts, chances, draws):
-    """Tell whether counts are as likely as stated, but for a probability of `FALSE_ALARM`; the rest is one cell."""
+    """Tell whether counts are as likely as stated, except with a probability of `FALSE_ALARM`; the rest is one cell."""
     expected = np.array([chances[outcome] * draws for outcome in chances])
     observed = np.array([counts[outcome] for outcome in chances])
     expected = np.append(expected, draws - expected.sum())
