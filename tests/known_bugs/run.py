@@ -119,7 +119,8 @@ def page(outcomes: dict[str, list[Outcome]]) -> Iterator[str]:
     yield "| bug | who had it | planted as |\n| --- | --- | --- |"
     yield from (f"| {bug} | {had} | {name} |" for bug, had, name in already.PLANTED)
     yield (
-        "\n`tests/mechanisms/test_above_threshold.py` has five wrong versions of the built-in above-threshold mechanism,\n"
+        "\n`tests/mechanisms/test_above_threshold.py` has five wrong versions of the built-in above-threshold"
+        " mechanism,\n"
         "and `tests/verify/test_verify_units.py` the bugs in bounding people's rows."
     )
     yield "\n## Out of reach\n"
