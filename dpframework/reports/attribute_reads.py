@@ -43,7 +43,7 @@ class AttributeLoss:
 
 
 def losses_by_attribute(plan: AccountedPlan) -> list[AttributeLoss]:
-    """Return the loss spent on each attribute, the largest first. Attributes that no release may read are included."""
+    """Return the loss spent on each attribute, the largest first. A known schema adds unread attributes."""
     reads = {placed.number: plan.index.reads[placed.number] for placed in plan.index.steps}
     named = tuple(dict.fromkeys(name for names in reads.values() for name in names or ()))
     names = named if plan.schema is None else plan.schema.names

@@ -106,7 +106,7 @@ def node_tree(plan: StudyPlan) -> NodeRow:
 
 
 def _exact(node: Node, plan: StudyPlan) -> tuple[tuple[str, Fraction], ...]:
-    """Return a node's cost as exact amounts: its epsilon, its rho and its delta, as far as each is finite and not 0."""
+    """Return a node's cost as exact amounts: epsilon and rho if they are finite, and the delta if it is not 0."""
     found: dict[str, Fraction | None] = {}
     for notion, kind in (("epsilon", PureAccountant), ("rho", ZCDPAccountant)):
         amount = plan.amount(kind, node)

@@ -37,7 +37,7 @@ class About:
     approvals
         One sentence for each approval of the plan, saying who gave it. None if no ledger was asked.
     held
-        The ledger's state of the data set before this plan, in sentences.
+        Sentences on the ledger's signers and on its state of the data set.
     ran
         Who ran the plan, when and what for, according to a ledger; empty if no ledger was asked.
     counted
