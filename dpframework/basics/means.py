@@ -59,8 +59,10 @@ class MeanMiner(NumberMiner):
 
     Parameters
     ----------
-    attribute, bounds, by, where, epsilon, rho
+    attribute, bounds, by, where
         As for `SumMiner`.
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -250,8 +252,10 @@ class VarianceMiner(NumberMiner):
 
     Parameters
     ----------
-    attribute, bounds, by, where, epsilon, rho
+    attribute, bounds, by, where
         As for `SumMiner`.
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------

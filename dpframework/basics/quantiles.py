@@ -101,8 +101,10 @@ class QuantileMiner(_RankMiner):
         Two public numbers that values are clamped to, or the name of an earlier step of miner `private-bounds`, whose
         released bounds are used. By default the schema's bounds. The grid has all whole numbers between the bounds if
         these are whole and at most 4096 apart, and otherwise 4096 equal steps. A value counts as the nearest point.
-    by, where, epsilon, rho
+    by, where
         As for `SumMiner`.
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------
@@ -146,8 +148,10 @@ class MedianMiner(_RankMiner):
 
     Parameters
     ----------
-    attribute, bounds, by, where, epsilon, rho
+    attribute, bounds, by, where
         As for `QuantileMiner`.
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------

@@ -148,8 +148,10 @@ class TopKMiner(AskingMiner):
         The attribute's name. If it is numeric, its bins are counted.
     k
         How many values are shown, by default 10.
-    by, where, epsilon, rho
+    by, where
         As for `CountMiner`.
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
     Examples
     --------

@@ -160,7 +160,7 @@ LIMITS = {
         lambda n: Workload((TEN,) * 4, {(k,): 1.0 for k in range(n)}, False), 3, "are more than 3",
         "dpframework.basics.workloads.MOST_SETS",
     ),
-    "weights of residuals": Limit(lambda n: residuals(3 * n), (1 << 20) // 9, "is 1 to 1,048,576"),
+    "weights of residuals": Limit(lambda n: residuals(3 * n), (1 << 20) // 9, "must be from 1 to 1,048,576"),
     "operations of a formula": Limit(lambda n: read_formula(nested(n)), 100, "more than 100 operations"),
     "distances": Limit(
         lambda n: _require_asked(n, large=False), 3, "distances take", "dpframework_distance.metric.MOST_PAIRS"
