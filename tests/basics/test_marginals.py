@@ -335,7 +335,7 @@ def test_nonnegative_and_whole_keep_the_total() -> None:
     ("parameters", "words"),
     [
         ({"of": "ill"}, "list of marginals"),
-        ({"of": []}, "twice, or none"),
+        ({"of": []}, "is empty or names a marginal twice"),
         ({"of": [[]]}, "at least one"),
         ({"of": [["ill", "age"], ["age", "ill"]]}, "twice"),
         ({"of": [["ill", "ill"]]}, "twice"),
