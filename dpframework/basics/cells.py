@@ -1,10 +1,11 @@
 """Counts of the values of one attribute, or of the cells of up to three attributes.
 
 Each miner releases one query of disjoint cells, whose sensitivity is `queries.histogram_sensitivities`, with integer
-noise on every cell. An added row raises one cell by 1. Independent noise in the l1 norm has the shape of that change. A
-replaced row lowers one cell and raises another. So where the number of rows is public, noise that adds up to 0 has the
-shape of the change (`dpframework.mechanisms.KNorm`): a quarter of the variance for two cells, half for four. All else
-is post-processing. Margins are sums of cells, so they agree with each other and cost nothing.
+noise on every cell. An added row raises one cell by 1. Independent Laplace noise fits such a change: its density
+depends on the l1 norm alone. A replaced row lowers one cell and raises another. So where the number of rows is public,
+noise that adds up to 0 fits the change (`dpframework.mechanisms.KNorm`). It has a quarter of the variance for two
+cells, and half for four. All else is post-processing. Margins are sums of cells, so they agree with each other and cost
+nothing.
 """
 
 from __future__ import annotations
@@ -39,10 +40,13 @@ _MOST_BALANCED = 100  # the most cells with noise that adds up to 0: for more it
 
 
 def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mechanism:
-    """Return the best mechanism for counts: K-norm where the number of rows is public, Gaussian with a rho."""
+    """Return K-norm in place of Laplace noise for few cells and a public number of rows, or else `counter` itself.
+
+    Few cells are at most `_MOST_BALANCED`.
+    """
     if schema.rows is None or (query.answer_length or 0) > _MOST_BALANCED or not isinstance(counter, DiscreteLaplace):
         return counter
-    from dpframework.mechanisms.knorm import KNorm  # most counts have independent noise
+    from dpframework.mechanisms.knorm import KNorm  # not needed by most counts
 
     balanced = KNorm(counter.epsilon)
     return balanced if balanced.misfit(query.facts()) is None else counter
@@ -73,7 +77,7 @@ class TableMiner(RowsMiner):
         return [own.name for own in self.cells(schema) if own != schema[own.name]]
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of each count in rows, and what happens to values without a cell."""
+        """Return the error of each count, as a number of rows, and what happens to values without a cell."""
         calibration = part.calibration("counts")
         if calibration is None or part.schema is None:
             return part.bounds_of_steps()

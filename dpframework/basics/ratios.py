@@ -1,4 +1,4 @@
-"""Shares of rows, and the most frequent values: both follow from one release of counts."""
+"""Miners of shares of rows, and of the most frequent values. Each needs one release of counts."""
 
 from __future__ import annotations
 
@@ -50,14 +50,15 @@ class RatioMiner(AskingMiner):
 
     Two counts of disjoint rows are released (`queries.GroupCounts`), among the rows for which `where` holds: the rows
     for which `of` holds, and those for which its negation holds. Both have the noise of a single count. Counting the
-    rows and some of them again, at half the budget each, would have four times the variance. The share is the first
-    count divided by the sum of both, with Fieller's interval as for `MeanMiner`, or 1/2 if there seem to be no rows.
+    rows and some of them again, at half the budget each, would have four times the variance (twice, with a rho). The
+    share is the first count divided by the sum of both, with Fieller's interval as for `MeanMiner`, or 1/2 if there
+    seem to be no rows.
     Rows in which `of` tests a missing value are in neither count.
 
     Parameters
     ----------
     of
-        The description whose share is asked for, or its form, as for `where` of `CountMiner`.
+        The description whose share is asked for, or the same as a dict, as for `where` of `CountMiner`.
     where, by
         As for `CountMiner`: the rows among which the share is taken, and the groups.
     epsilon, rho
@@ -106,7 +107,7 @@ class RatioMiner(AskingMiner):
                 likely=0.5,
                 likely_text="half of its range, so that the middle would be as good a guess",
                 note=f"depends on the number of {of} ({some})" if rows is None else WORST_ROWS,
-                biases=["rows in which it tests a missing value are left out"],
+                biases=[f"rows are left out if '{self.of}' tests a value that they lack"],
                 steps=("counts",),
             )
         ]
@@ -182,7 +183,7 @@ class TopKMiner(AskingMiner):
         cells = math.prod(one.size for one in (*by, attribute))
         if cells > MOST_CODES:
             raise InputError(
-                f"the groups have {cells:,} values, more than {MOST_CODES:,}; take fewer attributes or bins"
+                f"the table of counts has {cells:,} cells, more than {MOST_CODES:,}; take fewer attributes or bins"
             )
         query: Query = JointHistogram([*by, attribute])
         if self.where is not None:
@@ -194,7 +195,7 @@ class TopKMiner(AskingMiner):
         return values_compared(schema, self.where)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of each count in rows."""
+        """Return the error of each count, as a number of rows."""
         calibration = part.calibration("counts")
         if calibration is None:
             return part.bounds_of_steps()

@@ -13,7 +13,7 @@ from typing import Any
 from dpframework.facts.phrases import first_of
 from dpframework.facts.printable import printable_lines
 
-#: The most characters of a message. Nobody reads a quoted value of thousands of characters to its end.
+#: A longer message is cut to about this many characters, since nobody reads a quoted value of thousands to its end.
 LONGEST = 2000
 
 _LONG_WORD = re.compile(r"(\S{100})\S{300,}(\S{20})")
@@ -41,11 +41,11 @@ class InputError(DPFrameworkError, ValueError):
     """Bad input, such as a file, schema, study, parameter or name that cannot be used (exit code 2)."""
 
 
-class NotOpened(InputError):  # noqa: N818 - the file was not
+class NotOpened(InputError):  # noqa: N818 - names what happened
     """A table that could not be opened, so that no row was seen. For example, there is no such file."""
 
 
-class DoesNotFit(InputError):  # noqa: N818 - the rows do not
+class DoesNotFit(InputError):  # noqa: N818 - names what happened
     """Rows that break a statement of their owner.
 
     Attributes
@@ -75,11 +75,17 @@ class QueryStopped(InputError):  # noqa: N818 - names what happened
 
 
 class PlanRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
-    """A plan that its checks refuse (exit code 1). Nothing has been read and nothing spent."""
+    """A plan, or a run of it, that a check, an accountant or a ledger refuses (exit code 1).
+
+    The refused run spends nothing.
+    """
 
 
 class ReleaseRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
-    """A release that the accountant refuses. It changes nothing and spends nothing."""
+    """A release, partition, sample or block that the plan does not hold, or that the ledger refuses.
+
+    The refused release spends nothing.
+    """
 
 
 class RunStopped(DPFrameworkError):  # noqa: N818 - a stop is an answer
@@ -107,7 +113,7 @@ def is_failure(error: BaseException) -> bool:
 
 @contextlib.contextmanager
 def refuse_loops(subject: str) -> Iterator[None]:
-    """Refuse a value that contains itself, while the block writes that value down.
+    """Refuse a value that contains itself or is nested too deeply, while the block writes that value down.
 
     Parameters
     ----------
@@ -118,7 +124,8 @@ def refuse_loops(subject: str) -> Iterator[None]:
         yield
     except RecursionError:
         raise InputError(
-            f"{subject} contains itself, so the plan cannot be written down; give it a value without such a loop"
+            f"{subject} contains itself or is nested too deeply, so the plan cannot be written down; "
+            "give it a simpler value"
         ) from None
 
 

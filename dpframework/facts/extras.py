@@ -1,4 +1,4 @@
-"""What an optional package is needed for, said in one sentence where it is not installed."""
+"""The error that says what needs an optional package, if that package is not installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def needing_scikit_learn(what: str) -> Iterator[None]:
-    """Import scikit-learn, or modules that import it, for something that errors call `what`.
+    """Raise an error that says what needs scikit-learn, if the block fails to import it.
+
+    Parameters
+    ----------
+    what
+        The words for what needs it, which begin the message.
 
     Raises
     ------

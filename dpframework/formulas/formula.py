@@ -1,4 +1,6 @@
-"""Formulas over the counts of a public cross table, as values that print as a person would write them.
+"""Formulas of the counts in a cross table, as values that print as a person would write them.
+
+The attributes and classes of the cross table are public, and its counts are not.
 
 Division by 0 gives 0, and the sum and the largest over no classes are 0. This holds in every reading of a formula: on
 arrays, in the generated kernel, and in the goals for solvers.
@@ -18,7 +20,7 @@ from dpframework.facts.value_checks import read_ratio
 
 
 class Operation(enum.StrEnum):
-    """The operation of a formula on its parts, or its kind of leaf."""
+    """The operation that joins a formula's parts or, for a leaf, what the leaf stands for."""
 
     CONSTANT = "constant"
     PUBLIC = "public"
@@ -60,7 +62,7 @@ _Value: TypeAlias = "Fraction | PublicRange | str | int | None"
 class Formula:
     """A formula: an operation on formulas, or a leaf.
 
-    Build one from `n`, `rows_of_part`, `cells`, numbers and the functions of this room, with `+ - * / **`.
+    Build one from `n`, `rows_of_part`, `cells`, numbers and the functions of `dpframework.formulas`, with `+ - * / **`.
 
     Examples
     --------
@@ -112,7 +114,10 @@ class Formula:
             yield from part.walk()
 
     def leaves(self, *operations: Operation) -> list[Formula]:
-        """Return the different formulas within this one that have one of some operations, in order."""
+        """Return each formula within this one, or itself, whose operation is among those given.
+
+        Each is returned once, in the order of `walk`.
+        """
         return list(dict.fromkeys(found for found in self.walk() if found.operation in operations))
 
     def replaced(self, by: dict[Formula, Formula]) -> Formula:
@@ -187,7 +192,9 @@ def cells(*names: str) -> tuple[Formula, ...]:
     """Return the numbers of rows in disjoint cells. Every row is in one of them, or in none."""
     for name in names:
         if not (name.isidentifier() and name.isascii()):
-            raise InputError(f"{name!r} names a cell; a name of letters, digits and '_' is needed")
+            raise InputError(
+                f"{name!r} names a cell; a name of letters, digits and '_' is needed that does not begin with a digit"
+            )
     if len(set(names)) < len(names):
         raise InputError(f"two cells have one name: {', '.join(names)}")
     return tuple(Formula(Operation.CELL, value=name) for name in names)
@@ -243,13 +250,14 @@ def _aggregate(operation: Operation, body: Formula) -> Formula:
 
 n = Formula(Operation.CLASS)  #: The number of rows of a class, in a part.
 rows_of_part = Formula(Operation.PART)  #: The number of rows of a part.
-rows = Formula(Operation.ROWS)  #: In bounds: the largest number of rows that a table may have.
+rows = Formula(Operation.ROWS)  #: The largest number of rows of a table. Only formulas of bounds hold it.
 
-_SUM, _PRODUCT, _POWER, _ATOM = range(4)  # how tightly the parts of a text hold together
+#: The precedence of a text's outermost operator, which decides about brackets.
+_SUM, _PRODUCT, _POWER, _ATOM = range(4)
 
 
 def _text(formula: Formula) -> tuple[str, int]:
-    """Return a formula as text, and how tightly the parts of the text hold together."""
+    """Return a formula as text, and the precedence of the text's outermost operator."""
     parts = formula.parts
     match formula.operation:
         case Operation.CONSTANT:
@@ -297,7 +305,7 @@ def _product_text(formula: Formula) -> tuple[str, int]:
     factor = Fraction(1)
     for number in numbers:
         factor *= number
-    if len(numbers) == len(factors):  # so once public parameters have numbers
+    if len(numbers) == len(factors):  # as after public parameters were replaced by numbers
         return _text(as_formula(factor))
     others: dict[Formula, int] = {}
     for one in factors:

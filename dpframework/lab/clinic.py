@@ -1,8 +1,9 @@
 """A synthetic clinic with planted relations between diagnoses (left view) and laboratory values (right view).
 
-No row is of a real person. Age and sex make illnesses likelier, illnesses lead to other illnesses, and each shifts some
-laboratory values. Then some diagnoses go unrecorded and a few are recorded wrongly, as in real records. The numbers are
-plausible, but not fitted to data: prevalences of an outpatient clinic of internal medicine, and adult reference ranges.
+No row is of a real person. Age and sex change how likely an illness is, some illnesses lead to others, and most shift
+some laboratory values. Then some diagnoses go unrecorded and a few are recorded wrongly, as in real records. The
+numbers are plausible, but not fitted to data. They are prevalences of an outpatient clinic of internal medicine, and
+adult reference ranges.
 """
 
 from __future__ import annotations

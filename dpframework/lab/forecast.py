@@ -159,14 +159,16 @@ _REMEDY = "mine fewer attributes, give numeric ones fewer bins, or take a miner 
 
 def _require_end(found: Forecast, within: int) -> None:
     if found.seconds > within:
-        raise InputError(f"{found}, which is more than the {within:,} that it may take; {_REMEDY}, or allow more")
+        raise InputError(f"{found}, which is more than the {within:,} CPU s that it may take; {_REMEDY}, or allow more")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / MEGABYTE
     if found.megabytes > memory:
         raise InputError(f"{found}, which is more than the {memory:,.0f} MiB of this machine; {_REMEDY}")
 
 
 def _continue_line(points: list[tuple[int, float]], target: int) -> float:
-    """Continue a straight line through the last two points to `target`, and return its value, at least the last one.
+    """Continue a straight line through the last two points to `target`, and return its value there.
+
+    The value is never below that of the last point.
 
     If there is a single point, the line begins at 0 for 0 rows. That forecasts too much rather than too little.
     """
@@ -200,7 +202,10 @@ def _trials(study: Study, target: int, sizes: Sequence[int], patience: int) -> l
 
 
 def try_in_turn() -> None:
-    """Run the study on standard input on more and more rows, in the other process, and print each trial as it ends."""
+    """Read a study from standard input, run it on more and more rows, and print each trial as it ends.
+
+    The other process calls this.
+    """
     import resource
 
     study, sizes, patience = pickle.loads(sys.stdin.buffer.read())
@@ -211,7 +216,8 @@ def try_in_turn() -> None:
             tried.append(_try(study, rows))
             if tried[-1].seconds - tried[0].seconds >= ENOUGH:
                 break
-        # The last trial may have loaded a library, and more rows do not load it again.
+        # If the last trial loaded a library, the trial before it looks too cheap. So that one is made again, now that
+        # the library is loaded.
         if len(tried) > 1:
             _try(study, tried[-2].rows)
     except DPFrameworkError as error:
@@ -248,14 +254,14 @@ def measure(study: Study, table: Table) -> tuple[float, float]:
 
 
 def _forget_most_memory() -> None:
-    """Reset the most memory of this process, on systems that can do it (Linux)."""
+    """Reset the system's record of this process's peak memory, on systems that can do it (Linux)."""
     reset = Path("/proc/self/clear_refs")
     if reset.exists():
         reset.write_text("5")
 
 
 def _most_memory() -> float:
-    """Return the most memory of this process, in MiB."""
+    """Return this process's peak memory, in MiB."""
     status = Path("/proc/self/status")
     if status.exists():  # `getrusage` would also count the process that started this one.
         (most,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM"))

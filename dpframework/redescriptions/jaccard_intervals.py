@@ -1,20 +1,24 @@
-"""Intervals of an exact Jaccard index from the noisy counts of both sides' rows and of one side's alone.
+"""Intervals for the exact Jaccard index, from two noisy counts.
 
-For exact counts, D(j) = (1 - j) both - j apart is positive if and only if the Jaccard index is above j. The noise of D
-is known, so an interval leaves out an index j if D is further from 0 than noise reaches (Fieller's inversion).
+The counts are `both`, the rows for which both sides hold, and `apart`, the rows for which just one side holds. For
+exact counts, D(j) = (1 - j) both - j apart is positive if and only if the Jaccard index is above j. The noise of D is
+known, so an interval leaves out an index j if D is further from 0 than noise reaches (Fieller's inversion).
 
 **Selection bias.** A miner shows redescriptions with a noisy index of some `floor` or more. Their noise is often in
 their favour, so intervals that ignore the selection hold too seldom. `least_jaccard_if_shown` allows for it, with an
 error of alpha in these parts:
 
-- alpha / 4 for the lower end, *given that the index shown is above the floor*: j is left out if noise that brought an
-  exact index j above the floor brings it up to the index shown with a smaller chance, Pr[Z >= z] / Pr[Z >= c], where z
-  is the distance from j to the index shown and c to the floor, in deviations of D(j) (a truncated distribution, as
-  in Lee, Sun, Sun and Taylor 2016). The rows that one side holds for are taken to be the noisy ones.
-- alpha / 10 for all `among` candidates at once: intervals at alpha / 10 / among hold for all of them together,
-  whichever are shown (Bonferroni). No lower end needs to be below that of this interval, which matters just above the
-  floor (the hybrid of Andrews, Kitagawa and McCloskey 2024).
-- alpha / 2 for the upper end, as if there were no selection: with it, this end only holds more often.
+- alpha / 4 for the lower end, *given that the index shown is above the floor*. Suppose that the exact index is j, and
+  that noise lifted it above the floor. The chance that noise lifted it as far as the index shown is
+  Pr[Z >= z] / Pr[Z >= c]. Here z is the distance from j to the index shown, and c is the distance from j to the floor,
+  in deviations of D(j). j is left out if this chance is below alpha / 4 (a truncated distribution, as in Lee, Sun, Sun
+  and Taylor 2016). For the distance to the floor, the number of rows for which at least one side holds is taken to be
+  its noisy count.
+- alpha / 10 for all `among` candidates at once. Intervals at alpha / 10 / among hold for all of them together,
+  whichever are shown (Bonferroni). So the lower end is never put below the lower end of this interval. That helps if
+  the index shown is just above the floor (the hybrid of Andrews, Kitagawa and McCloskey 2024).
+- alpha / 2 for the upper end, as if there were no selection. Selection raises the index shown, so the upper end then
+  holds even more often.
 
 The rest, 3 alpha / 20, is for a selection that the above ignores: of several redescriptions that hold for nearly the
 same rows, the best is shown.
@@ -27,8 +31,8 @@ import math
 from dpframework.results.noisy_counts import Noisy, quantile
 from dpframework.results.share_intervals import least_share, noise_at, round_down
 
-HALVINGS = 30
-OF_FLOOR, OF_ALL = 1 / 4, 1 / 10  # of the error (see the module)
+HALVINGS = 30  # steps of the bisection for the lower end
+OF_FLOOR, OF_ALL = 1 / 4, 1 / 10  # the shares of the error for the two lower ends (see the module)
 
 
 def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float, among: int) -> float:
@@ -37,13 +41,13 @@ def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float
     Parameters
     ----------
     both, apart
-        The counts.
+        The noisy counts of the rows for which both sides hold, and of those for which just one holds.
     error
         The chance that the interval may miss the exact index.
     floor
-        The noisy Jaccard index from which one with this noise is shown.
+        A redescription with this noise is shown if its noisy Jaccard index is at least this.
     among
-        How many were looked at.
+        The number of candidates among which the shown ones were chosen.
     """
     low = least_share(both, apart, quantile(error * OF_ALL / among))
     high = least_share(both, apart, quantile(2 * error * OF_FLOOR))
@@ -56,9 +60,9 @@ def least_jaccard_if_shown(both: Noisy, apart: Noisy, error: float, floor: float
 
 
 def _is_left_out(both: Noisy, apart: Noisy, floor: float, j: float, chance: float) -> bool:
-    """Tell whether noise that lifts an exact index j above the floor lifts it as high as shown too rarely."""
+    """Tell whether noise that lifts j above the floor lifts it to the index shown with less than `chance`."""
     deviation, step = noise_at(both, apart, j)
-    # An interval that begins above 0 has a positive count.
+    # `both.value` is positive here: otherwise the lower end is 0, and this function is not called.
     either = both.value + max(apart.value, 0.0)
     shown = ((1 - j) * both.value - j * apart.value - step) / deviation
     return so_far_above(shown, ((floor - j) * either + step) / deviation) < chance
@@ -67,8 +71,9 @@ def _is_left_out(both: Noisy, apart: Noisy, floor: float, j: float, chance: floa
 def so_far_above(shown: float, floor: float) -> float:
     """Return the chance that noise is `shown` deviations above 0 or more, given that it is `floor` or more above.
 
-    The larger one of normal noise and of Laplace noise; in between is what sums of them have. No proof is known to us:
-    the tests draw many mixtures. From sqrt(2) on, where the normal's hazard is above Laplace's, Laplace's is larger.
+    It is the larger of the chances for normal and for Laplace noise. The chances for sums of both seem to lie in
+    between. We know no proof, but the tests draw many mixtures. If `floor` is above sqrt(2) deviations, the chance for
+    Laplace noise is the larger one. So the normal tail of the floor is cut off there, which avoids 0 / 0.
 
     Examples
     --------

@@ -42,7 +42,7 @@ class PrivateTable:
         The public facts about the table.
     given
         The results of the earlier steps of the study that the miner names (see `Miner.sources`), by their names. They
-        were released, so inputs of queries may follow from them.
+        were released, so inputs of queries may be computed from them.
     """
 
     __slots__ = ("_gate", "_made_of", "_rows", "_scope", "given", "schema")
@@ -68,7 +68,7 @@ class PrivateTable:
         step
             The name of a step of the plan (or the step itself).
         public_inputs
-            The inputs of the query at run time. They must follow from the schema and from releases.
+            The inputs of the query at run time. They must be computed from the schema and from releases alone.
 
         Raises
         ------
@@ -81,11 +81,11 @@ class PrivateTable:
 
     @staticmethod
     def release_many(asked: Iterable[tuple[PrivateTable, str | Step, Mapping[str, Any]]]) -> list[Any]:
-        """Make several planned releases at once, such as all of a tree's level, and return them in order.
+        """Make several planned releases at once, such as all those of one level of a tree, in order.
 
-        The outputs are as if `release` were called for one after another, and a seeded run draws the same numbers. But
-        all queries are evaluated in one call, which on a cluster is one message, and a private run draws all noise of
-        one kind in one call.
+        The outputs are as if `release` were called for one after another, and a seeded run draws the same numbers. It
+        is faster: on a cluster all queries are sent in one message, and a private run draws all noise of one kind in
+        one call.
 
         Parameters
         ----------
@@ -96,9 +96,10 @@ class PrivateTable:
         Raises
         ------
         ReleaseRefused
-            If one of them is refused; those before it have then been made, and those after it have not.
+            If one of them is refused. If the plan refuses it, those before it have been made. If the ledger refuses
+            it, none has been made, but those before it are charged.
         InputError
-            If tables are of different runs.
+            If the tables belong to different runs.
 
         Examples
         --------
@@ -109,7 +110,7 @@ class PrivateTable:
             return []
         gate, *others = (table._gate for table, _, _ in wanted)
         if any(other is not gate for other in others):
-            raise InputError("releases are made together in one run; these tables are of several")
+            raise InputError("the tables belong to different runs; release only tables of one run together")
         charged: list[ChargedRelease] = []
         try:
             for table, step, inputs in wanted:
@@ -168,7 +169,7 @@ class PrivateTable:
         """
         cut = self._cut(by)
         with self._gate.ending(unless=lambda: _fails_on_no_rows(cut, self.schema)):
-            # The engine splits first: it may fail, and a refusal must change nothing.
+            # Split before the scope marks the partition as made, so that a failed split leaves the plan as it was.
             parts = self._gate.split(self._rows, cut)
         scopes = self._scope.partition(cut, name, self._made_of)
         schema = self.schema.of_part()

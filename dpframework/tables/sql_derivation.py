@@ -70,8 +70,8 @@ def with_numbers(
     table
         A temporary table.
     places
-        The columns from which the new ones are made, at least one. Columns of real numbers have names with v, and a
-        missing number is null. Columns of whole numbers have names with c, and no number is null.
+        The columns from which the new ones are made, at least one. Names of columns of real numbers begin with v, and
+        a missing number is null. Names of columns of whole numbers begin with c, and no number is null.
     made
         A function that returns the new columns, given the distinct combinations of the cells of `places`.
     kinds
@@ -99,12 +99,15 @@ def with_numbers(
 
 
 def read_places(schema: Schema, names: Sequence[str]) -> list[str]:
-    """Return the columns of a coded table that hold some attributes' cells for expressions."""
+    """Return the names of the columns from which expressions read some attributes.
+
+    The columns hold the values of numeric attributes, and the codes of other ones.
+    """
     return [f"{'v' if isinstance(schema[name], Numeric) else 'c'}{schema.index(name)}" for name in names]
 
 
 def read_of(schema: Schema, names: Sequence[str], found: Mapping[str, Any]) -> dict[str, Cells]:
-    """Return some attributes' cells as expressions read them, by name, given the columns of `read_places`."""
+    """Turn the columns named by `read_places` into cells as expressions read them, by the attributes' names."""
     places = dict(zip(names, read_places(schema, names), strict=True))
     read = {}
     for name, place in places.items():
@@ -124,7 +127,10 @@ def numbers_of(k: int, column: EncodedColumn) -> dict[str, NDArray[Any]]:
 
 
 def _cell(table: str, place: str) -> str:
-    """Return a cell with null replaced by NaN, so that it equals itself. No value is NaN."""
+    """Return the SQL of a cell for comparisons.
+
+    A missing real number becomes NaN, since NULL does not equal NULL. No other cell is NaN.
+    """
     if not place.startswith("v"):
         return f"{table}.{place}"
     return f"coalesce({table}.{place}, cast('NaN' as double precision))"

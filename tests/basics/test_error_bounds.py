@@ -102,7 +102,7 @@ WORST, GROUP = (
     "depends on the number of rows of a group (±{} for 1,000, ±{} for 100,000)",
 )
 CLAMPED = ("values of 'age' beyond [0, 100] count as the nearer bound", "rows without 'age' count as 0")
-TESTED = ("rows in which it tests a missing value are left out",)
+TESTED = ("rows are left out if 'ill = true' tests a value that they lack",)
 SHOWN = ("values are shown for their noisy counts, which are too large on average",)
 CUT_OFF = "counts are not cut off at 0; whoever does that makes small ones too large on average"
 BINNED = ("values of 'age' beyond its bounds count in the first or last bin", "rows without 'age' count as [0, 25)")

@@ -91,7 +91,7 @@ def test_what_does_not_end_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "megabytes", "why"),
-    [(61.0, 100.0, "more than the 60 that it may take"), (1.0, 1e9, "MiB of this machine"), (60.0, 100.0, None)],
+    [(61.0, 100.0, "more than the 60 CPU s that it may take"), (1.0, 1e9, "MiB of this machine"), (60.0, 100.0, None)],
 )
 def test_what_takes_more_than_there_is_is_refused(seconds: float, megabytes: float, why: str | None) -> None:
     found = Forecast(1_000, seconds, megabytes, (TriedRun(1_000, seconds, megabytes),))

@@ -285,7 +285,7 @@ def test_no_releases_are_made_of_nothing_and_none_of_two_runs(opened: Callable[.
     assert dpf.PrivateTable.release_many([]) == []
     node = dpf.step("n", dpf.queries.Count(), DiscreteLaplace(SURE))
     (one, _), (other, run) = opened(node, TABLE), opened(node, TABLE)
-    with pytest.raises(dpf.InputError, match="these tables are of several"):
+    with pytest.raises(dpf.InputError, match="the tables belong to different runs"):
         dpf.PrivateTable.release_many([(one, "n", {}), (other, "n", {})])
     assert run.charges == []
 

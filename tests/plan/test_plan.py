@@ -107,7 +107,7 @@ def test_a_parameter_that_contains_itself_is_refused_in_a_sentence(plan_of: Call
     loop: list[Any] = []
     loop.append(loop)
     plan = plan_of(dpf.step("n", dpf.queries.Count(), Listed(1, listed=loop)), SCHEMA)
-    text = "contains itself, so the plan cannot be written down; give it a value without such a loop$"
+    text = "contains itself or is nested too deeply, so the plan cannot be written down; give it a simpler value$"
     with pytest.raises(dpf.InputError, match=f"^step 'n': a parameter of mechanism 'listed' {text}"):
         plan.content()
     with pytest.raises(dpf.InputError, match=f"^a parameter of miner 'listed' {text}"):

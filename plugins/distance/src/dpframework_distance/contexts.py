@@ -17,7 +17,7 @@ Matrix = NDArray[np.float64]
 
 
 def entropy_of(histogram: NDArray[np.float64]) -> float:
-    """Return the entropy, in bits, of the shares that counts have of their sum. Negative counts are taken as 0.
+    """Return the entropy, in bits, of a histogram's counts divided by their sum. Negative counts are taken as 0.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def entropy_of(histogram: NDArray[np.float64]) -> float:
 def symmetric_uncertainty(first: float, second: float, joint: float) -> float:
     """Return SU = 2 (H(X) + H(Y) - H(X, Y)) / (H(X) + H(Y)), 0 where the denominator is not positive.
 
-    The entropies may be noisy, and all of them may be multiplied by one number.
+    The entropies may be noisy, and all three may have a common factor.
     """
     return 2 * (first + second - joint) / (first + second) if first + second > 0 else 0.0
 

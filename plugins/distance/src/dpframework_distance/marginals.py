@@ -61,7 +61,7 @@ def estimate_rows(histogram: NoisyHistogram, rows: float) -> EstimatedRows:
         return deviation * above, deviation**2 * rest
 
     high = float(histogram.counts.max())
-    low = high - rows - 1  # with this shift, that count alone has more rows
+    low = high - rows - 1  # this shift puts the largest count alone above `rows`, so the root lies higher
     while cut_off(high)[0].sum() > rows:
         high = 2 * high - low
     mean, variance = cut_off(brentq(lambda shift: cut_off(shift)[0].sum() - rows, low, high))
@@ -80,6 +80,6 @@ def shares_in_unknown(known: EstimatedRows, columns: int, unknown: float) -> Con
     """Return P(y|x) from the shares of y alone, for `columns` values x of unknown attributes (see `unsure`)."""
     total = float(known.mean.sum())
     shares = known.mean / total
-    variance = np.minimum(known.variance / total**2, shares * (1 - shares))  # which keeps distances within 1
+    variance = np.minimum(known.variance / total**2, shares * (1 - shares))  # so that no distance is above 1
     repeated = [np.repeat(one[:, np.newaxis], columns, axis=1) for one in (shares, variance)]
     return unsure(repeated[0], repeated[1], unknown)

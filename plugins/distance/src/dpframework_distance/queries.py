@@ -1,4 +1,4 @@
-"""Queries for scores of contexts, entropies, and joint histograms of pairs."""
+"""Queries for scores of contexts, and for entropies of attributes and pairs, joint or conditional."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class ContextScores(_SubsetScores):
     target
         The position of Y among the attributes.
     alone
-        Whether this is the only target. Otherwise others need the same joint histograms for their scores.
+        Whether this is the only target. If not, the joint histograms are counted once for all targets.
     """
 
     name = "context-scores"
@@ -138,14 +138,14 @@ class ContextScores(_SubsetScores):
         return Contexts(self.of, self._contexts(inputs))
 
     def _contexts(self, inputs: Mapping[str, Any]) -> NDArray[np.int64]:
-        """Return the contexts without attributes that were chosen before, in the order of the answer."""
+        """Return the contexts that hold neither the target nor an attribute chosen before, in the answer's order."""
         every = self._subsets(self.context_size).members
         barred = self._find_chosen(inputs)
         barred[self.target] = True
         return np.asarray(every[~barred[every].any(axis=1)])
 
     def _find_chosen(self, inputs: Mapping[str, Any]) -> NDArray[np.bool_]:
-        """Return which attributes have been chosen before."""
+        """Tell which attributes have been chosen before."""
         return np.array([attribute.name in inputs.get("chosen", ()) for attribute in self.of])
 
     def count(self, block: Block, **inputs: Any) -> Counts:
@@ -240,7 +240,7 @@ class _PairEntropies(OfEntropies):
     """
 
     integer = False
-    of_all: ClassVar[str]  # the words for what is asked besides the entropies of attributes
+    of_all: ClassVar[str]  # words for the other entropies in the answer
     of_target: ClassVar[str]  # the same words if there is a target
     of: tuple[Attribute, ...] = attrs.field(converter=as_attributes)
     target: int | None
@@ -284,7 +284,8 @@ class _PairEntropies(OfEntropies):
         layout = self._layout
         alone = []
         for k in range(len(self.of)):
-            other = self.target if self.target not in (None, k) else int(k == 0)  # any that forms a listed pair with k
+            # any attribute whose pair with k is in the layout
+            other = self.target if self.target not in (None, k) else int(k == 0)
             alone.append(layout.histogram(counts, k, other).sum(axis=1))
         rows = alone[0].sum(keepdims=True)
         f = Terms.of(rows, counts, *alone)
@@ -292,7 +293,7 @@ class _PairEntropies(OfEntropies):
         return np.concatenate(first), f(rows) - np.add.reduceat(f(counts), layout.offsets[:-1])
 
     def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the values of pairs as a symmetric matrix, infinite for pairs that nobody asked for."""
+        """Return the values of pairs as a symmetric matrix, infinite for pairs that were not asked for."""
         matrix = np.full((len(self.of), len(self.of)), np.inf)
         for (a, b), value in zip(self.listed, values.tolist(), strict=True):
             matrix[a, b] = matrix[b, a] = value
@@ -302,7 +303,7 @@ class _PairEntropies(OfEntropies):
 @final
 @attrs.frozen
 class Entropies(_PairEntropies):
-    """N H of each attribute, then of each pair that is asked for, as published."""
+    """N H of each attribute, then of each pair that is asked for. This is the answer that the paper releases."""
 
     name = "entropies"
     scored_formulas = (ENTROPY,)

@@ -28,7 +28,7 @@ STEP = "model"
 
 @sklearn_estimator
 class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
-    """The base of this plugin's estimators, with scikit-learn's conventions, schemas and budgets.
+    """The base of this plugin's estimators, which follow scikit-learn and also take a schema and a budget.
 
     Each `fit` spends `epsilon`. The budgets of fits on the same people add up, so give these fits one `accountant`,
     which clones share.
@@ -45,11 +45,12 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     out_of_domain
         What to do with values outside the schema's domains, at fit and at prediction. "clamp" moves numbers to the
         nearest bound and makes other values missing; "missing" makes all of them missing; "error" refuses them. If the
-        schema does not allow missing values, a prediction leaves missing cells out, and warns of their number.
+        schema does not allow missing values, a prediction ignores missing cells (but not their rows), and warns of
+        their number.
     relation
         The neighbouring relation of the claim.
     rows_per_unit
-        The most rows of each of the `groups` that a fit uses; 1 without groups.
+        The most rows of each of the `groups` that a fit uses. Without `groups` it must be 1.
     accountant
         A budget shared by several fits, such as `dpf.PureAccountant("add-or-remove-one", epsilon=2)`. A fit beyond it
         is refused. With None, each fit is charged on its own.
@@ -176,7 +177,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return np.asarray(found / found.sum()) if found.any() else found
 
     def _rows(self, X: Any) -> NewRows:
-        """Return the rows of X on the grid of the columns' schema."""
+        """Return the rows of X, encoded by the schema without y."""
         check_is_fitted(self)
         columns = self._columns(X, reset=False)
         features = self.schema_.select([name for name in self.schema_.names if name != self._target])
@@ -201,7 +202,8 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
             self._names = [str(name) for name in frame.columns]
             return list(frame.iter_columns())
         given = np.array(X, dtype=object) if isinstance(X, list | tuple) else X  # Each cell keeps its own type.
-        if self.schema is not None and isinstance(X, list | tuple) and not X:  # There is no row to count the cells of.
+        # An empty list does not show the number of columns.
+        if self.schema is not None and isinstance(X, list | tuple) and not X:
             given = np.empty((0, len(self.schema) - 1), dtype=object)
         finite: Any = "allow-nan" if self.schema is None else False  # With a schema, later code judges all cells.
         fewest = self._fewest_rows(reset=reset)

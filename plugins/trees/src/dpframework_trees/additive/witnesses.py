@@ -15,8 +15,8 @@ from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.fitting import Rows
 from dpframework_trees.additive.perturbation import tune_for
 
-FAR = 40.0  # the score that makes the class of an added row nearly impossible
-APART = 12.0  # the size of the noise at the cells of each row, so that up to four more rows do not change its sign
+FAR = 40.0  # the size of a score that makes the class of an added row nearly impossible
+APART = 12.0  # the size of the noise at each row's cells: so large that four more rows do not change its sign
 LOW = 12.0  # the negative score at which a row's probability is practically 0
 SCHEMA = Schema(
     [
@@ -29,12 +29,12 @@ SCHEMA = Schema(
 )
 COLOURS = SCHEMA.replace(Categorical("colour", ["red", "green", "blue", "white", "black", "grey"]))
 RED = {"colour": "red", "size": 1, "ripe": "true", "grade": "bad"}
-#: Releases of a tree that only tests colour = red. All of the red row's leaf has its class, and none of the other leaf.
+#: Releases of a tree that only tests colour = red. In the red row's leaf all rows are of its class, in the other none.
 OF_TREE: dict[str, Any] = {
     "tree/tree": np.zeros(7, dtype=np.int64),
     "tree/leaves": np.array([[0, 10**6], *[[0, 0]] * 6, [10**6, 0]]),
 }
-# A replaced row loses .94 of the claim if each leaf is of the class of the other row, and .88 with the leaves above.
+# With the classes of the two leaves exchanged, a replaced row loses .94 of the claim, and with those of `OF_TREE` .88.
 OF_TREE_REPLACED: dict[str, Any] = {**OF_TREE, "tree/leaves": OF_TREE["tree/leaves"][::-1]}
 #: For each target, the codes of both rows in all other attributes.
 CODES = {"grade": ((0, 0, 1), (2, 2, 0)), "colour": ((0, 1, 1), (2, 0, 0))}
@@ -51,7 +51,8 @@ def columns_of(design: Design, codes: Sequence[int]) -> Reals:
 def witness_of_added(target: str, **released: object) -> Witness:
     """Return a witness in which the red row is added, with coefficients that make its class nearly impossible.
 
-    R times these coefficients is a multiple of the row's columns, so the noise lies in its space.
+    The ridge times these coefficients is a multiple of the row's columns. So the noise that gives this output is in the
+    space from which noise is drawn.
     """
 
     def output(answer: Rows, calibration: Calibration) -> Reals:
@@ -65,9 +66,10 @@ def witness_of_added(target: str, **released: object) -> Witness:
 def witness_of_replaced(target: str, size: int = 7, **released: object) -> Witness:
     """Return a witness in which another row of the same class replaces the red row.
 
-    The coefficients make this class nearly impossible for both rows. The noise is positive at the red row's cells and
-    negative at the other row's cells. At `ripe` it has the sign of the red row's entry, and is larger than at the
-    intercept. So the row that leaves and the row that comes both lower the norm of the noise, or both raise it.
+    The coefficients make this class nearly impossible for both rows. Balanced noise is positive at the red row's cells
+    and negative at the other row's cells. Other noise has the same sign at the cells of both rows. At `ripe` the noise
+    has the sign of the red row's entry, and is larger than at the intercept. So the row that leaves and the row that
+    comes both lower the norm of the noise, or both raise it.
     """
     ripe = 2 if target == "grade" else 1
     other = {"colour": "blue" if target == "grade" else "red", "size": size, "ripe": "false"}
@@ -79,7 +81,8 @@ def witness_of_replaced(target: str, size: int = 7, **released: object) -> Witne
         one, two = (columns_of(design, codes) for codes in CODES[target])
         place, narrow = design.starts[ripe], _narrow(design)
         if not design.noises[0].balanced:
-            # The cells of each row have half of what the rows share. This lowers both scores by the sum, by `others`.
+            # Each cell that one row has gets half the weight of a cell that both have. This lowers both scores by the
+            # same amount, which `others` sets.
             lowers = np.where(narrow, 0, (one + two) / 2)
             lowers[-1] = 1
             others = (LOW + APART / ridge[place]) / (float((lowers**2 / ridge).sum()) - 1 / ridge[place])
