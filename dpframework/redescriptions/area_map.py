@@ -1,4 +1,4 @@
-"""Maps of redescriptions of which one side is about two numeric attributes alone, such as two coordinates.
+"""Maps of redescriptions with a side that tests two numeric attributes alone, such as two coordinates.
 
 Descriptions and their thresholds are public. No row is read. A map shows where a side holds, not where rows are.
 """
@@ -73,7 +73,7 @@ def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[f
 @final
 @attrs.frozen
 class _Points:
-    """Points of a map, as columns that a description can be evaluated on."""
+    """Points of a map, in the form in which a description reads columns."""
 
     attributes: dict[str, Numeric]
     points: dict[str, NDArray[np.float64]]

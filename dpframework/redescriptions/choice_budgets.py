@@ -1,4 +1,4 @@
-"""Decide from public facts how many choices of a match a budget carries, and up to how many rows count for a match."""
+"""Decide from public facts how many matches a budget can choose, and beyond how many rows a match gains nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITHIN = 0.08  # how far from the best a choice may be to be worth its budget, a
 
 
 def rows_meant(schema: Schema) -> int:
-    """Return a public number of rows to plan for: the schema's `rows`, or else its bound if that is not loose.
+    """Return a public number of rows to plan for: `rows`, else `max_rows` up to `LOOSE`, else `SOME_ROWS`.
 
     A bound of a million rows says little about a table. Replacing it by `LOOSE` costs a larger table some choices.
     Keeping it would give a smaller table so many choices that each of them is nearly random.
@@ -40,7 +40,8 @@ def choices_carried(budget: float, candidates: int, most: int) -> int:
     """Return how many matches can be chosen with an epsilon.
 
     A choice by the exponential mechanism with epsilon e among m candidates is roughly within ln(m) / e rows of the
-    best. The epsilon is shared by as many choices as keep each within `WITHIN` of the rows, but by at least one.
+    best. So the epsilon is shared by about as many choices as can each be within the share `WITHIN` of the rows, but by
+    at least one and at most `most`.
 
     Parameters
     ----------

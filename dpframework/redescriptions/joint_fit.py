@@ -1,10 +1,10 @@
 """One joint distribution of several matches, fitted to overlapping noisy tables of three matches each.
 
-A row is in one of four states of a match: neither side holds for it, the left one, the right one, or both. A table of
-three matches counts rows by 64 cells, and a design says which three each table is of, so that every two matches meet
-in a table. The joint distribution over all 4**k states of k matches is log-linear with a parameter for each cell of
-each table. It is fitted by least squares, beginning with the uniform distribution. Overlapping tables average their
-independent noise, and together determine the combinations that no single table counts.
+For each match a row is in one of four states: neither side holds for it, only the left one, only the right one, or
+both. A table counts the rows in the 64 cells that three matches make. A design says which three matches each table
+counts, so that any two matches meet in a table. The joint distribution over all 4**k states of k matches is log-linear,
+with one parameter for each cell of each table. It is fitted by least squares, beginning with the uniform distribution.
+Overlapping tables average their independent noise, and together determine the combinations that no single table counts.
 
 All of this is post-processing of released counts.
 """
@@ -23,14 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-CELLS = 64  # of a table of three matches
-ITERATIONS = 150  # at most
-OF_NOISE = 0.8  # of the squared error that noise alone makes: a fit that is closer has learned the noise
-FIRST_STEP, FASTER, SLOWER = 200.0, 1.5, 0.5
-FARTHEST = 2.0  # of a parameter in a step: one that gives nearly all rows to one state does not come back
+CELLS = 64  # the cells of a table of three matches
+ITERATIONS = 150  # the most steps of a fit
+OF_NOISE = 0.8  # the share of the squared error of noise alone at which a fit stops; a closer fit learns the noise
+FIRST_STEP, FASTER, SLOWER = 200.0, 1.5, 0.5  # the factors follow a step that lowers the error, and any other step
+FARTHEST = 2.0  # the most that a step moves a parameter: a fit does not recover if one state gets nearly all rows
 
-#: Of each number of matches, those that each table is of. Every two meet in at least one; 7 are the points of the Fano
-#: plane and 9 those of the affine plane of order 3, where every two are in exactly one line. No table holds 0, 1 and 2.
+#: For each number of matches, the three matches of each table. Any two meet in at least one table. The tables of 7 are
+#: the lines of the Fano plane, and those of 9 are the lines of the affine plane of order 3, where any two points are on
+#: exactly one line. No table holds 0, 1 and 2.
 DESIGNS = MappingProxyType(
     {
         5: ((0, 1, 3), (0, 2, 4), (1, 2, 4), (2, 3, 4)),
@@ -51,8 +52,9 @@ DESIGNS = MappingProxyType(
         ),
     }
 )
-_DIGITS = np.stack([np.arange(CELLS) >> (2 * k) & 3 for k in range(3)])  # of a cell: left side holds, 2 if right
-#: Of the pairs of a table's three matches: the cell of the pair that each of its cells is in.
+#: For each of a table's three matches, the state in each cell: 1 if the left side holds, plus 2 if the right side does.
+_DIGITS = np.stack([np.arange(CELLS) >> (2 * k) & 3 for k in range(3)])
+#: For each pair of a table's three matches, the cell of the pair in which each cell of the table lies.
 _PAIRS = np.stack([_DIGITS[i] + 4 * _DIGITS[j] for i, j in ((0, 1), (0, 2), (1, 2))])
 
 
@@ -64,10 +66,10 @@ class Joint:
     Attributes
     ----------
     matches
-        How many: k.
+        The number of matches, k.
     states
-        The probability of each state, shape (4**k,). Digit m of a state, to the base of 4, is that of match m: 1 where
-        its left side holds, and 2 more where its right side does.
+        The probability of each state, shape (4**k,). Digit m of a state's number in base 4 is the state of match m: 1
+        if its left side holds, plus 2 if its right side holds.
     """
 
     matches: int
@@ -75,16 +77,17 @@ class Joint:
 
     @functools.cached_property
     def sides(self) -> Floats:
-        """The probabilities by which left sides hold and which right ones, shape (2**k, 2**k).
+        """The probability of each set of left sides that hold with each set of right sides, shape (2**k, 2**k).
 
-        Bit m of a row's number says whether the left side of match m holds.
+        Bit m of a row's number says whether the left side of match m holds. Bit m of a column's number says the same of
+        its right side.
         """
         k = self.matches
         axes = [2 * m + 1 for m in range(k)] + [2 * m for m in range(k)]
         return np.ascontiguousarray(self.states.reshape((2,) * (2 * k)).transpose(axes)).reshape(2**k, 2**k)
 
     def likeliest(self, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-        """Return the likeliest states, at most `most`: which left sides hold, which right ones, and how likely it is.
+        """Return at most `most` of the likeliest states: the left sides and the right sides that hold, and how likely.
 
         Bit m of a number says whether that side of match m holds.
         """
@@ -95,7 +98,7 @@ class Joint:
         return np.asarray(left), np.asarray(right), self.states[states]
 
     def of_trios(self, trios: Sequence[tuple[int, ...]]) -> Floats:
-        """Return the probabilities of the cells of three matches each, shape (trios, 8 left cells, 8 right cells)."""
+        """Return the probabilities of the cells of each trio of matches, shape (trios, 8 left cells, 8 right cells)."""
         numbers = np.arange(2**self.matches)
         within = np.zeros((len(trios), 8, len(numbers)))
         for t, trio in enumerate(trios):
@@ -106,12 +109,12 @@ class Joint:
 
 
 def trios(matches: int) -> list[tuple[int, ...]]:
-    """Return every three of k matches."""
+    """Return all trios of that many matches, which are numbered from 0."""
     return list(itertools.combinations(range(matches), 3))
 
 
 def as_cells(table: Floats) -> Floats:
-    """Return counts of left cells by right cells, shape (8, 8), by the states of three matches, shape (64,)."""
+    """Turn counts by left and right cell, shape (8, 8), into counts by the states of three matches, shape (64,)."""
     left = (_DIGITS & 1).T @ (1 << np.arange(3))
     right = (_DIGITS >> 1).T @ (1 << np.arange(3))
     return np.asarray(table[left, right])
@@ -120,20 +123,20 @@ def as_cells(table: Floats) -> Floats:
 def fit(matches: int, shares: Floats, variance: float = 0.0, *, pairs_only: bool = False) -> Joint:
     """Fit a joint distribution to the noisy shares of the rows in the cells of a design's tables.
 
-    Mirror descent begins with the uniform distribution. A step that lowers the squared error makes the next one longer,
-    any other step is undone and halved. The fit ends after `ITERATIONS` steps, or once the squared error is `OF_NOISE`
-    times the one that noise of this variance alone causes.
+    Mirror descent begins with the uniform distribution. A step that lowers the squared error makes the next one longer.
+    Any other step is undone, and the next one is half as long. The fit ends after `ITERATIONS` steps, or once the
+    squared error is at most `OF_NOISE` times the error that noise of this variance alone causes.
 
     Parameters
     ----------
     matches
-        How many, of `DESIGNS`.
+        The number of matches, which has a design in `DESIGNS`.
     shares
-        Shape (tables, 64), in the design's order.
+        The noisy shares, shape (tables, 64), in the design's order.
     variance
-        Of the noise of one share.
+        The variance of the noise of one share.
     pairs_only
-        To fit the cells of pairs of matches alone, 16 a pair.
+        Whether to fit the cells of pairs of matches alone, 16 for each pair.
     """
     from dpframework.redescriptions.kernels.joint_states import sum_states
 
@@ -155,7 +158,7 @@ def fit(matches: int, shares: Floats, variance: float = 0.0, *, pairs_only: bool
             spread += of_pair[:, cells]
         return squares, spread
 
-    # a pair's cell adds up four cells of a table: three times 16 sums of four, instead of 64 cells
+    # A pair's cell adds up four cells of a table. Three pairs with 16 such sums have three times the noise of 64 cells.
     of_noise = 3 * shares.size if pairs_only else shares.size
     theta, step = np.zeros_like(shares), FIRST_STEP
     least, slope = error(at(theta))

@@ -7,10 +7,10 @@ without it, or for rows that noise does not tell apart.
 
 **How large their errors may be.** A parametric bootstrap draws tables from the fitted joint distribution, adds fresh
 noise of the same scale, fits again from the uniform distribution, and reads all combinations. The spread of an index
-over these repetitions is its standard error. It lacks the error of the model itself, for three matches that no table
-counts together. That error is estimated from three matches of one table: how far their index moves if the fit sees only
-pairs of matches. `Redescription.deviation` is the root of the sum of both squares. Intervals of 3.2 deviations (3.6
-for a support) hold in 95 % of the cases, and stars are given at 3. This is measured and not proved
+over these repetitions is its standard error. It lacks the error of the model itself, which matters for three matches
+that no table counts together. That error is estimated from three matches of one table: how far their index moves if the
+fit sees only pairs of matches. `Redescription.deviation` is the root of the sum of both squares. Intervals of 3.2
+deviations (3.6 for a support) hold in 95 % of the cases, and stars are given at 3. This is measured and not proved
 (`docs/redescriptions.md`).
 
 All of this is post-processing of released counts.
@@ -35,18 +35,18 @@ from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.unions import DEVIATIONS, MOST_SHARE, OVERLAP, Wanted
 from dpframework.results.noisy_counts import Noisy
 
-REPLICATES = 14  # of the bootstrap
+REPLICATES = 14  # the repetitions of the bootstrap
 # Fourteen replicates alone can agree by chance. So three more count as if they were off by 0.02.
 POOLED, FLOOR = 3, 0.02
 MARGIN = 0.03  # how far the index must be above the bound for a table read directly: a model errs beyond the noise
 LEAST_SHARE = 0.03  # the smallest support, as a share of the rows
-# A literal is left out if without it fewer rows change than this share of all, or than these deviations of the noise of
-# one count. Where words are nested more combinations are looked at, and more deviations are needed.
+# A literal is left out if this changes fewer rows than `SAYS_NOTHING` of all plus `OF_NOISE` deviations of the noise of
+# one count. Where words are nested, more combinations are compared, so more deviations are needed.
 SAYS_NOTHING = 0.015
 OF_NOISE, OF_NOISE_NESTED = 2.25, 3.0
 NESTED_FROM = 7  # the fewest matches with which words are nested; fewer matches come with more noise
-LIKELIEST = 1 << 13  # how many of the likeliest states of a joint distribution sentences are compared on
-AT_ONCE = 128  # sentences that are compared at a time
+LIKELIEST = 1 << 13  # the number of likeliest states of a joint distribution on which sentences are compared
+AT_ONCE = 128  # how many sentences are compared at a time
 PER_MATCH = 0.01  # how much another match must add to the index
 Masks = NDArray[np.bool_]
 
@@ -54,12 +54,12 @@ Masks = NDArray[np.bool_]
 @final
 @attrs.frozen(cache_hash=True)
 class Joined:
-    """Some matches or their complements, joined by one word, or one of them and two joined by the other word.
+    """Matches or their complements, joined by one word. Of three, two may be joined by the other word first.
 
     Attributes
     ----------
     kind
-        The word.
+        The word that joins the members.
     members
         The number of each match, and whether it stands for itself (else for its complement), in order.
     nested
@@ -71,14 +71,14 @@ class Joined:
     nested: bool = False
 
     def holds(self, numbers: NDArray[np.int64], places: Sequence[int]) -> Masks:
-        """Tell for which numbers it holds, where bit k of a number says whether the match places[k] holds."""
+        """Tell for which numbers this holds. Bit k of a number says whether the match places[k] holds."""
         held = [(numbers >> places.index(match) & 1 == 1) == positive for match, positive in self.members]
         if self.nested:
             held[1:] = [np.any(held[1:], axis=0) if self.kind is And else np.all(held[1:], axis=0)]
         return np.asarray(np.all(held, axis=0) if self.kind is And else np.any(held, axis=0))
 
     def without(self, k: int) -> Joined:
-        """Leave one member out."""
+        """Return the combination without its member k."""
         rest = self.members[:k] + self.members[k + 1 :]
         return Joined(And if len(rest) == 1 else OTHER_WORD[self.kind] if self.nested and k == 0 else self.kind, rest)
 
@@ -118,7 +118,7 @@ class Sentence:
 
 @attrs.frozen(eq=False)
 class _Counted:
-    """The shares of the rows that both sides, the left side and the right side of some sentences hold for."""
+    """For each sentence, the shares of the rows for which both sides, the left side and the right side hold."""
 
     both: Floats
     left: Floats
@@ -134,7 +134,7 @@ class _Counted:
 
 
 def count_shares(sentences: Sequence[Sentence], cells: Floats, places: Sequence[tuple[int, ...]]) -> _Counted:
-    """Return the shares of sentences, from the cells of all trios of matches, shape (trios, 8, 8)."""
+    """Return each sentence's shares of the rows, from the cells of all trios of matches, shape (trios, 8, 8)."""
     left, right = (
         np.array([_cells_of(getattr(one, side), places[one.trio]) for one in sentences]) for side in ("left", "right")
     )
@@ -145,7 +145,7 @@ def count_shares(sentences: Sequence[Sentence], cells: Floats, places: Sequence[
 
 @functools.lru_cache(maxsize=1 << 16)
 def _cells_of(joined: Joined, places: tuple[int, ...]) -> Floats:
-    """Return 1 for each of the eight cells of three matches that a combination of them holds in, else 0."""
+    """Return 1 for each of the eight cells of three matches in which a combination of them holds, else 0."""
     return joined.holds(np.arange(8), places).astype(np.float64)
 
 
@@ -162,7 +162,7 @@ def sentences_of(matches: int, complements: tuple[bool, ...]) -> tuple[Sentence,
     """
     places, found, seen = trios(matches), list[Sentence](), set[Joined]()
     lines = [tuple(sorted(line)) for line in DESIGNS[matches]]
-    # a pair is read off a trio that a table holds
+    # Trios that a table counts come first, so that one match or a pair is read off one of these.
     order = sorted(range(len(places)), key=lambda t: places[t] not in lines)
     for size in (1, 2, 3):
         for t in order:
@@ -200,9 +200,9 @@ class OverlappingTables:
     sides
         The left and the right description of each match, in the order of the design.
     complements
-        For each match whether its complement is a redescription, too. It is none where an attribute may be missing.
+        For each match whether its complement is a redescription, too. It is not if an attribute may be missing.
     counts
-        The tables of `DESIGNS`, in order, shape (tables, 8, 8), left cells by right cells.
+        The noisy counts of the design's tables, in its order, shape (tables, 8 left cells, 8 right cells).
     variance
         The variance of the noise of one count.
     schema
@@ -217,7 +217,7 @@ class OverlappingTables:
 
     @property
     def total(self) -> Noisy:
-        """The number of all rows, by the schema or else as the mean of the sums of the tables."""
+        """The number of all rows: the public one, or else the mean of the tables' sums."""
         if self.schema.rows is not None:
             return Noisy(self.schema.rows, 0)
         tables, *shape = self.counts.shape
@@ -275,7 +275,7 @@ class OverlappingTables:
     def _measure(
         self, shown: Sequence[Sentence], joint: Joint, cells: Floats, random: np.random.Generator
     ) -> list[Redescription]:
-        """Return sentences as redescriptions, with their counts and the errors of these."""
+        """Return sentences as redescriptions, with their counts and the errors of these counts."""
         if not shown:
             return []
         number, places, rows = len(self.sides), trios(len(self.sides)), self.total.value
@@ -293,7 +293,7 @@ class OverlappingTables:
         beyond = self._errors_of_model(shown, cells)
         pooled = POOLED * (FLOOR * found.both) ** 2
         of_rows = (squares[1:] + pooled) / (REPLICATES + POOLED) * rows**2
-        # Squared errors, in rows, of both sides and of either side alone.
+        # The squared errors, in rows, of the counts of both sides, of the left side alone and of the right side alone.
         of_both, of_left, of_right = of_rows + beyond * (found.either * rows) ** 2
         redescriptions = []
         for k, one in enumerate(shown):
@@ -312,7 +312,7 @@ class OverlappingTables:
         return [one for one in redescriptions if one.left.literals() and one.right.literals()]
 
     def _errors_of_model(self, shown: Sequence[Sentence], cells: Floats) -> Floats:
-        """Return, for each sentence of three matches that no table holds, the square of the model's error in it."""
+        """Return the square of the model's error in each sentence: 0, but for three matches that no table holds."""
         number, places = len(self.sides), trios(len(self.sides))
         lines = {frozenset(line) for line in DESIGNS[number]}
         apart = np.array([len(one.matches) == 3 and one.matches not in lines for one in shown])
@@ -328,7 +328,10 @@ class OverlappingTables:
 
 
 def laplace(random: np.random.Generator, variance: float, shape: tuple[int, ...]) -> Floats:
-    """Draw discrete Laplace noise of a variance, 0 for none: the difference of two geometric numbers."""
+    """Draw discrete Laplace noise of a variance, as the difference of two geometric numbers.
+
+    A variance of 0 gives no noise.
+    """
     ratio = variance / (variance + 1 + math.sqrt(2 * variance + 1))
     return np.asarray(random.geometric(1 - ratio, shape) - random.geometric(1 - ratio, shape), dtype=np.float64)
 
@@ -346,13 +349,14 @@ def _without_empty(joined: Joined, shares: Floats, places: tuple[int, ...], nois
 
 
 def _different(sentences: list[Sentence], joint: Joint) -> list[Sentence]:
-    """Return, in order, the sentences that hold for other rows, by the joint, than those before them.
+    """Return, in order, the sentences that hold for other rows than those returned before them.
 
-    By its likeliest states alone: of nine matches there are a quarter of a million, and few hold nearly all rows.
+    Rows are compared by the likeliest states of the joint distribution alone. Nine matches have a quarter of a million
+    states, and a few of these hold nearly all rows.
     """
     left, right, shares = joint.likeliest(LIKELIEST)
     places, kept = range(joint.matches), list[int]()
-    told = np.zeros((0, len(shares)), dtype=np.float32)  # where those kept hold
+    told = np.zeros((0, len(shares)), dtype=np.float32)  # for each sentence kept, the states where it holds
     weights = np.sqrt(shares).astype(np.float32)
     for start in range(0, len(sentences), AT_ONCE):
         some = sentences[start : start + AT_ONCE]

@@ -3,7 +3,7 @@
 As bits, sets of rows are computed from the binary digits of codes, since there are fewer digits than tests. Counting
 the common rows of two sets takes one or two instructions for 64 rows. A pair of attributes has as many pairs of sets as
 pairs of tests. Where these are many, each row is counted once in the attributes' cross table instead, and the numbers
-of the sets are sums over that table. Which of both is done depends on the numbers of tests, which are public.
+of the sets are sums over that table. Which way is taken depends on the numbers of tests, which are public.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ViewTests:
 
     @functools.cached_property
     def test_codes(self) -> list[Integers]:
-        """For each attribute, the code of each of its tests. The tests of a numeric one hold up to that code."""
+        """For each attribute, the code of each of its tests. A test of a numeric attribute holds up to that code."""
         found = []
         for attribute, tests in zip(self.attributes, self.tests, strict=True):
             code_of = {label: code for code, label in enumerate(attribute.labels)}
@@ -106,7 +106,7 @@ class ViewTests:
         return words
 
     def row_sets(self) -> list[RowSets]:
-        """Return the sets as cells of attributes: for each, its tests and where it is known, and last all rows."""
+        """Return the sets as cells: for each attribute its tests and the rows where it is known, and last all rows."""
         nullable, tests, found = 0, sum(map(len, self.tests)), []
         for k, attribute in enumerate(self.attributes):
             codes, wanted = np.arange(attribute.size), self.test_codes[k][:, np.newaxis]
@@ -189,7 +189,7 @@ def common_counts(
 
 
 def common_tables(left: ViewTests, right: ViewTests, known: Sequence[Description], *, everyone: bool) -> JointCounts:
-    """Return the cross tables from which `common_counts` follow."""
+    """Return the cross tables from which the counts of `common_counts` can be computed."""
     shape = left.number, right.number
     return in_common(left.row_sets(), right.row_sets(), shape, [*([None] * everyone), *known])
 

@@ -20,9 +20,9 @@ every w and c. A replaced row moves q by at most w + (1 - w) = 1, when it goes f
 
     q = min((1 - w) min(B, N, c), w (m - B)) - w A
 
-is positive only if fewer than m rows are in B, and can be largest if w m are. A row in B lowers the second term by w,
-and a row in A lowers q by w. So q moves by an amount in [-w, 1 - w] as before, and by at most w + (1 - w) if a row is
-replaced.
+is positive only if fewer than m rows are in B, and can be largest if w m rows are. A row in B lowers the second term by
+w, and a row in A lowers q by w. So q moves by an amount in [-w, 1 - w] as before, and by at most w + (1 - w) if a row
+is replaced.
 
 **Different from a known set.** Let S be a set of rows given by public descriptions, and M the set of rows of B or of N.
 With d the largest Jaccard index of M and S that is wanted, the term::
@@ -63,7 +63,7 @@ from dpframework.redescriptions.match_counts import Sets, ViewTests, common_coun
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 
-DISTINCT = Fraction(7, 10)  # from this Jaccard index with a known set of rows on, a match is too similar to it
+DISTINCT = Fraction(7, 10)  # the Jaccard index with a known set of rows at which a match is too similar to it
 GIVEN_CAP = public("cap", 0, 10**18)  # a cap given at run time, at most a number that no table's rows reach
 
 Floats = NDArray[np.float64]

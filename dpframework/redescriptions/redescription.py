@@ -3,8 +3,8 @@
 Everything here is post-processing of released counts, and costs no privacy. Intervals follow from the noise alone: they
 are about the exact counts of this table, not about a population.
 
-Source of Jaccard index and p-value: Galbrun and Miettinen, Redescription Mining, 2017. Assumes that the counts of a
-redescription are independent, and that each is a released cell or a sum of released cells, with discrete Laplace or
+The Jaccard index and the p-value are those of Galbrun and Miettinen, Redescription Mining, 2017. The counts of a
+redescription must be independent, and each must be a released cell or a sum of released cells, with discrete Laplace or
 discrete Gaussian noise.
 """
 
@@ -32,8 +32,10 @@ MOST_SHARE = 0.8  # the largest share of the rows that a side of a starred redes
 # level of 0.95 they reach 3.2 deviations for an index and 3.6 for a support.
 WIDER = 1.5
 WIDER_SUPPORT = 1.7
-SURE = 3.0  # how many deviations by a bootstrap the index of a starred redescription stays above the next two
-CLEAR, OF_SHOWN = 0.5, 0.8  # a Jaccard index, and a share of the index shown: the smaller of both is needed
+# If the deviation is a bootstrap's, the index of a starred redescription minus `SURE` deviations must be at least
+# `CLEAR` or `OF_SHOWN` of the index, whichever is smaller.
+SURE = 3.0
+CLEAR, OF_SHOWN = 0.5, 0.8
 SIGNIFICANT = 0.01  # the largest p-value of a starred redescription, beyond the noise
 
 
@@ -66,7 +68,7 @@ class Redescription(Kept):
     rows
         The number of all rows: a noisy count, a public number, or None where it is unknown.
     shown_from
-        The noisy Jaccard index from which a miner shows a redescription with this noise. 0 if it shows all.
+        A miner shows a redescription with this noise if its noisy Jaccard index is at least this. 0 if it shows all.
     among
         How many candidates the miner looked at before it showed this one, itself included.
     deviation
@@ -110,7 +112,7 @@ class Redescription(Kept):
 
     @property
     def jaccard(self) -> float:
-        """The estimated share of rows of both sides among the rows of either side, from 0 to 1; 0 without rows."""
+        """The estimated number of rows of both sides, divided by that of either side. It is 0 if there are none."""
         both, apart = max(self.both.value, 0.0), max(self.apart.value, 0.0)
         return both / (both + apart) if both > 0 else 0.0
 
@@ -174,7 +176,7 @@ class Redescription(Kept):
 
     @property
     def lift(self) -> float | None:
-        """The number of rows of both sides, divided by that number for independent sides. None where it is unknown."""
+        """The number of rows of both sides, divided by that expected for independent sides. None if unknown."""
         if self.left_support is None or self.right_support is None or self.rows is None:
             return None
         both = max(self.both.value, 0.0)
@@ -194,11 +196,11 @@ class Redescription(Kept):
         candidates
             See `trusted`.
         min_support, max_share
-            The fewest rows of both sides, and the largest share of the rows for either side.
+            The fewest rows for which both sides hold, and the largest share of the rows for which either side holds.
         """
         if self.left_only is None or self.right_only is None or self.rows is None:
             return False
-        # half of the error is for the trusted index, the rest for four counts
+        # Half of the error is for the trusted index, and the rest for four counts.
         if self.deviation is not None:
             if not self.trusted():
                 return False
@@ -222,6 +224,9 @@ class Redescription(Kept):
         level 1 - 0.05 / candidates, without regard to `shown_from`. At this level the intervals of all candidates hold
         together, whichever are shown. So with probability 0.95 none is trusted wrongly.
 
+        With a `deviation`, the index minus `SURE` deviations must be at least `CLEAR`, or at least `OF_SHOWN` of the
+        index shown. That this is enough is measured, not derived.
+
         Parameters
         ----------
         candidates
@@ -234,7 +239,7 @@ class Redescription(Kept):
     def clearance(self) -> float:
         """Return the largest quantile of noise at which `trusted` holds.
 
-        At half of the Jaccard index shown, the difference in `jaccard_interval` is half of `both`.
+        If j is half of the Jaccard index shown, the difference in `jaccard_interval` is half of `both`.
         """
         if self.both.value <= 0:
             return -math.inf

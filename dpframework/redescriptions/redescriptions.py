@@ -49,7 +49,7 @@ def _count_all(found: Any, _: Any, candidates: int) -> None:
 @final
 @attrs.frozen(repr=False)
 class Redescriptions(Sequence[Redescription], Drawn):
-    """The redescriptions that a miner found, starred ones first, each kind by the lower end of the Jaccard interval.
+    """The redescriptions that a miner found, starred ones first, then by the lower end of the Jaccard interval.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
     reason: str = attrs.field(default="", kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        # Rank first: whether a redescription is starred depends on the number of candidates that it is told here.
+        # Set `among` before ranking, since the ends of intervals depend on it. `trusted` then reads the ranked items.
         told = [attrs.evolve(item, among=self.candidates) if item.shown_from > 0 else item for item in self.items]
         object.__setattr__(self, "items", _rank(told))
         marked = sorted(zip(self.trusted, self.items, strict=True), key=lambda pair: not pair[0])
@@ -163,7 +163,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return tuple(attrs.evolve(self, items=group) for group in groups.values())
 
     def folded(self) -> Redescriptions:
-        """Return the best redescription of each of the `findings`, whose other ones are its variants."""
+        """Return the best redescription of each of the `findings`. The others of a finding are its variants."""
         return attrs.evolve(self, items=[group[0] for group in self.findings])
 
     def _lines(self) -> list[views.Finding]:
@@ -173,7 +173,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return [(group.items[0], group.trusted[0], len(group) - 1) for group in self.findings]
 
     def __str__(self) -> str:
-        """Draw a table with long descriptions wrapped. Of more than fifty, each of the `findings` has one line."""
+        """Draw a table. If there are more than fifty redescriptions, each of the `findings` has one line."""
         if not self.items:
             why = f" {self.reason}" if self.reason else ""
             return (
@@ -240,7 +240,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return without_math(axes)
 
     def plot_map(self, x: str, y: str, ax: Any | None = None) -> Any:
-        """Draw where sides hold that are about two numeric attributes alone, such as a longitude and a latitude.
+        """Draw where those sides hold that test two numeric attributes alone, such as a longitude and a latitude.
 
         A region shows where a description with public thresholds holds. No row is read, and none is shown. The legend
         has the other side of each redescription, with the noisy Jaccard index and a star where it is trusted. Only the

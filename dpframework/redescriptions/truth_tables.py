@@ -1,4 +1,4 @@
-"""Counts of rows by which of several released descriptions of two views hold for them."""
+"""Counts of rows for each combination of several released descriptions, of two views, that hold for a row."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ class TruthCells(ReadsAmong, CellCounts):
         return tally(map(cells, block.tiles()), number).reshape(-1, 2 ** len(right))
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of the descriptions, the last of each view first, as the bits of a cell's number."""
+        """Return the cross table of the descriptions.
+
+        The last description of each view comes first, since it is the highest bit of a cell's number.
+        """
         left, right = inputs["left"], inputs["right"]
         table = Crosstab([Cases([one]) for side in (left, right) for one in reversed(side)])
         shape = 2 ** len(left), 2 ** len(right)

@@ -1,7 +1,7 @@
-"""Redescriptions from a noisy table of cells by cells, as unions of cells that say something new.
+"""Redescriptions from a noisy table of the cells of two views, whose sides are unions of cells.
 
 A row is in one cell of the left view and one of the right. A union of cells of either view is a side of a
-redescription, and all its counts are sums of the table's: post-processing of one release.
+redescription, and all its counts are sums of the table's counts. This is post-processing of one release.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from dpframework.facts.descriptions import Description
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
 
-FIXED = 6  # rounds of an iteration; each divides the error by five or more, as supports are at least four deviations
+FIXED = 6  # rounds of an iteration; each divides the error by five or more, since supports are four deviations or more
 DEVIATIONS = 4  # the smallest support, in deviations of its noise
 LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # the smallest and the largest support, as shares of the rows
-LIKELY_SHARE = 0.3  # hardly a redescription holds for a larger share of the rows, since scores stop there
-SAYS_NOTHING, OF_NOISE = 0.02, 1.5  # a share of the rows and deviations: unions that differ in less are the same
+LIKELY_SHARE = 0.3  # hardly any redescription holds for a larger share of the rows, since scores do not rise beyond
+SAYS_NOTHING, OF_NOISE = (
+    0.02,
+    1.5,
+)  # a share of the rows, and deviations of noise: unions that differ in less are the same
 OVERLAP = 0.8  # the Jaccard index of two supports from which the second redescription says nothing new
 
 Floats = NDArray[np.float64]
@@ -38,12 +41,12 @@ class Wanted:
     Attributes
     ----------
     min_jaccard
-        The least Jaccard index, after one deviation of its noise is taken off.
+        The least Jaccard index, after one deviation of its noise (in a joint fit, a fixed margin) is taken off.
     min_support
-        The fewest rows that both sides hold for, by default a fiftieth of all. In addition they must be more than
-        `DEVIATIONS` times the deviation of their noise.
+        The fewest rows for which both sides hold, by default a small share of all (`LEAST_SHARE`). In addition, there
+        must be clearly more of them than their noise (see `DEVIATIONS`).
     max_support
-        The most rows that either side holds for, by default seven tenths of all. Tautologies hold for nearly all rows.
+        The most rows for which either side holds, by default seven tenths of all. Tautologies hold for nearly all rows.
     """
 
     min_jaccard: float
@@ -80,7 +83,7 @@ class CellTable:
     def redescription(
         self, sides: tuple[Description, Description], left: Masks, right: Masks, min_jaccard: float
     ) -> Redescription:
-        """Return a redescription whose sides hold in these cells alone, with the index from which it is `reported`."""
+        """Return a redescription whose sides hold in these cells alone, with the index at which it is `reported`."""
         inside, outside = self.counts[left], self.counts[~left]
         parts = inside[:, right], inside[:, ~right], outside[:, right]
         both, left_only, right_only = (Noisy(float(part.sum()), self.variance * part.size) for part in parts)
@@ -135,7 +138,7 @@ class CellTable:
         return kept
 
     def shortest(self, unions: Masks, literals: Sequence[float], axis: int) -> list[int]:
-        """Return, for each union of cells of one view, the position of the one to show in its place.
+        """Return, for each union of cells of one view, the position of the union to show in its place.
 
         It is the union with the fewest literals that holds for nearly the same rows: beyond noise, the two differ in a
         small share of the rows only. Of several such unions, it is the one that differs in the fewest rows.
@@ -143,7 +146,7 @@ class CellTable:
         Parameters
         ----------
         unions
-            Which cells are in each, shape (unions, cells).
+            Which cells are in each union, shape (unions, cells).
         literals
             The number of literals that each union is written with, shape (unions,).
         axis
@@ -186,8 +189,7 @@ def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.in
     if least > likely:
         return (
             f"Noise hides every support below {least:,.0f} rows, of about {max(rows, 1.0):,.0f} in all, so that hardly "
-            f"anything can be found: {least / likely:.2g} times as large an epsilon, or as many times the rows, would "
-            "do."
+            f"anything can be found. Take {least / likely:.2g} times the epsilon, or that many times the rows."
         )
     return (
         f"None was clearly above a Jaccard index of {float(target):g} within the bounds on the supports: "
@@ -196,7 +198,7 @@ def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.in
 
 
 def distinct(found: Sequence[Redescription]) -> list[Redescription]:
-    """Return each pair of descriptions once, with its counts of least noise."""
+    """Return each pair of descriptions once, with the counts that have the least noise."""
     best: dict[tuple[Description, Description], Redescription] = {}
     for one in found:
         sides = one.left, one.right

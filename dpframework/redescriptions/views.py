@@ -85,7 +85,7 @@ def _rest(findings: Sequence[Finding], where: str) -> list[str]:
         number = sum(1 + others for _, _, others in findings[SHOWN:])
         told.append(f"and {number} more, in {where}")
     if any(others for _, _, others in findings[:SHOWN]):
-        told.append(f"+: so many others are about the same attributes, in {where}, and in findings")
+        told.append(f"+n: n others are about the same attributes, in {where}, and in findings")
     return told
 
 

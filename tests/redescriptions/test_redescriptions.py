@@ -622,7 +622,7 @@ def test_of_many_those_about_the_same_attributes_share_a_line() -> None:
         rows = result._repr_html_().count("<tr>") - 1
         assert rows == len(lines)
         for text in (str(result), result._repr_html_()):
-            assert ("so many others are about the same attributes" in text) is shared
+            assert ("n others are about the same attributes" in text) is shared
             assert "more, in" not in text
         if shared:
             assert [line.split()[-1] for line in lines[:2]] == ["+29", "+19"]

@@ -182,8 +182,8 @@ def test_where_noise_hides_nearly_all_supports_a_lower_index_is_no_remedy() -> N
     """Four deviations of 75 rows are 300, all that 1,000 rows are likely to hold; of 150 rows they are twice that."""
     assert nothing_above(Fraction(1, 2), 75.0**2, 1000) == nothing_above(Fraction(1, 2))
     assert nothing_above(Fraction(1, 2), 150.0**2, 1000) == (
-        "Noise hides every support below 600 rows, of about 1,000 in all, so that hardly anything can be found: "
-        "2 times as large an epsilon, or as many times the rows, would do."
+        "Noise hides every support below 600 rows, of about 1,000 in all, so that hardly anything can be found. "
+        "Take 2 times the epsilon, or that many times the rows."
     )
     assert "of about 1 in all" in nothing_above(Fraction(1, 2), 4.0, -30)
 

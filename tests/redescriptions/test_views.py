@@ -72,7 +72,7 @@ def test_a_table_wraps_descriptions_and_tells_what_has_no_line(monkeypatch: pyte
     three = [(ONE, False, 1), (ONE, False, 0), (ONE, False, 4)]
     text = views.table(three, 3)
     assert "and 5 more, in to_csv and to_json" in text
-    assert "+: so many others are about the same attributes, in to_csv and to_json, and in findings" in text
+    assert "+n: n others are about the same attributes, in to_csv and to_json, and in findings" in text
     assert "more, in" not in views.table(three[:2], 3)
     assert "+: so many" not in views.table(three[1:2], 3)
     shown = views.html(three, 3)

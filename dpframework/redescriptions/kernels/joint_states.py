@@ -9,23 +9,25 @@ from numba import njit
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-LOW = 3  # positions that a kernel runs through together; no table holds all of them
+LOW = 3  # how many positions the kernel runs through together; no table holds all of them
 
 
 def sum_states(weights: Floats, positions: NDArray[np.int64], number: int, sums: Floats, states: Floats) -> float:
     """Fill in the sums of a product of weights by the cells of each table, and return its sum over all states.
 
-    A state has a digit from 0 to 3 at each position. Table t has a weight for each of its 64 cells, by the digits at
-    positions[t], the first one lowest; these are in order.
+    A state has a digit from 0 to 3 at each position. Table t has a weight for each of its 64 cells. In base 4, a cell's
+    number has the digits at positions[t], the first one lowest. The positions of a table increase.
 
     Parameters
     ----------
     weights, sums
-        Shape (tables, 64).
+        The weight of each cell, and the array for its sum, shape (tables, 64).
     positions
-        Shape (tables, 3), of `number` positions, at least four of them.
+        The positions of each table, shape (tables, 3).
+    number
+        The number of positions, at least four.
     states
-        Shape (4 ** number,), filled in with the products; of length 0 to leave them out.
+        The array for the product of each state, shape (4 ** number,). Its length is 0 if products are not wanted.
     """
     sums[:] = 0.0
     digits, low = np.zeros(number, dtype=np.int64), np.empty((3, 3, 16))
@@ -43,10 +45,10 @@ def _sum_states(
     sums: Floats,
     states: Floats,
 ) -> float:
-    """Do as `sum_states`, which makes room for a state's digits, and for products of the low positions.
+    """Do the work of `sum_states`, which allocates the arrays for a state's digits and for products.
 
-    Those of the pairs (0, 1), (0, 2) and (1, 2) are factors in `pairs`, and sums in `paired`, shape (3, 16) each;
-    `alone` has factors of one position in the first four places of each row.
+    For the pairs (0, 1), (0, 2) and (1, 2) of low positions, `pairs` holds factors and `paired` holds sums, shape (3,
+    16) each. `alone` holds the factors of each low position, in the first four entries of a row.
     """
     tables, number, total = len(weights), len(digits), 0.0
     for high in range(4 ** (number - LOW)):

@@ -260,7 +260,7 @@ def test_where_noise_hides_all_supports_the_result_says_what_would_do(clinic: dp
             if rows is None and miner.matches:
                 assert "lower target_jaccard" in found.reason  # nobody knows how many rows are hidden
             else:
-                assert "times as large an epsilon, or as many times the rows, would do" in found.reason
+                assert "times the epsilon, or that many times the rows" in found.reason
             assert not len(found)
     assert "lower target_jaccard" in run(clinic, MatchedTrees(1, target_jaccard="0.9")).reason
 
