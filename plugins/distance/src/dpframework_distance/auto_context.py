@@ -7,8 +7,8 @@ has results):
 - where even the joint histograms of all contexts would have hardly any noise, contexts are chosen from the rows;
 - otherwise let f be the number of pairs whose joint histograms would have a relative noise of about a sixth, with the
   budget that is left for them (the less noise marginals have, the less budget they get). Only marginals are worth their
-  budget if there is a single target, if f is below the number of attributes in a context, or if marginals are noisy (a
-  relative noise above 0.1 with half of the budget);
+  budget if there is a single target, if f is below the number of attributes in a context, if all pairs have too many
+  cells to be counted, or if marginals are noisy (a relative noise above 0.1 with half of the budget);
 - otherwise a forest of f edges, or a tree.
 """
 
@@ -70,7 +70,7 @@ def deviation_of(tables: float, budget: DistanceBudget) -> float:
 
 
 def like_epsilon(budget: DistanceBudget, attributes: int) -> float:
-    """Return the budget as an epsilon. For a rho, Laplace noise of it on a tree's tables is as large as Gaussian."""
+    """Return the epsilon, or the epsilon whose noise on a tree's tables is as large as that of the rho."""
     amount = float(budget.amount)
     return math.sqrt(8 * (attributes - 1) * amount) if budget.zcdp else amount
 

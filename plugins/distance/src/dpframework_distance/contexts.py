@@ -1,7 +1,8 @@
 """Context selection on tables that may be read freely, since they are noisy or not private.
 
 Sources: DILCA's M and RR (Ienco, Pensa and Meo 2012), MaxRelevance and MaxDependency (Peng, Long and Ding 2005), as in
-the paper's section 3. Attributes are given by their positions. su[x, y] is the symmetric uncertainty of x and y.
+section 3 of Battaglia, Celano and Pensa 2021. Attributes are given by their positions. su[x, y] is the symmetric
+uncertainty of x and y.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def above_the_mean(su: Matrix, target: int) -> tuple[int, ...]:
 def relevant_not_redundant(su: Matrix, target: int) -> tuple[int, ...]:
     """Return the context RR: the most relevant attributes that are not redundant.
 
-    Attributes are taken in the order of their relevance to the target. One is left out unless its symmetric uncertainty
-    with the target is larger than with each attribute that was taken before.
+    Attributes are taken in the order of their relevance to the target. An attribute is left out unless its symmetric
+    uncertainty with the target is larger than with each attribute that was taken before.
     """
     others = [int(k) for k in np.argsort(-su[:, target], kind="stable") if k != target]
     context = [others[0]]

@@ -95,9 +95,9 @@ class ValueDistances(Shown):
         The weight w is s / 2, and s / 4 without a context, since how common two values are says less about how alike
         they are.
 
-        c is such that both parts have the same mean over two random rows by the released shares p, 1 - sum of p**2. So
-        every attribute has the weight that it has in overlap, and noise is not scaled up. A sum of squared Euclidean
-        distances is a squared Euclidean distance, so the result is Euclidean.
+        The factor c gives both parts the same mean over two random rows. By the released shares p, this mean is 1 - sum
+        of p**2. So every attribute has the weight that it has in overlap, and noise is not scaled up. A sum of squared
+        Euclidean distances is a squared Euclidean distance, so the result is Euclidean.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class ValueDistances(Shown):
 
     @property
     def _known_shares(self) -> NDArray[np.float64]:
-        """The shares of the rows. Refuse distances that come without."""
+        """The shares of the rows. Refuse distances that come without shares."""
         if self.shares is not None:
             return self.shares
         raise InputError(

@@ -67,9 +67,9 @@ _DISTANCE = score_claims(
 class PairDependence(CandidateScores):
     """For each pair of attributes, the l1 distance of their joint histogram from independence.
 
-    The counts under independence are given at run time. The estimated rows of each value (`marginals`, shape (sum of
-    sizes,)) give n p_a p_b, rounded to whole numbers. The earlier choices (`chosen`, pairs of names) are given too,
-    since a pair of attributes that are already connected is no candidate.
+    The counts under independence are given at run time. The estimated number of rows of each value (`marginals`, shape
+    (sum of sizes,)) gives n p_a p_b, rounded to whole numbers. The earlier choices (`chosen`, pairs of names) are given
+    too, since a pair of attributes that are already connected is no candidate.
 
     Attributes
     ----------

@@ -4,7 +4,7 @@ Equation 1 of the paper: with P(y|x) for each value x of each attribute X of the
 
     d(y, z)**2 = sum over X, x of (P(y|x) - P(z|x))**2 / sum over X of the number of its values
 
-So a value y is a point, and the distance is Euclidean. Whatever is done to the estimates of P, it remains a metric.
+So a value y is a point, and the distance is Euclidean. It remains a metric, whatever is done to the estimates of P.
 Where an estimate has a variance, the expected square is taken: the square of the estimates' difference plus both
 variances. That amounts to one more coordinate for each value, which is 0 for all other values. Where nothing is known,
 all values are equally far apart.
@@ -71,8 +71,8 @@ class Conditional:
     shares
         The share of each value y among the rows of each value x, shape (y, x); 0 for an x that has no rows.
     variance
-        The variance of each share, as far as the share is unknown, shape (y, x). It is at most shares (1 - shares),
-        which keeps distances within 1, or what `unsure` makes of that.
+        The variance of the error of each share, shape (y, x). It is at most shares (1 - shares), so that no distance is
+        above 1, or else comes from `unsure`.
     """
 
     shares: Array
@@ -101,7 +101,7 @@ def unsure(shares: Array, variance: Array, unknown: float) -> Conditional:
 
 
 def marginals_from(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Array]:
-    """Return each attribute's histogram estimated from all released tables, non-negative and with one sum.
+    """Return each attribute's histogram estimated from all released tables, non-negative and all with the same sum.
 
     A table's marginals are weighted by the inverse of their variance. The more noise is left in them, the closer they
     are moved to equal counts for all values, by as much as is best on average if all histograms were equally likely (a
@@ -187,7 +187,7 @@ def shrunken_estimate(pair: NoisyPair, target: str, marginals: Mapping[str, Arra
 def points_from(
     pairs: Mapping[str, NoisyPair], target: str, estimate: Callable[[NoisyPair, str], Conditional], profiles: bool
 ) -> Array:
-    """Return each value of the target as a point, so that Euclidean distances are equation 1, or are profiles'.
+    """Return each value of the target as a point. Euclidean distances are those of equation 1, or of profiles.
 
     Parameters
     ----------

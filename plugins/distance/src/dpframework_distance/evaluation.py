@@ -19,7 +19,7 @@ from dpframework.lab.evaluation.trial import NOT_PRIVATE, find_once
 from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.nonprivate import NONPRIVATE_CONTEXTS, dilca
 
-#: The context of DILCA without privacy, where a private miner's choice of contexts does not exist for it.
+#: For each way to choose contexts that DILCA without privacy lacks, the way that it takes instead.
 _NONPRIVATE = {
     "auto": "max-dependency",
     "tree": "max-dependency",
@@ -104,8 +104,8 @@ def distances(trial: Trial, *, context: str | None = None, context_size: int | N
     trial
         A trial whose result is a `LearnedDistances`.
     context, context_size
-        The parameters of DILCA (see `dilca`). By default those of the method, or else DILCA's own defaults. In place of
-        "baseline" DILCA gets "relevant-redundant", in place of "baseline-mean-su" it gets "mean-su", and in place of
+        The parameters of DILCA (see `dilca`). By default those of the method, or else "max-dependency" and 3. In place
+        of "baseline" DILCA gets "relevant-redundant", in place of "baseline-mean-su" it gets "mean-su", and in place of
         other contexts that it lacks "max-dependency".
 
     Raises

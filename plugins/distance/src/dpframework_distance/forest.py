@@ -34,11 +34,13 @@ Array: TypeAlias = "NDArray[np.float64]"
 Pair: TypeAlias = "tuple[int, int]"
 
 _ROUNDS = 30  # how often the rows and the columns of a table are fitted to its marginals
-_SURE = 2.0  # deviations are more than noise if they exceed its energy by more than this many standard deviations
+_SURE = (
+    2.0  # deviations are more than noise if their energy exceeds that of noise by more standard deviations than this
+)
 
 
 def dependence(table: Array, first: Array, second: Array, variance: float) -> Array:
-    """Return the table of a pair with two given marginals, which have the same sum (see the module)."""
+    """Return the estimated table of a pair, with two given marginals of the same sum (see the module)."""
     expected = np.outer(first, second) / max(float(first.sum()), 1e-300)
     deviations = table - expected
     ways = (_shrunk_cells(deviations, expected, variance), _shrunk_directions(deviations, variance))
@@ -72,7 +74,7 @@ def _shrunk_directions(deviations: Array, variance: float) -> Array:
 
 
 def fit_marginals(table: Array, first: Array, second: Array) -> Array:
-    """Return a table with the given marginals that keeps the odds ratios of another, where it can."""
+    """Return a table with the given marginals and, where possible, the odds ratios of the given table."""
     from dpframework_distance.kernels import fit_to_marginals
 
     found = table + 1e-9 * np.outer(first, second) / max(float(first.sum()), 1e-300)
@@ -105,11 +107,11 @@ class Forest:
         return cls(marginals, tables)
 
     def is_edge(self, one: int, other: int) -> bool:
-        """Return whether two attributes are joined by an edge, so that their table was released."""
+        """Tell whether two attributes are joined by an edge, so that their table was released."""
         return (min(one, other), max(one, other)) in self.tables
 
     def given(self, start: int) -> dict[int, Array]:
-        """Return P(b|a) for each other attribute b in the tree of a, `start`, shape (codes of a, codes of b)."""
+        """Return P(b|a) for a = `start` and each other attribute b of its tree, shape (codes of a, codes of b)."""
         found: dict[int, Array] = {start: np.eye(len(self.marginals[start]))}
         ahead = [start]
         while ahead:

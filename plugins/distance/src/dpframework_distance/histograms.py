@@ -1,8 +1,8 @@
 """Joint histograms of targets with their contexts, planned for each number that may be needed, and released.
 
 One histogram serves two targets that are in each other's contexts. So how many are needed is known only once contexts
-are. A plan has one branch for each number, or, where there are many numbers, for some that are at most a tenth apart.
-The smallest planned number that suffices is taken, and that many histograms share the budget.
+are known. A plan has one branch for each number, or, where there are many numbers, for some that are at most a tenth
+apart. The smallest planned number that suffices is taken, and that many histograms share the budget.
 """
 
 from __future__ import annotations

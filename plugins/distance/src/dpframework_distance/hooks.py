@@ -1,4 +1,4 @@
-"""What this plugin brings."""
+"""The entry points of this plugin."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def fill(counts: Counts, begins: Integers, of: Subsets, which: Any, places: Inte
     counts, begins
         The joint histograms, and where each begins.
     of, which
-        A layout, and which of its subsets the histograms are of.
+        A layout, and the positions of its subsets whose histograms are given.
     places, less
         See `kernels.fill_sums`.
     """

@@ -120,8 +120,8 @@ def fill_sums(
     """Fill in, for each subset, the sum of f over its joint histogram, and over those with one attribute left out.
 
     The histogram of subset s begins at begins[s]. The sum with the attribute at a level left out is put at
-    less[places[s, level]], unless it is there already (that is, not negative). A negative place means that nobody needs
-    the sum. `small`, `large` and `of_large` hold f of all numbers that occur (see `terms.Terms`).
+    less[places[s, level]], unless it is there already (that is, not negative). A negative place means that the sum
+    is not needed. `small`, `large` and `of_large` hold f of all numbers that occur (see `terms.Terms`).
     """
     number, order = subsets.shape
     for s in range(number):
@@ -151,7 +151,7 @@ def fill_sums(
 
 @njit(nogil=True, cache=True)
 def add_squares(left: Integers, right: Integers, squares: Floats, total: Floats) -> None:
-    """Add squares[left[i], right[j]] to total[i, j], one attribute's part of the squared distances of two blocks."""
+    """Add squares[left[i], right[j]], one attribute's part of the squared distance of two rows, to total[i, j]."""
     for i in range(len(left)):
         row = squares[left[i]]
         for j in range(len(right)):

@@ -77,7 +77,17 @@ def redraw_estimates(histogram: NoisyHistogram, known: EstimatedRows, draws: int
 
 
 def shares_in_unknown(known: EstimatedRows, columns: int, unknown: float) -> Conditional:
-    """Return P(y|x) from the shares of y alone, for `columns` values x of unknown attributes (see `unsure`)."""
+    """Return the same estimated P(y|x) for each x, from the shares of y alone.
+
+    Parameters
+    ----------
+    known
+        The estimated numbers of rows of the values y.
+    columns
+        The number of values x, of attributes whose joint counts with y are not known.
+    unknown
+        The share u of what P(y|x) could vary by (see `unsure`).
+    """
     total = float(known.mean.sum())
     shares = known.mean / total
     variance = np.minimum(known.variance / total**2, shares * (1 - shares))  # so that no distance is above 1

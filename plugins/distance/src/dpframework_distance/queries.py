@@ -176,7 +176,7 @@ class ContextScores(_SubsetScores):
 @final
 @attrs.frozen
 class CommonContextScores(_SubsetScores):
-    """The sum of -N H(Y|S without Y) over all attributes Y, for each context S of a size.
+    """The sum of -N H(Y|S without Y) over all attributes Y, for each context S of a given size.
 
     All attributes of the metric are targets; a context has two attributes or more.
     """

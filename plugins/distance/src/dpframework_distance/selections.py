@@ -64,7 +64,7 @@ class Selection(abc.ABC):
         return self._of_size(number, 1, others)
 
     def _of_size(self, number: int, least: int, most: int) -> tuple[int, int]:
-        """Return the same for contexts of `least` to `most` attributes. Two targets may be in each other's contexts."""
+        """Return such bounds for contexts of `least` to `most` attributes. Targets may be in each other's contexts."""
         return max(least, -(-number * least // 2)), min(number * most, math.comb(len(self.among), 2))
 
     @property

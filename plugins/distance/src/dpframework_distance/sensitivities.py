@@ -5,8 +5,8 @@ Everything is kept unnormalised, as a sum over counts: with f(n) = n log2(n) and
     N H(X)     = f(N) - sum over x of f(n_x)
     -N H(Y|S)  = sum over s, y of f(n_sy) - sum over s of f(n_s)        (N I'(Y, S) of the paper)
 
-A public N is a factor that no choice depends on, and without it nothing here needs to know N. Let g(n) = f(n + 1) -
-f(n), which grows in n from g(0) = 0, and G(N) = g(N - 1) = f(N) - f(N - 1) = N L(N).
+If N is public, it is a factor on which no choice depends. Without this factor, nothing here needs to know N. Let g(n) =
+f(n + 1) - f(n), which grows in n from g(0) = 0, and G(N) = g(N - 1) = f(N) - f(N - 1) = N L(N).
 
 Adding a row to one of N - 1 changes
 
@@ -40,8 +40,8 @@ which is piecewise linear in u (for squares, piecewise convex), and so largest a
 Likewise, with a for the A of all its attributes, a common context's score falls by at most the sum of min(a, B(v_Y))
 over the attributes that it lacks and of min(h - a, B(v_Y)) over those that it has, for 0 <= a <= h.
 
-What holds for one row needs no more of f than that g grows. So f is kept as a sum of values of g that are rounded to
-multiples of 2**-22, for which all of it holds unchanged (`terms.py`). For several rows, B needs f itself. The 2 k
+The bounds for one row need only that g grows. So f is kept as a sum of values of g that are rounded to multiples of
+2**-22, for which these bounds hold unchanged (`terms.py`). For several rows, B needs f itself. The 2 k
 increments of f in it are off by at most k units together, and B is raised by that. Sums of rounded terms are exact.
 What floating point rounds afterwards, the last weight and division, is far below the step that every mechanism's
 lattice allows for.
@@ -195,7 +195,7 @@ class RowBounds:
     def of_common_scores(self, sizes: Sequence[int], inside: int) -> tuple[Sensitivity, ...]:
         """Return the sensitivity of common contexts' scores, given the values of each attribute and a context's size.
 
-        At each a, the context that loses most has the attributes for which the two minima differ most.
+        At each a (see the module), the context that loses most has the attributes for which the two minima differ most.
         """
 
         def change(rows: int) -> Fraction:
@@ -221,7 +221,7 @@ class RowBounds:
     def of_conditional_entropies(
         self, weights: Sequence[Fraction], sizes: Sequence[int], given: Sequence[Sequence[int]]
     ) -> tuple[Sensitivity, ...]:
-        """Return the sensitivities of weighted N H(X) and of N H(Y|X). `given` holds the values of each Y, by X."""
+        """Return the sensitivities of weighted N H(X) and of N H(Y|X). `given` has the numbers of values of Y by X."""
 
         def together(rows: int, power: int) -> Fraction:
             total = Fraction(0)

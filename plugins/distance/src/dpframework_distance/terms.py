@@ -54,7 +54,7 @@ def _sums(part: int) -> Integers:
 
 
 def _at(large: Integers) -> Integers:
-    """Return f of some numbers, in increasing order."""
+    """Return f of large numbers, which are given in increasing order."""
     found, before, part = np.zeros(len(large), dtype=np.int64), 0, 0
     for k, number in enumerate(large.tolist()):
         while part < number // WHOLE:
@@ -100,9 +100,9 @@ class Terms:
 
 
 def sums_over(counts: Counts, begins: Integers, sizes: Integers, subsets: Integers, places: Integers) -> Integers:
-    """Return the number of rows and, if that is at least `WHOLE`, the counts without each attribute that is asked for.
+    """Return the number of rows and, if that is at least `WHOLE`, the counts without each attribute to be left out.
 
-    A count may then be large. A subset's counts are summed over the attribute that is left out.
+    A subset's counts are summed over the attribute that is left out. With so many rows, these sums may be large.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     blend
         Whether distances are blended with overlap (see `CategoricalMetric`).
     rows_per_unit
-        The most rows that a fit uses of each group in `groups`; 1 without groups.
+        The most rows that a fit uses of each group in `groups`. Without `groups` it must be 1.
     random_state
         For experiments only: a seed makes the fit reproducible, and not private.
 
@@ -96,7 +96,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Ignored.
         groups
             The group of each row, shape (rows,). The fit then protects each group with all of its rows, of which at
-            most `rows_per_unit` are used. A `Table` was read for its unit before, and takes no groups.
+            most `rows_per_unit` are used. A `Table` already has its unit, and takes no groups.
 
         Raises
         ------
@@ -125,7 +125,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the rows of a fit as a table, bounded by their groups."""
         if isinstance(rows, Table):
             if groups is not None or PrivacyUnit(rows=self.rows_per_unit).asserted:
-                raise InputError("a table was read for its unit before; give neither groups nor rows_per_unit with it")
+                raise InputError("the table already has its unit; give neither groups nor rows_per_unit with it")
             return rows
         unit = unit_of_groups(groups, self.rows_per_unit)
         key = secrets.token_bytes() if self.random_state is None else str(self.random_state).encode()
@@ -134,7 +134,9 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if groups is None:
                 return Table.from_codes(schema, codes)
             if len(groups) != codes.shape[1]:
-                raise InputError(f"X has {codes.shape[1]} rows and groups has {len(groups)}; they must have as many")
+                raise InputError(
+                    f"X has {codes.shape[1]} rows and groups has {len(groups)}; give one group for each row"
+                )
             kept = kept_rows(groups, unit, source="groups", key=key).to_numpy()
             return Table.from_codes(schema, codes[:, kept], unit=unit)
         if groups is None:

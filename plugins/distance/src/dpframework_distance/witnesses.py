@@ -51,7 +51,7 @@ ALIKE = tuple(Categorical(name, [str(k) for k in range(10)]) for name in ("north
 EIGHT = tuple(Categorical(f"{name} {k}", [str(k) for k in range(8)]) for name in "abcd" for k in (1, 2))
 APART = 6  # how many rows of each kind keep chosen candidates far from the likeliest
 MANY, FEW = 400, 30  # numbers of rows; a public one must be small enough for the suite's other tests
-FEWEST, BOUND = 7, 12  # numbers of rows of the tables whose worst case a search finds
+FEWEST, BOUND = 7, 12  # the number of rows, and the bound on it, of tables whose worst case a search finds
 CROWD = 1_000  # so many rows that a quarter of them is nearly as good as all
 
 
@@ -138,8 +138,8 @@ def published_ceiling(context: str, share: Fraction, rows: int) -> str:
         return ""
     reached = 1 - float(share) * (1 - entropy_change(rows) / published_entropy_change(rows) / 2)
     return (
-        f"no more than {reached:.3f} of it can be lost, since choices have {float(share):g}, and their bound adds up "
-        "the changes of two entropies, which cannot go opposite ways"
+        f"no more than {reached:.3f} of the claim can be lost, since choices have {float(share):g} of the budget, and "
+        "their bound adds up the changes of two entropies, which cannot go opposite ways"
     )
 
 
