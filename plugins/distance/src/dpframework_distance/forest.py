@@ -34,9 +34,7 @@ Array: TypeAlias = "NDArray[np.float64]"
 Pair: TypeAlias = "tuple[int, int]"
 
 _ROUNDS = 30  # how often the rows and the columns of a table are fitted to its marginals
-_SURE = (
-    2.0  # deviations are more than noise if their energy exceeds that of noise by more standard deviations than this
-)
+_SURE = 2.0  # deviations are no mere noise if their energy exceeds that of noise by more standard deviations
 
 
 def dependence(table: Array, first: Array, second: Array, variance: float) -> Array:

@@ -132,7 +132,9 @@ class DPDilca(Miner):
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("dp-dilca needs a budget: give epsilon, or rho in a study with a delta")
         if self.rho is not None and self.selection == "permute-and-flip":
-            raise InputError("selection 'permute-and-flip' has no rho below its epsilon's; take 'exponential'")
+            raise InputError(
+                "selection 'permute-and-flip' has no tighter bound in rho than in epsilon; take 'exponential'"
+            )
         if self.context in MODEL_CONTEXTS and self.as_published:
             raise InputError(
                 f"context '{self.context}' has one model for all targets; leave out sharing = false and the published "

@@ -138,7 +138,7 @@ def published_ceiling(context: str, share: Fraction, rows: int) -> str:
         return ""
     reached = 1 - float(share) * (1 - entropy_change(rows) / published_entropy_change(rows) / 2)
     return (
-        f"no more than {reached:.3f} of the claim can be lost, since choices have {float(share):g} of the budget, and "
+        f"at most {reached:.3f} of the cost can be lost, since choices have {float(share):g} of the budget, and "
         "their bound adds up the changes of two entropies, which cannot go opposite ways"
     )
 
