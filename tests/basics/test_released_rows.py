@@ -357,7 +357,7 @@ def test_queries_that_do_more_than_count_rows_are_refused() -> None:
         with pytest.raises(dpf.InputError, match=f"the query '{query.name}' does more than count rows"):
             AtReleasedRows(query, 5)
     for rows in (0, 4, 1.5, True):
-        with pytest.raises(dpf.InputError, match="a whole number from 1 to 3 is needed"):
+        with pytest.raises(dpf.InputError, match="give a whole number from 1 to 3"):
             AtReleasedRows(Count(), 3).weight(rows)  # type: ignore[arg-type]
 
 
@@ -679,7 +679,7 @@ def test_a_miner_outside_of_a_study_is_planned_for_units_of_one_row() -> None:
     )
     assert found.passed
     assert found.ratio == pytest.approx(1)
-    with pytest.raises(dpf.InputError, match="a whole number from 1 to 1 is needed"):
+    with pytest.raises(dpf.InputError, match="give a whole number from 1 to 1"):
         mean.query.tables(rows_per_unit=2)
 
 

@@ -69,7 +69,7 @@ def test_the_domain_is_what_keys_of_the_schema_lead_to():
 @pytest.mark.parametrize(
     ("value", "lookup", "says"),
     [
-        ("age", {"1": 2}, "no whole one"),
+        ("age", {"1": 2}, "may not be whole"),
         ("postcode", {"7": "x"}, "finds no cell, such as '10115'"),
         ("postcode", {}, "no key with a value"),
         ("postcode", {"7": 1, "7.0": 2}, "'7.0' twice, with '1.0' and '2.0'; a row would become two"),
