@@ -74,7 +74,7 @@ def test_a_table_wraps_descriptions_and_tells_what_has_no_line(monkeypatch: pyte
     assert "and 5 more, in to_csv and to_json" in text
     assert "+n: n others are about the same attributes, in to_csv and to_json, and in findings" in text
     assert "more, in" not in views.table(three[:2], 3)
-    assert "+: so many" not in views.table(three[1:2], 3)
+    assert "others are about" not in views.table(three[1:2], 3)
     shown = views.html(three, 3)
     assert "and 5 more, in to_frame, to_csv and to_json" in shown
     assert shown.count("<tr>") == 3

@@ -479,7 +479,7 @@ def test_a_tree_is_part_of_a_fit_of_two_classes_only():
         s.name for s in walk(DPAdditive("grade", 1).plan(SCHEMA)) if isinstance(s, Step)
     ]
     for leaves, classes in (((1,), 3), ((17,), 2)):
-        with pytest.raises(dpf.InputError, match="two classes only"):
+        with pytest.raises(dpf.InputError, match="a tree needs a fit of two classes"):
             Design([(0, 1)], classes, 10, 10, leaves)
 
 
