@@ -153,7 +153,7 @@ LIMITS = {
         "dpframework.basics.marginals.MOST_CODES", 8,
     ),
     "values of groups": Limit(
-        lambda n: planned("top-k", n, attribute="ill", by=["n"]), 4, "values, more than 8",
+        lambda n: planned("top-k", n, attribute="ill", by=["n"]), 4, "cells, more than 8",
         "dpframework.basics.ratios.MOST_CODES", 8,
     ),
     "marginals": Limit(
