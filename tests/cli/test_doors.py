@@ -88,12 +88,12 @@ def test_a_pipe_or_a_device_is_refused_at_once(folder, capsys):
     write_study(folder)
     os.mkfifo(folder / "pipe.toml")
     for path in ("pipe.toml", "/dev/zero"):
-        assert "no regular file" in sentence(capsys, "check", path)
+        assert "not a regular file" in sentence(capsys, "check", path)
     os.mkfifo(folder / "pipe.csv")
     write_study(folder, data='"pipe.csv"')
-    assert "no regular file" in sentence(capsys, "run", "study.toml", "--out", "out")
+    assert "not a regular file" in sentence(capsys, "run", "study.toml", "--out", "out")
     os.mkfifo(folder / "pipe.ledger")
-    assert "no regular file" in sentence(capsys, "ledger", "show", "pipe.ledger")
+    assert "not a regular file" in sentence(capsys, "ledger", "show", "pipe.ledger")
 
 
 def test_a_pipe_or_a_device_is_no_table(folder):
@@ -101,7 +101,7 @@ def test_a_pipe_or_a_device_is_no_table(folder):
     (folder / "zero.parquet").symlink_to("/dev/zero")
     schema = dpf.Schema([dpf.Boolean("ill")])
     for path in ("pipe.csv", "zero.parquet"):
-        with pytest.raises(dpf.InputError, match="no regular file"):
+        with pytest.raises(dpf.InputError, match="not a regular file"):
             dpf.read_table(path, schema)
 
 
