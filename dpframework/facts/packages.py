@@ -48,8 +48,9 @@ def package_form(package: str) -> Mapping[str, str]:
         for folder, inner, files in os.walk(root):  # pathlib would take ten times as long
             if "__pycache__" in inner:
                 inner.remove("__pycache__")
-            found += [os.path.join(folder, file) for file in files if file.endswith(_CODE_FILES)]
-        names = sorted(os.path.relpath(file, root.parent).replace(os.sep, "/") for file in found)
+            place = os.path.relpath(folder, root.parent).replace(os.sep, "/")
+            found += [f"{place}/{file}" for file in files if file.endswith(_CODE_FILES)]
+        names = sorted(found)
     for name in names:
         content = (root.parent / name).read_bytes()
         digest.update(f"{name} {len(content)}\n".encode())

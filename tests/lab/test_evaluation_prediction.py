@@ -101,7 +101,7 @@ def test_bad_input_is_refused(monkeypatch):
 
     def without(name, *rest):
         if name == "sklearn":
-            raise ModuleNotFoundError(name)
+            raise ModuleNotFoundError(name, name=name)
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
