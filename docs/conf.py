@@ -61,7 +61,7 @@ nitpick_ignore_regex = [
         r"py:.*",
         r"(attrs|dp_accounting|jinja2|narwhals|networkx|np|numpy|nw|nx|opendp|pl|pluggy|polars|rich|sklearn)\..*",
     ),
-    (r"py:.*", r"Decimal|Floats|Fraction|Group|Integers|NDArray|RenderableType|Validator"),
+    (r"py:.*", r"ArrayLike|Decimal|Floats|Fraction|Group|Integers|NDArray|RenderableType|Validator"),
     # short names of unions of types, in the room of formulas
     (r"py:.*", r"Kernel|Number|Scored|Shape|_Bound|_Value"),
     # a class of accountants, in the verification kit

@@ -54,7 +54,7 @@ READERS = {
     "Reference": ["commands", "reference/index"],
 }
 ROOMS = """
-    facts results tables formulas queries mechanisms plan run accountant checks basics study ledger verify reports lab
+    facts results tables formulas queries redescriptions mechanisms plan run accountant checks basics study ledger verify reports lab
     evaluation experiment skeleton trees greedy distance synthetic
 """
 BELOW = {
