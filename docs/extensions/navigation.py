@@ -54,8 +54,8 @@ READERS = {
     "Reference": ["commands", "reference/index"],
 }
 ROOMS = """
-    facts results tables formulas queries redescriptions mechanisms plan run accountant checks basics study ledger verify reports lab
-    evaluation experiment skeleton trees greedy distance synthetic
+    facts results tables formulas queries redescriptions mechanisms plan run accountant checks basics study ledger
+    verify reports lab evaluation experiment skeleton trees greedy distance synthetic
 """
 BELOW = {
     "checks": ["checks/*"],
