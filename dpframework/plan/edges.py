@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import attrs
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 #: The facts of each edge, by the numbers of its two nodes.
 Adjacent: TypeAlias = "dict[int, dict[int, dict[str, Any]]]"
@@ -35,3 +39,15 @@ class Edges:
         edge = self.following[source].setdefault(target, {})
         edge.update(facts)
         self.preceding[target][source] = edge
+
+    def as_graph(self, facts: Iterable[tuple[int, dict[str, Any]]]) -> nx.DiGraph:
+        """Return a networkx graph of these edges, with facts of nodes by their numbers.
+
+        The graph shares its dictionaries with these edges. An edge that is removed from one is gone from the other.
+        """
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from(facts)
+        graph._adj, graph._pred = self.following, self.preceding
+        return graph

@@ -193,13 +193,7 @@ class PlanIndex:
     @functools.cached_property
     def graph(self) -> nx.DiGraph:
         """The same edges as a `networkx.DiGraph`. Each node has its `PlacedNode` as the attribute `placed`."""
-        import networkx as nx
-
-        graph = nx.DiGraph()
-        graph.add_nodes_from((placed.number, {"placed": placed}) for placed in self.nodes)
-        # The graph shares its dictionaries with these edges. An edge that is removed from one is gone from the other.
-        graph._adj, graph._pred = self.edges.following, self.edges.preceding
-        return graph
+        return self.edges.as_graph((placed.number, {"placed": placed}) for placed in self.nodes)
 
     def find(self, node: Node) -> PlacedNode | None:
         """Return a node's place by the node's identity, or None if it is not in the plan."""
