@@ -13,7 +13,7 @@ import io
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 import attrs
@@ -63,8 +63,9 @@ class MutantIds:
     source: str
 
     @classmethod
+    @cache
     def read(cls, module: Path) -> MutantIds:
-        """Read a module."""
+        """Read a module. A list names many mutants of one."""
         return cls(module.read_text(encoding="utf-8"))
 
     def id_of(self, place: tuple[int, int], change: str) -> str:
