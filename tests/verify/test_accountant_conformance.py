@@ -302,17 +302,35 @@ class Fails(Pure):
 ADD, REPLACE = "under add-or-remove-one", "under replace-one"
 PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     Half: f"a count {ADD} totals epsilon 0.25, and loses 0.5: a single release is charged less than it loses",
-    RepeatsOnce: f"three times {ADD} totals epsilon 0.5, and loses 1.5: a repeat is charged less than all",
-    RateTimesEpsilon: r"totals epsilon 0.3, and loses 0\.415\d*: releases from a sample are charged less than they",
-    MaxInSequence: "totals epsilon 1.0, and loses 1.5: releases from the same rows are charged less than they",
-    EqualOnce: f"two equal histograms {ADD} totals epsilon 1.0, and loses 2: releases from the same rows are charged",
+    RepeatsOnce: (
+        f"three times {ADD} totals epsilon 0.5, and loses 1.5: a repeat is charged less than all its repetitions"
+    ),
+    RateTimesEpsilon: (
+        r"totals epsilon 0.3, and loses 0\.415\d*: "
+        "releases from a sample are charged less than they lose .the rate times"
+    ),
+    MaxInSequence: (
+        "totals epsilon 1.0, and loses 1.5: releases from the same rows are charged less than they lose together"
+    ),
+    EqualOnce: (
+        f"two equal histograms {ADD} totals epsilon 1.0, and loses 2: releases from the same rows are charged less"
+    ),
     OverlapsAreParts: "the parts of two partitions are charged as disjoint, although each row lies in a part of both",
-    LargestPartOnly: f"{REPLACE} .*: parts are charged less than is lost when a row leaves one of them and enters",
-    FirstPart: "a cheap part .* totals epsilon 0.5, and loses 1.5: parts are charged less than the most expensive",
+    LargestPartOnly: (
+        f"{REPLACE} .*: parts are charged less than is lost when a row leaves one of them and enters another"
+    ),
+    FirstPart: (
+        "a cheap part .* totals epsilon 0.5, and loses 1.5: "
+        "parts are charged less than the most expensive of them loses"
+    ),
     CheapestBranch: "totals epsilon 0.5, and loses 2: a choice is charged less than its most expensive branch",
     UnitsAsRows: "by at most 2 of its rows totals epsilon 0.5, and loses 1: a unit of several rows is charged less",
-    SpreadsThinly: "totals epsilon 0.5, and loses 1: parts are charged less than is lost by a unit",
-    RowsOfASample: "a count of a sample of people .*: releases from a sample are charged less than a unit",
+    SpreadsThinly: (
+        "totals epsilon 0.5, and loses 1: parts are charged less than is lost by a unit whose rows lie in one"
+    ),
+    RowsOfASample: (
+        "a count of a sample of people .*: releases from a sample are charged less than a unit of several rows loses"
+    ),
     NoRelation: f"a histogram {REPLACE} .*; under add-or-remove-one it holds: the relation is ignored",
     HidesReplacements: "a sample is claimed to hide a replaced row",
     FreeWithoutClaim: "a step of it has no claim: a step without a claim is charged as if it had one",
@@ -323,12 +341,19 @@ PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     Forgets: "two plans that are opened one after another are charged less than they lose, as if forgotten",
     NoLimit: "a second plan is opened for which the budget has nothing left",
     Capped: f"a count with a large epsilon {ADD} totals epsilon 3.0, and loses 8: a single release is charged less",
-    Negligible: f"a count with a small epsilon {ADD} totals epsilon 0.0, and loses 0.03125: a single release is",
+    Negligible: (
+        f"a count with a small epsilon {ADD} totals epsilon 0.0, and loses 0.03125: a single release is charged less"
+    ),
     RootOfMany: f"6 counts, one after another {ADD} totals epsilon 0.75, and loses 1.5: releases from the same rows",
     RootOfRepeats: f"the same count, 12 times {ADD} totals epsilon 0.5, and loses 1.5: a repeat is charged less",
     FirstTwoParts: f"three parts, each more expensive than the one before {REPLACE} totals epsilon 0.5, and loses 0.75",
-    FamiliesAsPairs: "by at most 4 of its rows totals epsilon 0.25, and loses 0.5: a unit of several rows is charged",
-    AmplifiesTwice: r"a count of a large sample .* totals epsilon 0\.\d+, and loses 0\.9\d*: releases from a sample",
+    FamiliesAsPairs: (
+        "by at most 4 of its rows totals epsilon 0.25, and loses 0.5: a unit of several rows is charged less"
+    ),
+    AmplifiesTwice: (
+        r"a count of a large sample .* totals epsilon 0\.\d+, and loses 0\.9\d*: "
+        "releases from a sample are charged less"
+    ),
     Fails: f"the total of a cheap branch or an expensive one {ADD} fails with KeyError: 'branch'",
 }
 
