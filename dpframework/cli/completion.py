@@ -45,6 +45,11 @@ def _words(ctx: Any) -> list[str]:
     return shlex.split(typed)[len(ctx.command_path.split()) :]
 
 
+def _argument(ctx: Any) -> Path:
+    """Return the first argument that was typed: a study, a file or a miner."""
+    return Path(_words(ctx)[0]).expanduser()
+
+
 def _option(ctx: Any, name: str) -> str | None:
     """Return the value of an option among the typed words, or None."""
     return next((value for key, value in itertools.pairwise(_words(ctx)) if key == f"--{name}"), None)
@@ -86,7 +91,7 @@ def subjects(_: Any) -> Iterable[str]:
 @_completing
 def steps(ctx: Any) -> Iterable[str]:
     """Name the steps of the study file that was typed before, or the examples of the miner."""
-    given = Path(_words(ctx)[0]).expanduser()
+    given = _argument(ctx)
     if given.suffix != ".toml":
         from dpframework.study.registry import registry
 
@@ -105,9 +110,7 @@ def attributes(ctx: Any) -> Iterable[str]:
     from dpframework.tables.silence import silenced
     from dpframework.tables.sources import open_source
 
-    file, asked = (
-        Path(_words(ctx)[0]).expanduser(),
-        {key: text for key in ("sheet", "table", "query") if (text := _option(ctx, key))},
-    )
+    asked = {key: text for key in ("sheet", "table", "query") if (text := _option(ctx, key))}
+    file = _argument(ctx)
     with silenced(streams=True):
         return open_source(file, read=ReadOptions.of(asked) if asked else guess_file(file)).columns

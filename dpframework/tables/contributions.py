@@ -119,9 +119,14 @@ class RowChoice:
         return RowPlaces(functools.partial(_places, self.codes, self._most, self._number, keys))
 
     @functools.cached_property
+    def _several(self) -> NDArray[np.bool_]:
+        """Whether each unit has several rows. For all other units there is nothing to choose."""
+        return self._sizes > 1
+
+    @functools.cached_property
     def _number(self) -> NDArray[np.intp]:
-        """The position of each unit with several rows among these. For all other units there is nothing to choose."""
-        return np.cumsum(self._sizes > 1) - 1
+        """The position of each unit with several rows among these."""
+        return np.cumsum(self._several) - 1
 
     @functools.cached_property
     def _unit_keys(self) -> NDArray[np.uint64]:
@@ -130,7 +135,7 @@ class RowChoice:
 
     def _unit_ids(self) -> pl.Series:
         """Return the ids of the units with several rows, in the order of their codes."""
-        first = np.flatnonzero((self._places == 0) & (self._sizes[self._codes] > 1))
+        first = np.flatnonzero((self._places == 0) & self._several[self._codes])
         return self._ids.gather(first[np.argsort(self._codes[first])])
 
 

@@ -206,7 +206,7 @@ class ColumnEncoder:
         found = {}
         for attribute in self._schema.columns:
             name = attribute.name
-            cells = cells_of(attribute, as_column(block[name], f"{self._source}: attribute '{name}'"))
+            cells = cells_of(attribute, as_column(block[name], self._where(name)))
             if self._policy is OutOfDomain.ERROR:
                 self.unfit[name] |= unfit(attribute, cells)
             found[name] = settle(attribute, cells, self._policy)
@@ -222,7 +222,10 @@ class ColumnEncoder:
         """
         for name, ways in self.unfit.items():
             if ways:
-                require_fit(self._schema[name], ways, f"{self._source}: attribute '{name}'")
+                require_fit(self._schema[name], ways, self._where(name))
+
+    def _where(self, name: str) -> str:
+        return f"{self._source}: attribute '{name}'"
 
 
 @final

@@ -82,24 +82,28 @@ def write_summaries(
         files.append(f"plot-{summary.name}.png")
         write_whole(folder / files[-1], png(summary, groups[summary.kind, summary.name]), IN_OWN_FOLDER)
     files.append("summary.md")
-    number = len(finished)
-    total = number + len(failed)
+    page = _page(experiment, tables, len(finished), failed)
+    write_whole(folder / files[-1], page, IN_OWN_FOLDER)
+    return Report(groups, tables, tuple(files))
+
+
+def _page(experiment: Experiment, tables: Mapping[str, str], finished: int, failed: Sequence[FailedCell]) -> str:
+    """Return the page that shows all tables and plots."""
+    total = finished + len(failed)
     parts = [f"# {printable(experiment.title)}", NOT_PRIVATE]
     parts.append(
         f"From {printable(experiment.source.name)} with seed {experiment.seed}, {sample_note(experiment)}, "
-        f"{experiment.relation} neighbours, dpframework {__version__}; {number} of {total} cells."
+        f"{experiment.relation} neighbours, dpframework {__version__}; {finished} of {total} cells."
     )
-    for shown in experiment.tables:
-        shown_value = shown.values[0] if len(shown.values) == 1 else "each value"
-        parts += [f"## {printable(shown.title)}", f"{shown_value}: {BESIDE[shown.statistic]}."]
-        parts.append(tables[shown.name])
-    for shown in experiment.plots:
-        parts += [f"## {printable(shown.title)}", f"![{printable(shown.title)}](plot-{shown.name}.png)"]
+    for summary in experiment.tables:
+        shown_value = summary.values[0] if len(summary.values) == 1 else "each value"
+        parts += [f"## {printable(summary.title)}", f"{shown_value}: {BESIDE[summary.statistic]}."]
+        parts.append(tables[summary.name])
+    for summary in experiment.plots:
+        parts += [f"## {printable(summary.title)}", f"![{printable(summary.title)}](plot-{summary.name}.png)"]
     if failed:
         parts += ["## Cells that failed", "\n".join(f"- {printable(line)}" for line in failures(failed))]
-    page = "\n\n".join(parts) + "\n"
-    write_whole(folder / files[-1], page, IN_OWN_FOLDER)
-    return Report(groups, tables, tuple(files))
+    return "\n\n".join(parts) + "\n"
 
 
 def csv_text(summary: Summary, groups: Sequence[GroupSpread]) -> str:
