@@ -80,10 +80,10 @@ class BallNoise(PureMechanism):
 
 def largest_sum(noise: NDArray[np.int64], calibration: Calibration) -> int:
     """Return the largest l1 norm of all blocks."""
-    return int(sums_of_blocks(np.abs(noise), calibration).max())
+    return int(sums_within_blocks(np.abs(noise), calibration).max())
 
 
-def sums_of_blocks(noise: NDArray[np.int64], calibration: Calibration) -> NDArray[np.int64]:
+def sums_within_blocks(noise: NDArray[np.int64], calibration: Calibration) -> NDArray[np.int64]:
     """Return the sum of each block."""
     starts = np.cumsum([0, *calibration.facts.histograms[:-1]])
     return np.add.reduceat(noise, starts)

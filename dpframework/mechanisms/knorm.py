@@ -56,7 +56,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, Relation
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.ball_moments import unit_ball_moments
-from dpframework.mechanisms.ball_noise import LARGEST_DIMENSION, BallNoise, largest_sum, sums_of_blocks
+from dpframework.mechanisms.ball_noise import LARGEST_DIMENSION, BallNoise, largest_sum, sums_within_blocks
 from dpframework.mechanisms.ball_radii import square_of_radius
 from dpframework.mechanisms.balls import Balls, balls
 from dpframework.mechanisms.base import Calibration, Preview
@@ -139,7 +139,7 @@ class KNorm(BallNoise):
         return _space(calibration)
 
     def _norm(self, noise: NDArray[np.int64], calibration: Calibration) -> float:
-        sums = sums_of_blocks(noise, calibration)
+        sums = sums_within_blocks(noise, calibration)
         # The noise of all histograms has one sum.
         if (sums != (0 if calibration.same_rows else sums[0])).any():
             return math.inf

@@ -21,7 +21,7 @@ class ProblemReport(abc.ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
-        return {**attrs.asdict(self), "passed": self.passed}  # type: ignore[arg-type]
+        return {**attrs.asdict(self), "passed": self.passed}  # type: ignore[arg-type]  # its subclasses are attrs classes
 
     @abc.abstractmethod
     def __str__(self) -> str:
