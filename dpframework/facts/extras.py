@@ -1,4 +1,4 @@
-"""The error that says what needs an optional package, if that package is not installed."""
+"""The error for an optional package that is not installed, which names the feature that needs it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def needing_scikit_learn(what: str) -> Iterator[None]:
-    """Raise an error that says what needs scikit-learn, if the block fails to import it.
+    """Raise an error that names the feature which needs scikit-learn, if the block fails to import it.
 
     Parameters
     ----------
     what
-        The words for what needs it, which begin the message.
+        The name of the feature, which begins the message.
 
     Raises
     ------
