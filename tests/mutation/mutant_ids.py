@@ -121,33 +121,6 @@ def _nth(number: int) -> str:
     return "" if number == 1 else f"#{number}"
 
 
-def _statements(self) -> list[Statement]:
-    counted: Counter[tuple[str, str]] = Counter()
-    spans = []
-    for definition, node in _statements(ast.parse(self.source), ""):
-        name, shape = definition or MODULE, hashlib.sha256(repr(_form(node)).encode()).hexdigest()[:4]
-        counted[name, shape] += 1
-        end = (node.end_lineno or 0, node.end_col_offset or 0)
-        spans.append(((node.lineno, node.col_offset), end, Statement(name, shape, counted[name, shape])))
-    left, around = spans[::-1], []
-    for place, token in _tokens(self.source):
-        while left and left[-1][0] <= place:
-            around.append(left.pop())
-        while around and around[-1][1] <= place:
-            around.pop()
-        if around:
-            around[-1][2].tokens.append((place, token))
-    return [statement for _, _, statement in spans]
-
-
-def _nth(number: int) -> str:
-    return "" if number == 1 else f"#{number}"
-
-
-def _span(node: ast.stmt) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
-
-
 def _statements(node: ast.AST, definition: str) -> Iterator[tuple[str, ast.stmt]]:
     """Yield all statements inside a node, each with the definition that it stands in or begins."""
     for child in ast.iter_child_nodes(node):
@@ -162,7 +135,8 @@ def _statements(node: ast.AST, definition: str) -> Iterator[tuple[str, ast.stmt]
 def _form(node: ast.AST) -> object:
     """Return what a node is but for its own names, its texts, its annotations, and the statements inside it."""
     if isinstance(node, ast.Name):
-        return node.id if hasattr(builtins, node.id) else "name"
+        # Not `_`: in a session of the interpreter, and after a doctest, it is the last result.
+        return node.id if node.id != "_" and hasattr(builtins, node.id) else "name"
     if isinstance(node, ast.arg):
         return "parameter"
     if isinstance(node, ast.Constant) and isinstance(node.value, str):

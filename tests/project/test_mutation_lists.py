@@ -1,4 +1,5 @@
 import ast
+import builtins
 import re
 import sys
 import tomllib
@@ -101,6 +102,15 @@ def test_an_id_outlives_other_names_and_another_layout(place, change):
 def test_ids_of_different_mutants_differ():
     ids = import_module("mutant_ids").MutantIds(MODULE)
     assert len({ids.id_of(*each) for each in CHANGES}) == len(CHANGES)
+
+
+def test_an_id_is_the_same_after_a_doctest(monkeypatch):
+    """Which leaves its last result as `_` among Python's own names."""
+    ids = import_module("mutant_ids").MutantIds
+    looped = "for _ in range(60):\n    f(_)\n"
+    mutant = ids(looped).id_of((1, 15), "60->59")
+    monkeypatch.setattr(builtins, "_", 1, raising=False)
+    assert ids(looped).line_of(mutant) == 1
 
 
 @pytest.mark.parametrize(
