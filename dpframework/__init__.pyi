@@ -9,6 +9,7 @@ from . import (
     mechanisms as mechanisms,
     plan as plan,
     queries as queries,
+    redescriptions as redescriptions,
     reports as reports,
     results as results,
     run as run,
