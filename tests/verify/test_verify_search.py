@@ -272,7 +272,7 @@ def test_a_limit_in_seconds_ends_a_search_and_is_told():
     assert found.to_dict()["verdict"] == found.verdict == report.verdict
     both = attrs.evolve(found, audits=(*found.audits, attrs.evolve(found.audits[0], example="two", report=full)))
     assert both.passed
-    assert both.verdict == f"of one under add-or-remove-one {report.verdict}"
+    assert both.verdict == f"for one under add-or-remove-one, {report.verdict}"
 
     free = attrs.evolve(found.audits[0], report=attrs.evolve(report, claim=0.0), example="free")
     assert free.report.verdict == "the claim held; nothing may be lost, and no loss was found"

@@ -78,7 +78,7 @@ def test_what_is_put_out_for_all_targets_is_a_context_of_others(size: int) -> No
 )
 def test_the_larger_the_share_of_choices_the_less_can_be_lost(context: str, share: Fraction, rows: int) -> None:
     def reached(of: Fraction) -> float:
-        return float(published_ceiling(context, of, rows).split()[3])
+        return float(published_ceiling(context, of, rows).split()[2])
 
     assert 0 < reached(share) <= 1
     assert reached(share) <= reached(share / 2)

@@ -309,7 +309,7 @@ def test_many_attributes_are_expected_to_spread_less_each() -> None:
     asked = [tuned.suitable_ridge[0] / tuned.deviations[0] ** 2 for tuned in (few, many)]
     assert asked[1] == pytest.approx(16 * asked[0])
     alike = Tuned(attrs.evolve(few.design, numeric=tuple(range(20))), Fraction(1))  # a number counts twice
-    assert alike.asked[0] == pytest.approx(4 * few.asked[0])
+    assert alike.suitable_ridge[0] == pytest.approx(4 * few.suitable_ridge[0])
     assert expected_spread(14, 6) == 0.25
 
 

@@ -315,8 +315,10 @@ def test_a_number_in_other_units_has_the_same_model_in_those_units():
 
 def test_scores_are_fitted_beside_the_log_odds_of_the_released_mean(monkeypatch):
     """In steps of 1 / 256: what little data leave of a score is the mean."""
-    centres, fitted = [], RegressionFit.fitted
-    monkeypatch.setattr(RegressionFit, "fitted", lambda fit, *given: centres.append(fit.centre) or fitted(fit, *given))
+    centres, release_fit = [], RegressionFit.release_fit
+    monkeypatch.setattr(
+        RegressionFit, "release_fit", lambda fit, *given: centres.append(fit.centre) or release_fit(fit, *given)
+    )
     place = mined(1, fruits(500)).mean / 50
     assert 0.3 < place < 0.45
     assert centres == [round(256 * math.log(place / (1 - place)))]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from dpframework.mechanisms.budget import MechanismBudget
 from hypothesis import given, strategies as st
 
 import dpframework as dpf
 from dpframework.mechanisms.base import Mechanism
+from dpframework.mechanisms.mechanism_budget import MechanismBudget
 
 SHARES = st.integers(1, 99).map(lambda hundredths: Fraction(hundredths, 100))
 FACTS = dpf.queries.Histogram(dpf.Categorical("c", ["x", "y"])).facts()
