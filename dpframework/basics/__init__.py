@@ -1,4 +1,4 @@
-"""The everyday miners for counts, histograms, cross tables, sums, means and quantiles."""
+"""The everyday miners: counts and their tables, sums, means, quantiles, shares, frequent values, bounds and grids."""
 
 import lazy_loader
 

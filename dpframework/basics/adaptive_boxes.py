@@ -1,4 +1,8 @@
-"""The common part of miners that count boxes in a block, repeatedly and with parameters of their choice."""
+"""The base class of miners that count rows in boxes again and again, and choose each time the boxes and the cost.
+
+A box is a range of bins of each of some numeric attributes. One release of counts is called a look. All looks are paid
+for by one spend block, whose cap is the whole budget of the miner.
+"""
 
 from __future__ import annotations
 
@@ -23,24 +27,24 @@ BLOCK, KIND = "search", "counts"
 
 @attrs.frozen
 class SearchMiner(BasicMiner):
-    """A miner that counts boxes until the counts say enough, and spends the rest of its budget on what it found."""
+    """A miner that counts boxes until it knows which of them to show, and counts these with the rest of its budget."""
 
     def plan_of(self, numeric: Sequence[Numeric]) -> Node:
-        """Plan the block of the counts."""
+        """Plan the spend block for counts of boxes of some attributes. Its cap is the whole budget."""
         counts = kind(KIND, BoxCounts(numeric), type(self.counter))
         return spend(BLOCK, counts, epsilon=self.epsilon, rho=self.rho)
 
     def looks(self, table: PrivateTable) -> Looks:
-        """Open the block."""
+        """Open the planned spend block."""
         return Looks(table.spend(BLOCK), "epsilon" if self.rho is None else "rho")
 
     def numeric(self, schema: Schema, name: str) -> Numeric:
-        """Return a numeric attribute of a schema.
+        """Return the attribute of this name, which must be numeric.
 
         Raises
         ------
         InputError
-            If the attribute is of another kind.
+            If the attribute is not numeric.
         """
         attribute = schema[name]
         if not isinstance(attribute, Numeric):
@@ -51,7 +55,7 @@ class SearchMiner(BasicMiner):
 @final
 @attrs.frozen
 class Looks:
-    """A block of counts of boxes, with costs in one notion of loss.
+    """An open spend block that releases counts of boxes, at costs in epsilon or in rho.
 
     Attributes
     ----------
@@ -66,7 +70,7 @@ class Looks:
 
     @property
     def left(self) -> Fraction:
-        """What is left of the block's cap."""
+        """The part of the block's cap that is not spent yet."""
         left: Fraction = getattr(self.block.left, self.amount)
         return left
 
@@ -76,5 +80,5 @@ class Looks:
         return [float(count) for count in released]
 
     def variance(self, cost: Fraction) -> float:
-        """Return the variance of each count that is released at a cost."""
+        """Return the variance of the noise of each count that is released at a given cost."""
         return self.block.calibration(KIND, **{self.amount: cost}).variance

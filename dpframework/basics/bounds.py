@@ -21,7 +21,7 @@ from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
 _FIRST_LOOK = Fraction(1, 100)  # the share of the budget that the first look costs
-_CLEAR = 2  # the standard deviations of noise from which on a difference is clear
+_CLEAR = 2  # a difference is clear if it is at least this many standard deviations of its noise
 
 
 @final
@@ -29,19 +29,21 @@ _CLEAR = 2  # the standard deviations of noise from which on a difference is cle
 class PrivateBoundsMiner(SearchMiner):
     """Bounds of a numeric attribute beyond which at most a share of the rows lie on either side.
 
-    A schema needs public bounds, and safe ones are often far too wide. This search halves the range of both bounds at
-    once, by noisy counts of the rows beyond. The first look is cheap. If its noise leaves open on both sides which way
-    to go, and may exceed half of the share, the next look costs twice as much. The search stops once both bounds are
-    found, or before more than half of the budget would be spent. Then the last bounds that were wide enough are taken.
-    The rest of the budget counts the rows between the bounds and beyond them. How many looks there are, and what each
-    costs, follows from released counts alone.
+    A schema needs public bounds, and safe ones are often far too wide. This miner searches for both bounds at once, by
+    bisection. Each look at the table releases noisy counts of the rows beyond the middle of the range in which each
+    bound may lie, and halves these ranges. The first look is cheap. If its counts do not clearly show for any bound
+    which half to take, and two standard deviations of their noise exceed half of the share `outside` of the rows, the
+    next look costs twice as much. The search stops once both bounds are found, or before more than half of the budget
+    would be spent. It takes the narrowest bounds known to be wide enough, or the schema's if no bin would be left
+    between these. The rest of the budget counts the rows between the bounds and beyond them. How many looks there are,
+    and what each costs, follows from released counts alone.
 
     Parameters
     ----------
     attribute
         The attribute's name. The bounds are edges of its bins, so give it many bins in the schema.
     outside
-        The share of the rows that may lie beyond either bound.
+        The share of the rows that may lie below the lower bound, and also above the upper one.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -57,7 +59,7 @@ class PrivateBoundsMiner(SearchMiner):
     outside: Fraction = attrs.field(default=Fraction(1, 100), converter=share_of_budget, kw_only=True)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the block."""
+        """Plan the spend block for all counts."""
         return self.plan_of([self.numeric(schema, self.attribute)])
 
     def mine(self, table: PrivateTable) -> FoundBounds:
@@ -90,7 +92,7 @@ class _Search:
     def __init__(self, numeric: Numeric, looks: Looks, outside: float) -> None:
         self.bins = len(numeric.interior_cuts) + 1
         self._looks, self._outside = looks, outside
-        self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # the ranges that hold the bounds
+        self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # the least and the largest edge of each bound
 
     def run(self) -> tuple[int, int, int]:
         """Return both bounds, and how many looks they took."""
@@ -103,16 +105,16 @@ class _Search:
         return (lower, upper, number) if lower < upper else (0, self.bins, number)
 
     def _look(self, cost: Fraction) -> bool:
-        """Count the rows beyond the middles of both ranges.
+        """Count the rows beyond the middle of each range, and halve each range whose better half is clear.
 
-        Move where it is clear, and return whether that was anywhere.
+        Return whether any range was halved.
         """
         lower, upper = math.ceil(sum(self._lower) / 2), sum(self._upper) // 2
         boxes = _pieces(lower, upper, self.bins)
         counts = dict(zip(boxes, self._looks.counts(boxes, cost), strict=True))
         goal = self._outside * max(sum(counts.values()), 0.0)
         noise = _CLEAR * math.sqrt(self._looks.variance(cost))
-        # A bound is near enough if the rows beyond it are off by at most half of the share.
+        # With so little noise either half will do: the rows beyond the bound are off by at most half of the share.
         clear = 0.0 if noise <= goal / 2 else noise
         below, above = (count - goal for count in _beyond(counts, lower, upper))
         moved = False
@@ -132,6 +134,6 @@ def _pieces(lower: int, upper: int, bins: int) -> list[Box]:
 
 
 def _beyond(counts: Mapping[Box, float], lower: int, upper: int) -> tuple[float, float]:
-    """Return the number of rows below the lower edge, and from the upper edge on."""
+    """Return the released numbers of rows below the lower edge, and from the upper edge on."""
     below = sum(count for ((_, end),), count in counts.items() if end <= lower)
     return below, sum(count for ((first, _),), count in counts.items() if first >= upper)

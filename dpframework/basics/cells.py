@@ -1,11 +1,11 @@
-"""Counts of the values of one attribute, or of the cells of up to three attributes.
+"""Cross tables of two or three attributes, and the base class of miners that count the cells of a table.
 
-Each miner releases one query of disjoint cells, whose sensitivity is `queries.histogram_sensitivities`, with integer
-noise on every cell. An added row raises one cell by 1. Independent Laplace noise fits such a change: its density
-depends on the l1 norm alone. A replaced row lowers one cell and raises another. So where the number of rows is public,
-noise that adds up to 0 fits the change (`dpframework.mechanisms.KNorm`). It has a quarter of the variance for two
-cells, and half for four. All else is post-processing. Margins are sums of cells, so they agree with each other and cost
-nothing.
+Each of these miners releases one query of disjoint cells, whose sensitivity is `queries.histogram_sensitivities`, with
+integer noise on every cell. An added row raises one cell by 1. Independent Laplace noise fits such a change: its
+density depends on the l1 norm alone. A replaced row lowers one cell and raises another. So where the number of rows is
+public, noise that adds up to 0 fits the change (`dpframework.mechanisms.KNorm`). Its variance is a quarter of that of
+Laplace noise for two cells, and half for four. All else is post-processing. Margins are sums of cells, so they agree
+with each other and cost nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dpframework.results.frequencies import Frequencies
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
-_MOST_ATTRIBUTES = 3
+_MOST_ATTRIBUTES = 3  # of a cross table
 _MOST_BALANCED = 100  # the most cells with noise that adds up to 0: for more it saves less than 3 %, and takes longer
 
 

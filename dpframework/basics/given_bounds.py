@@ -1,4 +1,4 @@
-"""Bounds that a miner of numbers is given: two public ones, or those that an earlier step releases."""
+"""Checks of the bounds that are given to a miner: two public numbers, or the name of a step that releases them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def as_bounds(bounds: Iterable[float] | str | None) -> tuple[float, float] | str
 
 
 def bounds_misfit(attribute: str, sources: Mapping[str, Miner]) -> str | None:
-    """Return why steps do not find bounds of an attribute, or None if they do."""
+    """Return why the named steps do not find bounds of an attribute, or None if they do."""
     from dpframework.results.adaptive import FoundBounds
 
     for name, source in sources.items():

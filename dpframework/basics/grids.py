@@ -38,22 +38,23 @@ _GAUSSIAN = (
 class AdaptiveGridMiner(SearchMiner):
     """Counts over two numeric attributes, in cells that split where released counts are large.
 
-    The search begins with one cell. At each level it counts all new cells at once, and halves those that seem to have
-    enough rows, along both attributes. It stops once no cell has enough rows, or none can be halved. Then it counts all
-    cells once more, with all of the budget that is left: the fewer levels it needed, the more exact are these counts.
-    How many levels there are, which cells are counted, and how much noise the last counts have follows from released
-    counts alone. A plan that is fixed beforehand has to pay for the deepest cells everywhere.
+    The search begins with one cell. At each level it counts all new cells at once, and splits those whose noisy count
+    is large enough by halving them along both attributes. It stops once no cell has enough rows, or none can be halved.
+    Then it counts all cells once more, with all of the budget that is left: the fewer levels it needed, the more exact
+    are these counts. How many levels there are, which cells are counted, and how much noise the last counts have
+    follows from released counts alone. With cells that are fixed beforehand, small cells would have to be paid for
+    everywhere.
 
     Parameters
     ----------
     attributes
         The names of the two attributes. Cells are made of their bins.
     depth
-        The most levels.
+        The largest number of levels, at most 12.
     looks
-        The share of the budget for all looks together, if there are `depth` looks.
+        The share of the budget for the counts of all levels together, if there are `depth` levels.
     rows
-        How many rows a cell must seem to have to be split. It is at least three standard deviations of a look's noise.
+        A cell is split if its noisy count is at least this, and at least three standard deviations of its noise.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -76,7 +77,7 @@ class AdaptiveGridMiner(SearchMiner):
         return tuple(self.numeric(schema, name) for name in self.attributes)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the block."""
+        """Plan the spend block for all counts."""
         return self.plan_of(self._bins(schema))
 
     def mine(self, table: PrivateTable) -> AdaptiveGrid:
@@ -106,7 +107,7 @@ class AdaptiveGridMiner(SearchMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples of grids with few bins and with more, with missing values, in pure epsilon and in zCDP."""
+        """Return examples with a private and a public number of rows, and in zCDP. In all, y may be missing."""
         schema = Schema([Numeric("x", 0, 4, bins=4), Numeric("y", 0, 2, bins=2, missing=True)])
         names = ["x", "y"]
         return {
@@ -119,7 +120,7 @@ class AdaptiveGridMiner(SearchMiner):
 
 
 def _quarters(box: Box) -> Iterator[Box]:
-    """Yield the parts of a box that is halved along each attribute with more than one bin in it."""
+    """Return the boxes into which a box is cut if it is halved along each attribute with several bins in it."""
     halves = []
     for first, end in box:
         middle = (first + end) // 2

@@ -1,4 +1,4 @@
-"""Counts of rows by the values of one attribute: in the schema's bins, in others, or in bins that are released."""
+"""Counts of rows by the values of one attribute: in public bins, or in bins that earlier steps release."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _bins(bins: Any) -> Bins | None:
 
 
 def _cut_between(lower: float, upper: float, number: int) -> list[float]:
-    """Return the cuts of equal bins between two bounds."""
+    """Return the cuts that divide the range between two bounds into a number of bins of equal width."""
     return sorted({lower + (upper - lower) * k / number for k in range(1, number)} - {lower, upper})
 
 
@@ -77,7 +77,8 @@ class HistogramMiner(TableMiner):
         the schema's bins.
     bounds
         For a number of bins: the bounds that they lie between, as two public numbers or as the name of an earlier step
-        of miner `private-bounds`. The first and the last bin also hold the rows beyond. By default the schema's bounds.
+        of miner `private-bounds`. The first and the last bin also count the rows beyond the bounds. By default the
+        schema's bounds.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -103,13 +104,13 @@ class HistogramMiner(TableMiner):
 
     @functools.cached_property
     def own_sources(self) -> Sequence[str]:
-        """The steps that release the bounds, or the cuts."""
+        """The names of the steps that release the bounds, or the cuts."""
         if isinstance(self.bounds, str):
             return (self.bounds,)
         return tuple(one for one in self.bins if isinstance(one, str)) if isinstance(self.bins, tuple) else ()
 
     def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why steps do not release bounds or cuts of the attribute, or None."""
+        """Return why the named steps do not release bounds or cuts of the attribute, or None if they do."""
         if isinstance(self.bounds, str):
             return bounds_misfit(self.attribute, sources)
         from dpframework.results.estimates import QuantileEstimate
@@ -122,7 +123,7 @@ class HistogramMiner(TableMiner):
         return None
 
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
-        """Return the attribute with the bins that you ask for, or with as many of equal width if bins are released."""
+        """Return the attribute with the bins that are counted, or with as many of equal width if bins are released."""
         attribute, bins = schema[self.attribute], self.bins
         if self.own_sources and isinstance(bins, tuple):
             bins = len(bins) + 1
@@ -134,7 +135,7 @@ class HistogramMiner(TableMiner):
         return (_rebin(attribute, bins),)
 
     def _released_bins(self, schema: Schema) -> ReleasedBins | None:
-        """Return the query of bins that are released, None if they are public."""
+        """Return the query that counts rows in released bins, or None if the bins are public."""
         (attribute,) = self.cells(schema)
         if not self.own_sources or not isinstance(attribute, Numeric):
             return None
@@ -154,7 +155,7 @@ class HistogramMiner(TableMiner):
         return (self.attribute,) if self.own_sources else super().values_read(schema)
 
     def mine_rows(self, table: PrivateTable) -> Frequencies:
-        """Release the counts, in bins that follow from earlier releases if the bins are released."""
+        """Release the counts, in public bins or in bins that follow from earlier releases."""
         query = self._released_bins(table.schema)
         if query is None:
             return super().mine_rows(table)
@@ -182,7 +183,7 @@ class HistogramMiner(TableMiner):
         age = Schema([Numeric("age", 0, 8, bins=4, missing=True)])
         search = PrivateBoundsMiner("age", outside=Fraction(1, 5), epsilon=1)
         between = MinerChain({"found": search, "then": cls("age", bins=3, bounds="found", epsilon=1)})
-        # The median is above 1 until a row at 8 is gone.
+        # Any point above 2 is a median, until a row at 8 is gone. Then the point 1 misses the median by fewer rows.
         low, high, other = {"age": 2}, {"age": 8}, {"age": 0}
         halves = [Witness(((low, 7), (high, 6)), high, left, {"half/quantile": 1}) for left in (None, other)]
         half = MinerChain({"half": QuantileMiner("age", epsilon=1), "then": cls("age", bins=["half"], epsilon=1)})

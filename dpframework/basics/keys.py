@@ -1,12 +1,14 @@
-"""The keys of an open attribute, such as towns or products, that enough rows have.
+"""The keys of an open attribute that enough rows have.
+
+An open attribute is one whose values nobody lists beforehand, such as towns or products. These values are its keys.
 
 There is one release of `queries.Keys`. With an epsilon it is made by `mechanisms.PartitionSelection`, whose rule shows
 as many keys as any rule of that epsilon and delta can, if a unit has one key. With a rho it is made by
 `mechanisms.GaussianThreshold`, for units of several keys. The noisy counts come with the keys and cost nothing more.
 
 With `each`, half of the budget shows the keys. The other half pays for a histogram, a cross table or a mean of the rows
-of each key, and of all other rows together. These are parts of one planned release, whose noise does not depend on the
-keys.
+of each key, and of all other rows together. In the plan, one node stands for the releases of all keys, and their noise
+does not depend on which keys are shown.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.private_table import PrivateTable
 
 BY_KEY = "by key"
+#: The miners that `each` may name.
 EACH: Mapping[str, Callable[..., BasicMiner]] = {
     "histogram": HistogramMiner,
     "crosstab": CrosstabMiner,
@@ -48,7 +51,7 @@ EACH: Mapping[str, Callable[..., BasicMiner]] = {
 
 
 def _each(given: Any) -> tuple[str, Any] | None:
-    """Return the name of an everyday miner with its attributes."""
+    """Return the name of a miner in `EACH`, and the one or several attributes that it is given."""
     if given is None:
         return None
     known = (
@@ -77,9 +80,9 @@ class KeysMiner(Miner):
     attribute
         The name of an open attribute.
     epsilon, rho
-        The budget. Give an epsilon if a unit has one key, and a rho if it has several, from about four on.
+        The budget. An epsilon shows more keys if each unit has one key, and a rho if units have about four or more.
     delta
-        The probability with which a key of a single unit may be shown: a part of the study's delta.
+        The largest probability with which a key of a single unit is shown. It is part of the study's delta.
     each
         What to release for each key and for all other rows, with half of the budget: the name of an everyday miner with
         its attributes, such as `{"histogram": "ill"}`, `{"crosstab": ["ill", "sex"]}` or `{"mean": "age"}`.
@@ -106,7 +109,7 @@ class KeysMiner(Miner):
 
     @property
     def selector(self) -> PartitionSelection | GaussianThreshold:
-        """The mechanism that shows keys."""
+        """The mechanism that chooses which keys are shown, and adds noise to their counts."""
         share = 1 if self.each is None else 2
         if self.rho is not None:
             return GaussianThreshold(self.rho / share, self.delta)
@@ -134,11 +137,11 @@ class KeysMiner(Miner):
         return sequential(keys, parallel(by_key.plan(schema.of_part()), by=cut, name=BY_KEY))
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return the values that the miner of each key reads."""
+        """Return the attributes whose values the miner of each key reads, beyond their codes."""
         return () if self.by_key is None else self.by_key.values_read(schema)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of a count that is shown, and which keys are left out."""
+        """Return the error of the counts that are shown, with a sentence on which keys are left out."""
         calibration = part.calibration("keys")
         if calibration is None:
             return part.bounds_of_steps()
@@ -152,7 +155,7 @@ class KeysMiner(Miner):
         return [*bounds, *part.bounds_of_others(bounds)]
 
     def mine(self, table: PrivateTable) -> KeyTable:
-        """Release the keys, and what is asked for each of them."""
+        """Release the keys and, with `each`, the results for each key and for all other rows."""
         released, calibration = table.release("keys"), table.calibration("keys")
         shows, changed = self.selector.shows(calibration), unit_changes(calibration.facts, Relation.ADD_OR_REMOVE_ONE)
         numbers = shows.within, shows.half, shows.always, float(shows.sure)
@@ -168,7 +171,7 @@ class KeysMiner(Miner):
         """Return examples with one attribute, with another one and a public number of rows, and in zCDP."""
         schema = Schema([Open("town")])
         beside = Schema([Open("town"), Boolean("ill")], rows=6)
-        # the row leaves town b, which is not shown, for town a, which is, and gets the other outcome there
+        # The row moves from town b, which is not shown, to town a, which is shown, and becomes healthy.
         rows = [{"town": town, "ill": ill} for town, ill in (("a", True), ("b", True), ("a", False))]
         moved = Witness([(rows[0], 1), (rows[1], 4)], rows[1], rows[2], {"keys": ReleasedKeys(("a",), (5,))})
         return {

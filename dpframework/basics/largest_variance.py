@@ -12,9 +12,9 @@ u is found by repeating u <- u Var(u) / (sum of u Var(u)), from equal weights. E
 sides: by the largest variance with that noise, and by the weighted mean, below which no noise can get. The search ends
 when these are within `GAP`, or after `MOST_STEPS`. All of it is public.
 
-Noise in the shape of blocks has no closed form for given weights. So in pure epsilon three plans are predicted, and the
-one with the least largest variance is taken: Laplace noise with these weights, and the groups of `Workload.least_error`
-with these weights and with the workload's own.
+Noise in the shape of blocks (`BlockNorm`) has no closed form for given weights. So where such noise is allowed in pure
+epsilon, the variances of three plans are predicted, and the plan with the least largest variance is taken: Laplace
+noise with these weights, and the groups of `Workload.least_error` with these weights and with the workload's own.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from dpframework.basics.workloads import ResidualGroup, Set, Workload, cell_vari
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import subsets
 
-GAP = 0.005  # the largest gap between the largest variance and the bound below it, as a share
-MOST_STEPS = 400
-_LEAST = 1e-9  # the least mean weight: a weight of 0 would leave a residual without noise of its own
+GAP = 0.005  # the search ends if the largest variance is above its lower bound by at most this share of it
+MOST_STEPS = 400  # the most steps of the search
+_LEAST = 1e-9  # divided by the number of marginals: the least weight, since with 0 the noise would be infinite
 
 Array: TypeAlias = "NDArray[np.float64]"
 
@@ -71,7 +71,7 @@ def weights_of_largest(
     wanted
         The marginals, each with a number that its variance is multiplied by.
     released
-        The sets that need a residual.
+        The sets of attributes whose residuals are released.
     gaussian
         Whether noise is Gaussian, in zCDP, or Laplace noise.
 
@@ -129,10 +129,13 @@ def _saddle_of(
 
 
 def for_largest(workload: Workload, *, gaussian: bool) -> Workload:
-    """Return the workload with the weights for the least largest variance of a cell, times each marginal's weight."""
+    """Return the workload with other weights, which make the largest variance of a cell as small as possible.
+
+    Each variance is first multiplied by the weight that its marginal has in the given workload.
+    """
     sizes, released = workload.sizes, workload.released()
     saddle = _saddle_of(sizes, tuple(workload.wanted.items()), tuple(released), gaussian)
-    # a workload weighs the sum over a marginal's cells
+    # A workload's weight is that of the sum of the variances of all cells of a marginal, and not of a single cell.
     weights = {
         one: own * workload.wanted[one] / math.prod(sizes[a] for a in one) for one, own in saddle.weights.items()
     }
@@ -140,7 +143,10 @@ def for_largest(workload: Workload, *, gaussian: bool) -> Workload:
 
 
 def least_largest(workload: Workload, *, in_blocks: bool) -> list[ResidualGroup]:
-    """Return the groups in pure epsilon whose predicted largest variance is least, with blocks or without them."""
+    """Return the groups in pure epsilon whose predicted largest variance is least.
+
+    Only Laplace noise is considered unless `in_blocks` is true.
+    """
     weighed = for_largest(workload, gaussian=False)
     plans = [weighed.laplace()]
     if in_blocks:

@@ -84,7 +84,7 @@ class MarginalsMiner(RowsMiner):
     Parameters
     ----------
     of
-        The marginals, each a name or a list of names. By default all marginals of one attribute up to `order`
+        The marginals, each a name or a list of names. By default all marginals of 1 to `order`
         attributes.
     order
         The most attributes of a marginal if `of` is not given, by default 2.
@@ -154,7 +154,8 @@ class MarginalsMiner(RowsMiner):
         Raises
         ------
         InputError
-            If a marginal has too many cells, an attribute is open, or there are too many marginals.
+            If a marginal or all together have too many cells, an attribute is open, there are too many marginals, or no
+            attribute has two values.
         """
         wanted = self.wanted(schema)
         used = {a.name: a for one in wanted for a in one}
@@ -231,7 +232,10 @@ class MarginalsMiner(RowsMiner):
         return found
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of each marginal in rows. Of many, return the worst for each number of attributes."""
+        """Return the error of each marginal in rows or, if there are many, of the worst for each number of attributes.
+
+        With `ranges`, the error of the worst range comes last.
+        """
         if part.schema is None or any(one.calibration is None for one in part.steps):
             return part.bounds_of_steps()
         calibrations = {one.path: one.calibration for one in part.steps if one.calibration is not None}
@@ -259,7 +263,10 @@ class MarginalsMiner(RowsMiner):
         return RunCost(f"{len(sets):,} tables of {cells:,} cells are counted", seconds, memory)
 
     def _worst_range(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> tuple[str, float, str]:
-        """Return the variance of the range that noise hides most, among all marginals of the workload."""
+        """Return the range with the largest variance in any marginal of the workload, as `_describe_errors` does.
+
+        Of each marginal, at most `_MOST_RANGES` ranges are tried.
+        """
         workload = self.workload(schema)
         known, worst = _residual_variances(self.groups(schema), calibrations), (0.0, "")
         for one in workload.wanted:
@@ -301,7 +308,7 @@ class MarginalsMiner(RowsMiner):
         schema = Schema([Boolean("ill"), Categorical("town", ["A", "B", "C"]), Boolean("old")])
         wide = Schema([Boolean("ill", missing=True), Numeric("age", 0, 90, cuts=[20, 40, 60])])
         counted = attrs.evolve(schema, rows=6)
-        # in any other set of attributes, a row that differs changes the residuals less than in these two
+        # The residuals change most if the replaced row gets another town and another value of `old`, but stays well.
         most = Witness([(_row("A"), 5)], _row("A"), _row("C", old=True))
         return {
             "blocks": Example(schema, cls(epsilon=1)),
@@ -334,7 +341,10 @@ def _residual_variances(
 
 
 def _describe_errors(variances: Mapping[tuple[str, ...], float]) -> list[tuple[str, float, str]]:
-    """Return the errors of all marginals or, of many, the worst for each number of attributes with a note."""
+    """Return the end of the name, the largest variance of a cell, and a note, for each error bound of marginals.
+
+    There is one for each marginal or, if there are many, one for each number of attributes.
+    """
     if len(variances) <= _LISTED:
         return [(f" of {' by '.join(names)}", variance, "") for names, variance in variances.items()]
     found = []

@@ -8,7 +8,7 @@ in every histogram, at 1/n of the budget of a histogram with n values. With resi
 one noise. A public number of rows is not released.
 
 All residuals have noise of one variance T per count, and the sum has S = T / sqrt(sum of 1 / n**2). This makes the mean
-variance of a count least if every histogram matters as much. Noise of variance N on each count, for the same rho, makes
+variance of a count least if all histograms matter equally. Noise of variance N on each count, for the same rho, makes
 no count more exact:
 
 - adding or removing a row costs 1 / S + sum of (1 - 1/n) / T, which is (sqrt(sum of 1 / n**2) + sum of (1 - 1/n)) / T.
@@ -48,7 +48,7 @@ from dpframework.results.noisy_counts import Noisy
 from dpframework.run.private_table import PrivateTable
 
 STEP = "histograms"
-_MOST_VALUES = LARGEST_WEIGHT // 100  # the most of a histogram: its weight is 100 or more, so rounding changes little
+_MOST_VALUES = LARGEST_WEIGHT // 100  # in a histogram of residuals: weights are then 100 or more, so rounding is small
 
 
 @final
@@ -56,7 +56,7 @@ _MOST_VALUES = LARGEST_WEIGHT // 100  # the most of a histogram: its weight is 1
 class NoisyHistogram:
     """A histogram with noise.
 
-    Noise on the sum moves all counts alike. It is independent of the noise in the differences between counts.
+    Noise in the sum of the counts moves all of them alike. It is independent of the noise in their differences.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class NoisyHistogram:
         return max(codes * self.variance - self.sum_variance / codes, 0.0) / (codes - 1)
 
     def with_another(self, other: NoisyHistogram) -> NoisyHistogram:
-        """Return the mean of two independent histograms. Their sums and the rest are weighted by inverse variances."""
+        """Return the mean of two independent histograms, with own weights for their sums and for the differences."""
         codes = len(self.counts)
         weight, residual = _mean(self.residual_variance, other.residual_variance)
         of_sum, total = _mean(self.sum_variance, other.sum_variance)
@@ -137,7 +137,7 @@ class OneWayMarginals:
         return nodes
 
     def variances(self, amount: Fraction, plan: Plan) -> list[float] | None:
-        """Return the variance of the noise of each histogram's counts, or None where there is no valid claim.
+        """Return the variance of the noise of each histogram's counts, or None if a step has no valid claim.
 
         Parameters
         ----------
