@@ -11,7 +11,7 @@ import attrs
 
 from dpframework.basics.budgets import EXAMPLE_DELTA
 from dpframework.basics.cells import counting_mechanism
-from dpframework.basics.where_and_by import AskingMiner, as_description, values_compared
+from dpframework.basics.where_and_by import GroupedMiner, as_description, values_compared
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.descriptions import Description
 from dpframework.facts.schema import Schema
@@ -30,11 +30,12 @@ from dpframework.run.private_table import PrivateTable
 
 @final
 @attrs.frozen
-class CountMiner(AskingMiner):
+class CountMiner(GroupedMiner):
     """The number of rows, or of those that a public description holds for, in the table or in each group.
 
     Under replace-one the number of all rows is public, so only a count with a description or of groups is worth its
-    budget. Groups are disjoint, so each count has the noise of a single count.
+    budget. Groups are disjoint, so under add-or-remove-one each count has the noise of a single count. Under
+    replace-one a row may leave one group and enter another, so the noise of groups is larger.
 
     Parameters
     ----------

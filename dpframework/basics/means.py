@@ -32,7 +32,7 @@ from dpframework.results.noisy_counts import CONFIDENCE
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
-_GRID = 257  # how many numbers a are tried, for the upper end of a variance's interval
+_GRID = 257  # how many numbers a are tried for the upper end of a variance's interval (see `VarianceMiner`)
 
 
 @final
@@ -49,13 +49,14 @@ class MeanMiner(NumberMiner):
     bound, and B, the sum of those from the upper one, in widths. The mean is lower + w A / (A + B). With p = A / (A +
     B), the errors a and b of the pair shift the mean by w ((1 - p) a - p b) / n, to first order. That is a standard
     deviation of sqrt(2) w sqrt(p**2 + (1 - p)**2) / (epsilon n) under add-or-remove-one, with p**2 + (1 - p)**2 between
-    1/2 and 1. A centred sum and a count at half the budget each would have twice that variance, whatever p is.
+    1/2 and 1. A centred sum and a count, at half of the epsilon each, would have twice that variance, whatever p is.
+    (At half of a rho each they would have the same variance.)
 
     **With `by`** one release holds the pairs of all groups. A row is in one group, so each pair has the same noise as
     the pair of the whole table would have (`queries.GroupMoments`).
 
-    The interval is Fieller's: it consists of all shares m for which (1 - m) A - m B is no further from 0 than its noise
-    reaches.
+    A mean that is computed from a pair has Fieller's interval: it consists of all shares m for which (1 - m) A - m B is
+    no further from 0 than its noise reaches.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class MeanMiner(NumberMiner):
     result = Estimate
 
     def _centre(self, schema: Schema) -> BoundedSum | ScaledSums | None:
-        """Return the sum to release if the number of rows that have a value is public, else None."""
+        """Return the query for one sum if the number of rows that have a value is public, else None."""
         plain = BoundedSum(**self.within(schema))
         if schema.rows is None or plain.optional or self.by:
             return None
@@ -95,7 +96,7 @@ class MeanMiner(NumberMiner):
         return self.plan_step("distances", self._distances(schema), self.measurer)
 
     def _distances(self, schema: Schema) -> BoundDistances | GroupMoments:
-        """Return the pair of sums, or the pairs of all groups."""
+        """Return the query for the pair of sums, or for the pairs of all groups."""
         groups = self.groups(schema)
         return GroupMoments(**self.within(schema), by=groups) if groups else BoundDistances(**self.within(schema))
 
@@ -148,7 +149,7 @@ class MeanMiner(NumberMiner):
         pairs, calibration = np.reshape(released, (-1, 2)), table.calibration("distances")
         means = []
         for pair in pairs.tolist():
-            # The shares are of the way from one bound to the other.
+            # A share says how far a mean lies on the way from the lower bound to the upper one.
             shares = _share_of(pair, calibration)
             mean, low, high = (bounds.lower + (bounds.upper - bounds.lower) * share for share in shares)
             means.append(_clamp(what, bounds, mean, low, high))
@@ -171,12 +172,12 @@ def _error_within(law: NoiseLaw, width: float) -> float:
 
 
 def rows_asked(miner: NumberMiner, part: PlannedPart) -> int | None:
-    """Return about how many rows a number is computed from; None where that is not public, with `where` or `by`."""
+    """Return about how many rows a number is computed from; None if that is unknown, as with `where` or `by`."""
     return None if miner.by or miner.where is not None else part.rows
 
 
 def errors_by_rows(error: Callable[[float], float], miner: NumberMiner) -> str:
-    """Return the errors for some numbers of rows, in words."""
+    """Return a note that gives the errors for 1,000 and for 100,000 rows."""
     some = ", ".join(f"±{error(rows):.3g} for {rows:,}" for rows in (1000, 100_000))
     of = "rows of a group" if miner.by else "rows"
     return miner.note(f"depends on the number of {of} ({some})")
@@ -191,14 +192,14 @@ def _clamp(what: str, bounds: WithinBounds, mean: float, low: float, high: float
 def _of_sum(
     released: float, calibration: Calibration, query: BoundedSum | ScaledSums, rows: int
 ) -> tuple[float, float, float]:
-    """Return the mean from the sum of differences to a centre, with its interval."""
+    """Return a mean and the ends of its interval, from the released sum of differences from a centre."""
     unit, centre = query.unit() if isinstance(query, ScaledSums) else (1.0, query.centre)
     mean, within = centre + unit * released / rows, unit * calibration.preview.within / rows
     return mean, mean - within, mean + within
 
 
 def _share_of(pair: Sequence[float], calibration: Calibration) -> tuple[float, float, float]:
-    """Return the mean's place between the bounds as a share, with its interval; 1/2 if there seem to be no rows.
+    """Return the mean's place between the bounds as a share, and its interval's ends; 1/2 if no rows seem to exist.
 
     Both sums are first divided by the step of the noise's lattice, so that they are whole numbers, as counts are.
     """
@@ -208,7 +209,9 @@ def _share_of(pair: Sequence[float], calibration: Calibration) -> tuple[float, f
 
 
 def share_interval(one: float, other: float, variance: float) -> tuple[float, float, float]:
-    """Return the share of one noisy number in the sum of two, with Fieller's interval; 1/2 if both seem to be 0.
+    """Return the share of the first of two noisy numbers in their sum, and the ends of its interval by Fieller.
+
+    The share is 1/2 if both numbers seem to be 0.
 
     Parameters
     ----------
@@ -235,10 +238,10 @@ class VarianceMiner(NumberMiner):
     It is the mean of the squared distances from the mean: divide by n, not by n - 1. Its square root is the standard
     deviation. The square roots of an interval's ends are the ends of the interval for the standard deviation.
 
-    One release of `queries.GroupMoments` with degree 2 is made, at the price of a count. Let t be the place of a value
-    between the bounds, from 0 to 1. The release holds the sums A of (1 - t)**2, B of 2 t (1 - t) and C of t**2. The
-    number of rows is n = A + B + C, the mean of t is (B / 2 + C) / n, and that of t**2 is C / n. So the variance is
-    w**2 (C / n - ((B / 2 + C) / n)**2), where w is the width of the bounds.
+    One release of `queries.GroupMoments` with degree 2 is made. Its sensitivity is that of a histogram. Let t be the
+    place of a value between the bounds, from 0 to 1. The release holds the sums A of (1 - t)**2, B of 2 t (1 - t) and C
+    of t**2. The number of rows is n = A + B + C, the mean of t is (B / 2 + C) / n, and that of t**2 is C / n. So the
+    variance is w**2 (C / n - ((B / 2 + C) / n)**2), where w is the width of the bounds.
 
     **The interval.** With 95 % probability all three sums lie in a box: each is within the reach of its noise, except
     with probability 5 % / 3 (two-sided). The variance is the smallest, over all a, of the mean of (t - a)**2, which is
@@ -247,8 +250,8 @@ class VarianceMiner(NumberMiner):
 
     For a fixed a, this mean is smallest and largest at corners of the box. So the smallest variance in the box is the
     variance of a corner. For the upper end, the largest value at a corner is computed for each a on a grid. No variance
-    in the box exceeds any of these values, so the smallest of them is the upper end. No variance is larger than w**2 /
-    4, nor below 0.
+    in the box exceeds any of these values, so the smallest of them is the upper end. No variance is above w**2 / 4
+    or below 0.
 
     Parameters
     ----------
@@ -348,7 +351,7 @@ def _reach(calibration: Calibration) -> float:
 
 
 def _variance(sums: NDArray[np.float64], reach: float) -> tuple[float, float, float]:
-    """Return the variance in widths squared, with its interval (see `VarianceMiner`).
+    """Return the variance in squared widths of the bounds, and the ends of its interval (see `VarianceMiner`).
 
     Parameters
     ----------

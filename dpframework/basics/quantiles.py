@@ -28,14 +28,14 @@ GROUPS = "groups"  # the name of a partition by the attributes of `by`
 
 @attrs.frozen
 class _RankMiner(NumberMiner):
-    """A miner of a point with a given rank among the values."""
+    """The base class of the miners of quantiles."""
 
     result = QuantileEstimate
 
     @property
     @abc.abstractmethod
     def rank(self) -> Fraction:
-        """The quantile."""
+        """The quantile, as a fraction of the rows."""
 
     def _scores(self, schema: Schema) -> QuantileScores:
         return QuantileScores(**self.within(schema), quantile=self.rank, apart=bool(self.by))
@@ -86,10 +86,11 @@ class _RankMiner(NumberMiner):
 class QuantileMiner(_RankMiner):
     """A point of a public grid that is a quantile of a numeric attribute, except for a few rows.
 
-    It is selected by permute-and-flip, with the scores of `queries.QuantileScores`, which say by how many rows each
-    point misses the quantile. The best score is always 0. So the point is off by more than s ln(20 m) rows with a
-    probability of at most 5 %, for m points and noise of scale s. This scale is 2 max(q, 1 - q) / epsilon under
-    add-or-remove-one, and 2 / epsilon under replace-one. The bound follows from the plan alone.
+    It is selected by permute-and-flip or, with a rho, by the exponential mechanism, with the scores of
+    `queries.QuantileScores`, which say by how many rows each point misses the quantile. The best score is always 0. So
+    the point is off by more than s ln(20 m) rows with a probability of at most 5 %, for m points and noise of scale s.
+    For the quantile q this scale is 2 max(q, 1 - q) / epsilon under add-or-remove-one, and 2 / epsilon under
+    replace-one. The bound follows from the plan alone.
 
     Parameters
     ----------
@@ -193,8 +194,9 @@ def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
 def _three_of_four(three: float, fourth: float) -> tuple[Witness, Witness]:
     """Return a witness for each relation, for the quantile 3/4 of four rows, or 1/4 if the fourth is the youngest.
 
-    All ages between the three equal rows and the fourth have that rank, until a fifth row comes beyond the fourth, or
-    the fourth comes to the three. Then only ages beyond theirs come nearer.
+    All ages between the three equal rows and the fourth have that rank. In the first witness a fifth row is added
+    beyond the fourth, and then only ages beyond the fourth come nearer to the rank. In the second the fourth row moves
+    to the other side of the three, and then only ages on that side come nearer.
     """
     within = 2 if fourth < three else -2
     end, other_end = {"age": fourth}, {"age": three}
@@ -205,11 +207,11 @@ def _three_of_four(three: float, fourth: float) -> tuple[Witness, Witness]:
 
 
 def _move_out_of_a_group() -> tuple[Witness, Witness]:
-    """Return a witness for each relation, where the oldest row leaves the ill people, and may come to the others.
+    """Return a witness for each relation, where the oldest ill row is removed, or replaced by one that is well.
 
-    Among four rows, all ages between the third and the fourth have the rank 3/4. For the ill these are 3 to 60, until
-    the fourth row leaves. Then only ages below 2 come nearer. For the others these are 1 to 57, until a fifth row comes
-    above. Then only ages above 58 come nearer. Either group loses half of what is declared for both.
+    Among four rows, all ages between the third and the fourth have the rank 3/4. Among the ill, these are ages 3 to 60,
+    until the fourth row leaves. Then only ages below 2 come nearer. Among the others, these are ages 1 to 57, until a
+    fifth row above them is added. Then only ages above 58 come nearer. Each group loses half of the declared loss.
     """
     rows = (({"age": 2, "ill": True}, 3), ({"age": 0, "ill": False}, 3), ({"age": 58, "ill": False}, 1))
     ill, well = ({"age": 60, "ill": is_ill} for is_ill in (True, False))

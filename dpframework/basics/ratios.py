@@ -16,7 +16,7 @@ from dpframework.basics.cells import counting_mechanism
 from dpframework.basics.counts import whole_estimate
 from dpframework.basics.means import share_interval
 from dpframework.basics.share_errors import share_error
-from dpframework.basics.where_and_by import AskingMiner, as_description, require_description, values_compared
+from dpframework.basics.where_and_by import GroupedMiner, as_description, require_description, values_compared
 from dpframework.facts.attributes import MISSING_LABEL, MOST_CODES, Attribute, Boolean, Categorical
 from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
@@ -45,15 +45,15 @@ def _of(given: Description | Mapping[str, object]) -> Description:
 
 @final
 @attrs.frozen
-class RatioMiner(AskingMiner):
+class RatioMiner(GroupedMiner):
     """The share of the rows for which a description holds: of the table, of some rows, or of each group.
 
     Two counts of disjoint rows are released (`queries.GroupCounts`), among the rows for which `where` holds: the rows
-    for which `of` holds, and those for which its negation holds. Both have the noise of a single count. Counting the
-    rows and some of them again, at half the budget each, would have four times the variance (twice, with a rho). The
-    share is the first count divided by the sum of both, with Fieller's interval as for `MeanMiner`, or 1/2 if there
-    seem to be no rows.
-    Rows in which `of` tests a missing value are in neither count.
+    for which `of` holds, and those for which its negation holds. Under add-or-remove-one both have the noise of a
+    single count. Two counts at half the budget each, of all these rows and of those for which `of` holds, would have
+    four times the variance (twice, with a rho). The share is the first count divided by the sum of both, with Fieller's
+    interval as for `MeanMiner`, or 1/2 if there seem to be no rows. A row is in neither count if a missing value leaves
+    open whether `of` holds.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class RatioMiner(AskingMiner):
         return f"share with {self.of}{self.where_text}"
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the share's error on the worst rows, for as many rows as the plan expects (see `share_errors`)."""
+        """Return the share's error on the worst rows, for the number of rows in the plan (see `share_errors`)."""
         calibration = part.calibration("counts")
         if calibration is None:
             return part.bounds_of_steps()
@@ -132,14 +132,15 @@ class RatioMiner(AskingMiner):
 
 @final
 @attrs.frozen
-class TopKMiner(AskingMiner):
+class TopKMiner(GroupedMiner):
     """The values of an attribute that most rows have, with their counts, in the table or in each group.
 
-    All values are counted in one release, each with the noise of a single count, and then sorted. A row has one value,
-    so this costs as much as one count, however many values are shown. Selecting k values one after another would leave
-    each selection a k-th of the budget. The intervals hold for all values at once (each with an error of 5 % divided by
-    their number), since the shown values were chosen by their noisy counts. Rows without a value are not ranked. With
-    `by` the values are counted and sorted within each group, still in one release, since a row is in one group.
+    All values are counted in one release, and then sorted. A row has one value, so under add-or-remove-one each count
+    has the noise of a single count, however many values are shown. (Under replace-one a row may lower one count and
+    raise another, so there is more noise.) Selecting k values one after another would leave each selection a k-th of
+    the budget. The intervals hold for all values at once (each with an error of 5 % divided by their number), since the
+    shown values were chosen by their noisy counts. Rows without a value are not ranked. With `by` the values are
+    counted and sorted within each group, still in one release, since a row is in one group.
 
     For an open attribute, whose values nobody lists, see `KeysMiner`.
 

@@ -1,8 +1,9 @@
 """Miners that read at most as many rows of each unit as an earlier step released, and not all that the study keeps.
 
-All of it rests on `queries.AtReleasedRows`, which takes the place of each of the miner's queries in a plan. What it
-declares does not depend on the released number. So the miner is planned, charged and audited as one that reads all rows
-of a unit. A release is divided by the weight of a row, and so is its noise.
+In a plan, `queries.AtReleasedRows` takes the place of each of the miner's queries. It counts each row that it reads
+several times, the more often the fewer rows are read. This number of times is the weight of a row. So the declared
+sensitivity does not depend on the released number, and the miner is planned, charged and audited as one that reads all
+rows of a unit. A release is divided by the weight, and so is its noise.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner
 from dpframework.run.private_table import PrivateTable
 
-if TYPE_CHECKING:  # a study without a released number of rows loads neither
+if TYPE_CHECKING:  # A study without a released number of rows loads neither of these modules.
     from dpframework.queries.released_rows import AtReleasedRows
     from dpframework.results.unit_rows import RowsPerUnit
 
@@ -71,7 +72,7 @@ def require_told_apart(unit: PrivacyUnit) -> None:
 
 @attrs.frozen
 class RowsMiner(BasicMiner):
-    """A miner that may read at most as many rows of each unit as an earlier step releases.
+    """A miner that can be told to read at most as many rows of each unit as an earlier step releases.
 
     A subclass defines `plan_rows`, `mine_rows` and `bound_errors` for the rows that it is given, as `Miner` has `plan`,
     `mine` and `error_bounds`.
@@ -99,20 +100,20 @@ class RowsMiner(BasicMiner):
 
     @property
     def own_sources(self) -> Sequence[str]:
-        """The other steps whose results the miner is given."""
+        """The names of the steps, besides `rows_per_unit`, whose results the miner is given."""
         return ()
 
     def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why the miner cannot use the results of these steps, or None."""
+        """Return why the miner cannot use the results of the steps of `own_sources`, or None if it can."""
         return None
 
     @property
     def sources(self) -> Sequence[str]:
-        """The steps whose results the miner is given, with the number of rows last."""
+        """The names of all steps whose results the miner is given, with `rows_per_unit` last."""
         return (*self.own_sources, *(() if self.rows_per_unit is None else (self.rows_per_unit,)))
 
     def misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why the miner cannot use the results of some steps, or None."""
+        """Return why the miner cannot use the results of the steps of `sources`, or None if it can."""
         if self.rows_per_unit is None:
             return self.own_misfit(sources)
         from dpframework.results.unit_rows import RowsPerUnit
@@ -131,7 +132,7 @@ class RowsMiner(BasicMiner):
         Raises
         ------
         InputError
-            If a number of rows is released, and nothing tells units apart.
+            If `rows_per_unit` is given, units have several rows, and no column of ids tells them apart.
         """
         if self.rows_per_unit is None:
             return self
@@ -146,13 +147,13 @@ class RowsMiner(BasicMiner):
         return form
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the miner's releases, from at most as many rows of each unit as are released."""
+        """Plan the miner's releases: with `rows_per_unit`, from at most the released number of rows of each unit."""
         if self.rows_per_unit is None:
             return self.plan_rows(schema)
         return _at_released_rows(self.plan_rows(_of_some_rows(schema)), self._unit.rows, beside(self.rows_per_unit))
 
     def mine(self, table: PrivateTable) -> Any:
-        """Make the releases, from as many rows of each unit as were released, and return the result."""
+        """Make the releases and return the result: with `rows_per_unit`, from at most the released number of rows."""
         if self.rows_per_unit is None:
             return self.mine_rows(table)
         found: RowsPerUnit = table.given[self.rows_per_unit]
@@ -185,7 +186,7 @@ def _of_some_rows(schema: Schema) -> Schema:
 
 
 def _at_released_rows(node: Node, most: int, source: str) -> Node:
-    """Return planned releases from all rows as releases from a released number of rows per unit.
+    """Return a plan's node with each query replaced by one that reads a released number of rows of each unit.
 
     Raises
     ------
@@ -213,7 +214,7 @@ def _query_at_rows(step: Step) -> AtReleasedRows:
 
 @final
 class _FirstRows:
-    """A private table of the first rows of each unit, with what everyday miners use of a private table.
+    """A private table of the first rows of each unit, with those methods of `PrivateTable` that everyday miners call.
 
     Releases are divided by the weight of a row, and so is the noise that `calibration` returns.
     """

@@ -23,13 +23,13 @@ from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.results.noisy_counts import CONFIDENCE
 
 _NODES = 600  # how many equally likely values of Y the integral is computed from
-_MEANS = 24  # how many p are tried, from where noise is as large as n p to the middle
-_HALVINGS = 32  # the steps of the search for the smallest error
+_MEANS = 24  # how many p above 0 are tried, from one with n p well below the noise to 1/2
+_HALVINGS = 32  # the steps of the bisection for the smallest error
 
 
 @functools.lru_cache(maxsize=256)
 def share_error(rows: float, law: NoiseLaw) -> float:
-    """Return how far off the share is in 95 % of releases at most, whatever p is. It is between 0 and 1.
+    """Return an error, from 0 to 1, that the share exceeds in at most 5 % of releases, whatever p is.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def share_error(rows: float, law: NoiseLaw) -> float:
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         above = _chance_above(shares, middle, rows, law, noise)
-        below = _chance_above(1 - shares, middle, rows, law, noise)  # exchanged: p is 1 - p
+        below = _chance_above(1 - shares, middle, rows, law, noise)  # A and B exchanged
         is_exceeded = (above + below).max() > 1 - CONFIDENCE
         low, high = (middle, high) if is_exceeded else (low, middle)
     return high

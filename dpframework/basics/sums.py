@@ -15,7 +15,7 @@ import numpy as np
 
 from dpframework.basics.budgets import EXAMPLE_DELTA
 from dpframework.basics.given_bounds import as_bounds, bounds_misfit
-from dpframework.basics.where_and_by import AskingMiner, values_compared
+from dpframework.basics.where_and_by import GroupedMiner, values_compared
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Mechanism
@@ -31,7 +31,7 @@ from dpframework.run.chain import MinerChain
 from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.private_table import PrivateTable
 
-ENOUGH = 2_000  # so many rows between the ends that a search with an epsilon of 1 takes few looks
+ENOUGH = 2_000  # rows between the ends in an example: with so many, a search with an epsilon of 1 takes few looks
 #: The note of an error bound where bounds are released.
 AT_MOST = "for the public bounds; smaller in proportion if narrower ones are released"
 
@@ -39,7 +39,7 @@ Q = TypeVar("Q", bound=WithinBounds)
 
 
 @attrs.frozen
-class NumberMiner(AskingMiner):
+class NumberMiner(GroupedMiner):
     """A miner of one number of a numeric attribute, or of one number for each group."""
 
     attribute: str
@@ -51,17 +51,17 @@ class NumberMiner(AskingMiner):
         return (self.bounds,) if isinstance(self.bounds, str) else ()
 
     def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why a step does not find bounds of the attribute, or None."""
+        """Return why the named step does not find bounds of the attribute, or None if it does."""
         return bounds_misfit(self.attribute, sources)
 
     def within(self, schema: Schema) -> dict[str, Any]:
-        """Return the arguments of a query of the bounded attribute, with its public bounds if bounds are released."""
+        """Return the arguments of a query of the attribute within its bounds. Released bounds are not among them."""
         given = {"attribute": schema[self.attribute], "where": self.where}
         ends = self.bounds if isinstance(self.bounds, tuple) else ()
         return given | dict(zip(("lower", "upper"), ends, strict=False))
 
     def plan_step(self, name: str, query: WithinBounds, mechanism: Mechanism) -> Step:
-        """Plan the release of a query, whose bounds are public or released."""
+        """Plan the release of a query, whose bounds are public or come from an earlier step."""
         if not self.own_sources:
             return step(name, query, mechanism)
         asked = query if isinstance(query, ScaledSums) else AtReleasedBounds(query)
@@ -76,7 +76,7 @@ class NumberMiner(AskingMiner):
         return released, attrs.evolve(query, lower=found.lower, upper=found.upper)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attribute, whose values are read, and attributes that are compared off the public cuts."""
+        """Return the attribute, and those attributes that `where` compares with a number other than a public cut."""
         return list(dict.fromkeys([self.attribute, *values_compared(schema, self.where)]))
 
     def biases(self, query: WithinBounds) -> Iterator[str]:
@@ -90,15 +90,15 @@ class NumberMiner(AskingMiner):
             yield f"rows without '{self.attribute}' count as {lowest}"
 
     def note(self, told: str) -> str:
-        """Return the note of an error bound, with an addition if the amount depends on released bounds."""
+        """Return the note of an error bound, which also says so if the amount depends on released bounds."""
         return "; ".join(filter(None, (told, AT_MOST if self.own_sources else "")))
 
     def named(self, what: str) -> str:
-        """Return the name of a number, with the rows that it is computed from."""
+        """Return the name of a result, such as "mean of age where ill = true"."""
         return f"{what} of {self.attribute}{self.where_text}"
 
     def planned(self, what: str) -> str:
-        """Return the name of a number in a plan, with its rows and groups."""
+        """Return the name of a result in a plan, with its rows and groups."""
         return f"{what} of '{self.attribute}'{self.where_text}{self.group_text}"
 
 
@@ -107,7 +107,8 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
     change = Schema([Numeric("change", -3, 5, bins=2)])
     age = Schema([Numeric("age", 0, 90, bins=2, missing=True)])
     sick = Schema([Numeric("change", -3, 5, bins=2), Boolean("ill"), Boolean("here")])
-    most = [{"change": 5, "ill": ill, "here": True} for ill in (True, False)]  # one leaves its group for the other
+    # The first of these rows leaves its group, and the second enters the other group.
+    most = [{"change": 5, "ill": ill, "here": True} for ill in (True, False)]
     return {
         "both-signs": Example(change, cls("change", epsilon=1)),
         "missing": Example(age, cls("age", epsilon=1)),
@@ -127,10 +128,11 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
 def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Example]:
     """Return examples with released bounds, for groups, and for all rows where their number is public.
 
-    In their witnesses the row that differs goes from one end of the public bounds to the other. Half of the other rows,
-    or one more, are at the lower end. So a median is anywhere between the ends, until a row at the upper end leaves.
-    `between` is a number of rows near the middle, which take their place where a row is replaced: both bounds then
-    become narrower, and the last counts of the search and a sum differ by as much as they may.
+    In their witnesses a row at the upper end of the public bounds is removed, or replaced by one at the lower end. Half
+    of the other rows, or one more, are at the lower end. So a median is anywhere between the ends, until a row at the
+    upper end leaves. If `between` is not 0, the other rows of the replaced row's witness are this number of rows near
+    the middle. Both bounds then become narrower, and the last counts of the search and a sum differ by as much as they
+    may.
     """
     from dpframework.basics.bounds import PrivateBoundsMiner
     from dpframework.basics.unit_rows import released_rows_example
@@ -160,7 +162,7 @@ class SumMiner(NumberMiner):
 
     It is one number with Laplace (or Gaussian) noise on its lattice, and its sensitivity is that of
     `queries.BoundedSum`. Whole numbers are added up exactly before noise is added. With `by`, one release holds the
-    sums of all groups, and a row is in one of them (`queries.GroupSums`).
+    sums of all groups, and a row adds to one of these sums (`queries.GroupSums`).
 
     Parameters
     ----------
@@ -196,7 +198,7 @@ class SumMiner(NumberMiner):
         return self.plan_step("sum", self._query(schema), self.measurer)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the sum's error, and the largest sum that this many rows can have, to compare it with."""
+        """Return the sum's error and, to compare it with, the largest sum that the table can have."""
         calibration = part.calibration("sum")
         if calibration is None or part.schema is None:
             return part.bounds_of_steps()

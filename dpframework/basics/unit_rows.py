@@ -1,4 +1,4 @@
-"""How many rows per unit are enough for most units, released for a share of the budget."""
+"""A number of rows per unit that is enough for most units, released for a share of the budget."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RowsPerUnitMiner(BasicMiner):
         Raises
         ------
         InputError
-            If nothing tells units apart.
+            If units have several rows, and no column of ids tells them apart.
         """
         require_told_apart(unit)
         return fit_to_study(self, _unit=unit)
@@ -84,7 +84,7 @@ class RowsPerUnitMiner(BasicMiner):
         return ()
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return by how many units the share may be missed."""
+        """Return by how many units the share of units with more rows may exceed `outside`."""
         calibration = part.calibration(_STEP)
         if calibration is None:
             return part.bounds_of_steps()

@@ -1,7 +1,7 @@
-"""Two parameters of everyday miners: which rows are asked for (`where`), and in which groups (`by`).
+"""Two parameters of everyday miners: which rows are used (`where`), and into which groups they are divided (`by`).
 
-Both follow from each row's own values and from public facts: a description with public thresholds, and the labels that
-the schema lists. Which groups there are never depends on the rows.
+Whether a row is used, and in which group, depends on its own values and on public facts alone: a description with
+public thresholds, and the labels that the schema lists. Which groups there are never depends on the rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def as_description(where: Description | Mapping[str, Any] | None, name: str = "w
     Raises
     ------
     InputError
-        If it is neither a description nor such a form.
+        If the value is something else, or the form describes nothing.
     """
     if where is None or isinstance(where, Description):
         return where
@@ -57,12 +57,12 @@ def require_description(schema: Schema, *descriptions: Description | None) -> No
 
 
 def literals_of(*descriptions: Description | None) -> Iterator[Any]:
-    """Yield the tests within some descriptions."""
+    """Yield each test of an attribute within some descriptions."""
     return itertools.chain.from_iterable(one.literals() for one in descriptions if one is not None)
 
 
 def values_compared(schema: Schema, *descriptions: Description | None) -> list[str]:
-    """Return the attributes that descriptions compare with a number other than a public cut."""
+    """Return the names of the attributes that descriptions compare with a number other than a public cut."""
     tests = literals_of(*descriptions)
     return list(dict.fromkeys(one.attribute for one in tests if isinstance(one, Below) and not one.is_cut(schema)))
 
@@ -76,16 +76,16 @@ def _by(names: str | Iterable[str]) -> tuple[str, ...]:
 
 
 @attrs.frozen
-class AskingMiner(RowsMiner):
-    """A miner of one number, for all rows or for some, or of one number for each group of rows.
+class GroupedMiner(RowsMiner):
+    """A miner that can use the rows of a description only, and can give a result for each group of rows.
 
     Attributes
     ----------
     by
-        The attributes that make the groups. There is a group for each label, or each combination of labels, that the
-        schema lists. Empty for a single number. A single name is accepted, too.
+        The names of the attributes that make the groups. There is a group for each label, or each combination of
+        labels, that the schema lists. Without names there are no groups. A single name may be given as text.
     where
-        A description of the rows that are asked for, or the form that `Description.to_dict` returns; None for all rows.
+        A description of the rows that are used, or the form that `Description.to_dict` returns; None for all rows.
     """
 
     by: tuple[str, ...] = attrs.field(default=(), converter=_by, kw_only=True)
@@ -97,7 +97,8 @@ class AskingMiner(RowsMiner):
         Raises
         ------
         InputError
-            If the schema lacks an attribute, one is open, or there are too many groups; and as `require_description`.
+            If the schema lacks an attribute, one of the attributes is open, there are too many groups, or
+            `require_description` refuses `where`.
         """
         require_description(schema, self.where)
         found = tuple(schema[name] for name in self.by)

@@ -81,8 +81,8 @@ class Workload:
     rows_known
         Whether the number of rows is public, so that it needs no release.
     ordered
-        The attributes whose ranges of values are asked for. For these the mean error of all ranges counts, instead of
-        that of single values.
+        The positions of the attributes of which ranges of values matter. For these attributes the mean error of all
+        ranges counts, instead of that of single values.
     """
 
     of: tuple[Attribute, ...]
@@ -119,7 +119,7 @@ class Workload:
     def _range_shares(self, a: int) -> tuple[float, float]:
         """Return what residuals add to the variances of an attribute's ranges: residuals with it, and without.
 
-        For single values of n these numbers are n and 1 / n. Here they are n times the mean over all ranges.
+        For n single values these numbers would be n and 1 / n. For ranges they are n times the mean over all ranges.
         """
         size = self.sizes[a]
         ranges, lengths = size * (size + 1) / 2, range(1, size + 1)
@@ -155,7 +155,8 @@ class Workload:
         for one in needed:
             by_length[self._length(one)].append(one)
         lengths = sorted(by_length)
-        best: list[tuple[float, int, bool]] = [(0.0, 0, False)]  # least sum of roots, start and kind of the last group
+        # For the first k lengths: the least sum of roots, the start of the last group, and whether it is in blocks.
+        best: list[tuple[float, int, bool]] = [(0.0, 0, False)]
         for end in range(1, len(lengths) + 1):
             options = []
             for start in range(end):
@@ -170,7 +171,7 @@ class Workload:
             among = {one: needed[one] for length in lengths[start:end] for one in by_length[length]}
             cuts.append((among, in_blocks))
             end = start
-        # All Laplace noise is in one group.
+        # All residuals with Laplace noise form one group.
         parts = [(dict(among), True) for among, in_blocks in cuts if in_blocks]
         rest = {one: g for among, in_blocks in cuts if not in_blocks for one, g in among.items()}
         if rest:
@@ -186,7 +187,10 @@ class Workload:
         ]
 
     def _root(self, among: Mapping[Set, float], in_blocks: bool) -> float:
-        """Return the cube root of the predicted sum of variances at epsilon 1; infinite if it cannot be drawn."""
+        """Return the cube root of the predicted sum of variances at epsilon 1.
+
+        It is infinite for noise in blocks that cannot be drawn, or that has one block only.
+        """
         if not in_blocks:
             return float(2 ** (1 / 3) * np.cbrt(list(among.values())).sum())
         lengths = [self._length(one) for one in among]
@@ -214,12 +218,12 @@ class Workload:
 
 
 def sum_variance(lengths: Mapping[int, int], sizes: Sequence[int], known: Mapping[Set, float]) -> float:
-    """Return the variance of a sum of a marginal's cells, over some number of values of each of its attributes.
+    """Return the variance of a sum of cells of a marginal, namely those of some values of each of its attributes.
 
     Parameters
     ----------
     lengths
-        How many values of each attribute are summed, by its position.
+        How many values of each attribute are summed, by the attribute's position.
     sizes
         The number of values of each attribute.
     known
@@ -263,7 +267,7 @@ def marginal_of(one: Set, sizes: Sequence[int], residuals: Mapping[Set, np.ndarr
 
 
 def all_sets(attributes: int, order: int) -> list[Set]:
-    """Return all sets of one attribute up to `order` attributes, by position.
+    """Return all sets of 1 to `order` attributes, each as positions.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 import dpframework as dpf
 from dpframework.basics.where_and_by import (
     MOST_GROUPS,
-    AskingMiner,
+    GroupedMiner,
     as_description,
     literals_of,
     require_description,
@@ -27,9 +27,9 @@ DESCRIPTIONS = st.lists(LITERALS, min_size=1, max_size=3).map(dpf.And) | LITERAL
 MEAN = type(dpf.miner("mean", attribute="age", epsilon=1))
 
 
-def asking(**options: Any) -> AskingMiner:
+def asking(**options: Any) -> GroupedMiner:
     miner = MEAN(attribute="age", epsilon=1, **options)
-    assert isinstance(miner, AskingMiner)
+    assert isinstance(miner, GroupedMiner)
     return miner
 
 
