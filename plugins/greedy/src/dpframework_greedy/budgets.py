@@ -1,6 +1,7 @@
-"""How a budget is shared between initial pairs, extensions and qualities, and how many of each it can carry.
+"""How a budget is shared between initial pairs, extensions and qualities, and how many choices a share can pay for.
 
-The five distributions are those of Karjalainen, Galbrun and Miettinen 2022, section 4.2.
+A quality is the noisy counts of one redescription. The five named distributions are those of Karjalainen, Galbrun and
+Miettinen 2022, section 4.2.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import attrs
 
 from dpframework.facts import InputError, exact, nearest
 
+#: The shares of pairs, extensions and qualities, by the names of the paper.
 DISTRIBUTIONS: dict[str, tuple[str, str, str]] = {
     "d1": ("1/3", "1/3", "1/3"),
     "d2": ("0.45", "0.45", "0.1"),
@@ -23,8 +25,8 @@ DISTRIBUTIONS: dict[str, tuple[str, str, str]] = {
 }
 MOST_PAIRS = 20  # the published number of initial pairs
 MOST_EXTENSIONS = 4  # the published number of extensions per pair
-SERIOUS = Fraction(1, 2)  # of a score between 0 and 1: a pair further from the best says little
-WORTH = Fraction(1, 10)  # of a Jaccard index: extensions hardly gain more, so choices further from the best lose
+SERIOUS = Fraction(1, 2)  # a pair is of little use if its score, from 0 to 1, is further than this from the best
+WORTH = Fraction(1, 10)  # the Jaccard index that a good extension gains; a choice further from the best loses it
 
 
 @final
@@ -86,8 +88,8 @@ class BudgetShares:
 def choices_within(distance: Fraction, epsilon: Fraction, spread: Fraction, candidates: int) -> int:
     """Return how many choices an epsilon carries, each within a distance of the best score with probability 95 %.
 
-    If n choices share an epsilon, each of them by the exponential mechanism among m candidates is within n spread /
-    epsilon ln(20 m) of the best, with probability 95 % (McSherry and Talwar 2007, Theorem 6).
+    Let n choices among m candidates share an epsilon. With probability 95 %, a choice by the exponential mechanism has
+    a score within (n spread / epsilon) ln(20 m) of the best (McSherry and Talwar 2007, Theorem 6).
 
     Examples
     --------
@@ -98,7 +100,7 @@ def choices_within(distance: Fraction, epsilon: Fraction, spread: Fraction, cand
 
 
 def number_of_pairs(asked: int | None, carried: int, most: int) -> int:
-    """Return the number of initial pairs that you ask for, or else the number that the budget carries.
+    """Return the number of initial pairs that you ask for, or else the number that the budget carries, at least 1.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What this plugin brings."""
+"""The miners and the mechanism that this plugin adds to dpframework."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Numba kernels that count the rows of pairs and extensions from joint histograms.
 
 Symbols: `both` and `either` are the numbers of rows in both supports and in at least one. A literal is (position of its
-attribute, first, last, negated): a range of known codes, or all known codes outside the range. The numbers are read off
-the histograms, and numpy computes scores from them (see `scores`).
+attribute, first, last, negated): a range of known codes, or all known codes outside the range. The kernels read numbers
+of rows off the histograms, and numpy computes scores from these numbers (see `scores`).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def pair_supports(
 ) -> None:
     """Fill in the supports of every pair of literals, for pair p of attributes, the right literal varying fastest.
 
-    `counts` holds the joint histograms of all pairs of attributes. `sums` is room for the numbers of rows whose codes
-    are below two given codes. Its first row and column are 0.
+    `counts` holds the joint histograms of all pairs of attributes. `sums` is a work array for the numbers of rows whose
+    codes are below two given codes. Its first row and column are 0.
     """
     i, j = of.pairs[p, 0], of.pairs[p, 1]
     left_tests = of.tests[0][of.starts[0][i] : of.starts[0][i + 1]]

@@ -1,8 +1,11 @@
 """The literals and extensions that a schema allows in a redescription.
 
+A redescription is a pair of descriptions, one on each side, that should hold for nearly the same rows. Each joins
+literals by `and` and `or`. An extension adds one literal to one side.
+
 Every literal is a range of known codes of one attribute, or all its known codes outside a range: a value of a Boolean
 or categorical attribute, or an interval between public cuts of a numeric one. A missing value satisfies no literal,
-negated or not. Nothing here reads a row.
+negated or not. Which literals and extensions there are follows from the schema. Only the methods `holds` read rows.
 """
 
 from __future__ import annotations
@@ -248,11 +251,11 @@ class Language:
 
     @functools.cached_property
     def number_of_extensions(self) -> int:
-        """The number of positions of a redescription's extensions, including attributes that it uses already."""
+        """The number of positions of a redescription's extensions, including those with an attribute that it has."""
         return 1 + 2 * (len(self.tests[0]) + len(self.tests[1]))
 
     def pair(self, pair: int, position: int) -> Redescribed:
-        """Return an initial pair, one literal on each side."""
+        """Return the initial pair at a position among the candidates of one pair of attributes."""
         i, j = self.pairs[pair]
         first, beyond = self.starts[1][j : j + 2]
         left, right = divmod(position, int(beyond - first))

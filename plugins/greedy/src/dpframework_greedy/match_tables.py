@@ -1,9 +1,11 @@
-"""Pairs scored in rows and counted three at a time, as both Serenade miners do unless you ask for extensions.
+"""Pairs of literals that are scored in rows and counted three at a time, for both Serenade miners.
+
+The miners do so by default, unless you ask for extensions or for another score.
 
 The pairs are matches (`dpframework.redescriptions.MatchScores`). Each is chosen by the exponential mechanism and
-differs from those before it. Three pairs cut the rows of either view into eight cells. One table of cells by cells,
-with the sensitivity of a histogram, holds the counts of all three, of their complements, and of their conjunctions and
-disjunctions. Extensions would have to pay for these.
+differs from those before it. On each side, three literals cut the rows into eight cells. One table of eight by eight
+cells, with the sensitivity of a histogram, holds the counts of all three pairs, of their complements, and of their
+conjunctions and disjunctions. To find these by extensions would cost budget.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from dpframework.redescriptions import CellTable, Match, MatchScores, Redescript
 from dpframework.run import PrivateTable
 from dpframework_greedy.language import CodeRange, top_code
 
-TOGETHER = 3  # pairs per table: with two a fifth fewer redescriptions are found, with four a tenth fewer
+TOGETHER = 3  # pairs per table; with two pairs a fifth fewer redescriptions are found, with four a tenth fewer
 Masks = NDArray[np.bool_]
 
 
@@ -54,7 +56,7 @@ def plan_pairs(
 
 
 def most_cells(pairs: int) -> int:
-    """Return the most cells of a table that the support of a combination of its pairs is the sum of.
+    """Return how many cells of a table are added up to the support of a combination of its pairs, at most.
 
     A disjunction of all pairs has the most: either side holds in all cells of its view but one.
 
@@ -102,8 +104,8 @@ def read(cells: CellTable, group: Sequence[Match], schema: Schema, wanted: Wante
 
     The combinations are all conjunctions and disjunctions of some pairs or their complements. With three pairs, one of
     them may also be joined by one word to the other two, which are joined by the other word. A pair with an attribute
-    that may be missing has no complement there, since neither a test nor its negation holds for a missing value. Either
-    side is as short as the noise lets it be.
+    that may be missing has no complement there, since neither a test nor its negation holds for a missing value. On
+    either side, a combination gives way to a shorter one if noise hides the difference between them.
     """
     combinations = _combinations(group, schema)
     masks = np.array([one.mask for one in combinations])

@@ -1,4 +1,4 @@
-"""Measure redescriptions by noisy counts, average two measurements, and compare an extension with its origin."""
+"""Measure redescriptions by noisy counts, average two measurements, and compare an extension with what it extends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def measure(table: PrivateTable, step: str, redescribed: Redescribed) -> Redescr
 
 
 def average(one: Redescription, again: Redescription) -> Redescription:
-    """Return the mean of two counts of a redescription, which have equal noise."""
+    """Return a redescription with the means of two measurements of it, whose noise is equal."""
 
     def mean(first: Noisy | None, second: Noisy | None) -> Noisy:
         assert first is not None  # all counts of `measure` are known
@@ -47,7 +47,7 @@ def average(one: Redescription, again: Redescription) -> Redescription:
 
 
 def is_better(one: Redescription, than: Redescription, score: Score) -> bool:
-    """Tell whether an extension has a higher noisy Jaccard index, and breaks no bound further than its origin."""
+    """Tell whether an extension has a higher noisy Jaccard index, and breaks no bound further than what it extends."""
     least, most = score.min_support, score.max_support
     supported = least is None or one.both.value >= min(least, than.both.value)
     bounded = most is None or (one.both + one.apart).value <= max(most, (than.both + than.apart).value)

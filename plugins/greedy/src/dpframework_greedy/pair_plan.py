@@ -1,4 +1,4 @@
-"""How many pairs are chosen and counted together: by the number of rows, which is public or released first."""
+"""The number of pairs that are chosen and counted together, which the public or released number of rows decides."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from dpframework.run import PrivateTable, left_by_row_count, plan_row_count, rel
 from dpframework_greedy.budgets import MOST_PAIRS, BudgetShares
 from dpframework_greedy.match_tables import mine_pairs, most_cells, plan_pairs
 
-NUMBERS = (1, 2, 3, 4, 6, 9, 12, 15, 18, MOST_PAIRS)  # the numbers of pairs among which a number of rows chooses
-MOST_ROWS = 10**12
+#: The numbers of pairs that have a branch of their own in a plan that releases the number of rows first.
+NUMBERS = (1, 2, 3, 4, 6, 9, 12, 15, 18, MOST_PAIRS)
+MOST_ROWS = 10**12  # the bound on the number of rows that is assumed if the schema has none
 
 
 @final
@@ -46,7 +47,7 @@ class PairPlan:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of pairs among which the number of rows chooses: one if that is public or you give a number."""
+        """The possible numbers of pairs: only one if you give it, or if the number of rows is public."""
         if self.asked is not None:
             return (self.asked,)
         if self.schema.rows is not None:

@@ -56,9 +56,9 @@ from dpframework_greedy.successive_choices import SuccessiveExponential
 from dpframework_greedy.surplus_score import Surplus
 
 SCORES = ("rows", "logistic", "jaccard")
-BY_ROWS = BudgetShares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # where pairs are counted three at a time
-FAR = Fraction(10**9)  # further than any choice is from the best score, for where nobody knows yet what is near
-SLACK = Fraction(8, 100)  # added to the target: a redescription with a smaller index is not reported
+BY_ROWS = BudgetShares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # where pairs are counted together
+FAR = Fraction(10**9)  # a distance from the best score that allows any choice: for scores whose scale is not yet known
+SLACK = Fraction(8, 100)  # added to the target where pairs are counted together (see `Wanted`)
 
 
 def _shares(value: str | Iterable[Any] | None) -> BudgetShares | None:
@@ -74,26 +74,31 @@ class Serenade(Miner):
     epsilon
         The budget of the whole run, as a pure epsilon.
     min_support, max_support
-        Public numbers of rows: how many both sides of a redescription should hold for at least, and how many at least
-        one side should hold for at most. By default a fiftieth and seven tenths of the rows where pairs are counted
-        together, else a tenth and seven tenths of the schema's `rows`, or seven times `min_support` where `rows` is
-        not public. Redescriptions beyond these bounds by more than the noise are not returned.
+        Public numbers of rows. The number of rows for which both sides of a redescription hold should be at least
+        `min_support`, and the number for which at least one side holds should be at most `max_support`. Where pairs are
+        counted together, the defaults are a fiftieth of the rows and, for each side alone, seven tenths. Otherwise they
+        are a tenth and seven tenths of the schema's `rows`. If `rows` is not public, `min_support` has no default, and
+        that of `max_support` is seven times `min_support`. Redescriptions beyond these bounds by more than the noise
+        are not returned.
     pairs
         The number of initial pairs, by default what the budget carries, at most 20. Where pairs are counted together
-        and the number of rows is private, a fiftieth of the budget first releases that number, which then decides.
+        and the number of rows is private, a fiftieth of the budget first releases the number of rows, which then
+        decides on the number of pairs.
     budget
-        How the budget is shared between initial pairs, extensions and qualities: "d1" to "d5", or three shares. With
-        these, as many extensions are planned as you ask for. By default .6, 0 and .4 for pairs that are scored in rows.
-        If you ask for extensions, or with another score: "d3", with at most as many extensions as that carries. If
-        that is fewer than one per pair, or leaves too little for the pairs, pairs and qualities share all of it.
+        How the budget is shared between initial pairs, extensions and qualities (the counts of redescriptions): "d1" to
+        "d5", or three shares. If you give it, as many extensions are planned as you ask for. By default it is .6, 0 and
+        .4 for pairs that are scored in rows. If you ask for extensions, or with another score, it is "d3", with at most
+        as many extensions as their share can pay for. If these are fewer than one per pair, or if too little is left
+        for the pairs, there are no extensions, and pairs and qualities share the whole budget.
     score
         "rows": pairs are scored by the rows by which they surpass `target_jaccard`, and each differs from those before
         it. Unless you ask for extensions, three pairs are counted at a time, with their conjunctions and disjunctions.
-        "logistic": as published, by the Jaccard index weighted by support. "jaccard": by the index itself, whose
-        sensitivity is hundreds of times larger.
+        "logistic": pairs are scored as published, by the Jaccard index weighted by support. "jaccard": pairs are scored
+        by the index itself, whose sensitivity is hundreds of times larger.
     target_jaccard
-        The Jaccard index to surpass, where pairs are scored in rows. A redescription is returned if its noisy index is
-        above this by 0.08 or more. Lower it if nothing is found: then pairs with weaker ties are returned.
+        The Jaccard index to surpass, where pairs are scored in rows. Where they are counted together, a redescription
+        is returned only if its noisy index, minus one standard deviation of its noise, is at least 0.08 above this.
+        Lower it if nothing is found: then pairs with weaker ties are returned.
     max_p_value
         Redescriptions with a larger p-value on their noisy counts are left out of the result (post-processing).
     left, right
@@ -151,7 +156,7 @@ class Serenade(Miner):
         Raises
         ------
         InputError
-            If no minimum support is known, or a bound on the support is out of range.
+            If the score needs a minimum support and none is known, or a bound on the support is out of range.
         """
         self.check_supports(schema)
         least, most = self.min_support, self.max_support
@@ -180,7 +185,7 @@ class Serenade(Miner):
         raise NotImplementedError
 
     def times(self, pairs: int) -> int:
-        """Return how many pairs get this number of extensions each, or 1 if all pairs share it."""
+        """Return how many pairs have extensions of their own: all of them, or 1 if `asked` is for all together."""
         raise NotImplementedError
 
     def wanted(self) -> Wanted:
@@ -231,7 +236,7 @@ class Serenade(Miner):
             raise InputError(f"max_support is {most}, not above min_support = {least}")
 
     def settle(self, table: PrivateTable) -> tuple[Serenade, _SerenadeOnSchema]:
-        """Release the number of rows, if it is counted. Return the miner with its supports, also as resolved."""
+        """Release the number of rows, if it is counted. Return the miner with its supports, and its resolved form."""
         resolved = self.resolve(table.schema)
         if self.count_share is None:
             return self, resolved
@@ -250,9 +255,9 @@ class Serenade(Miner):
         found
             The redescriptions that were found.
         candidates
-            How many redescriptions were looked at.
+            The number of redescriptions among which those found were chosen.
         variance, rows
-            The variance of a count's noise, and the number of rows. They are named if nothing is found.
+            The variance of a count's noise, and the number of rows. The result names them if nothing is found.
         """
         kept = [one for one in found if one.p_value is None or one.p_value <= self.max_p_value]
         kept = [one for one in kept if self._within(one)]
@@ -284,13 +289,13 @@ class _SerenadeOnSchema:
     matches
         The candidates for pairs that are scored in rows, else None.
     pairs, choices
-        The number of initial pairs, and of all choices of an extension.
+        The number of initial pairs, and the number of choices of an extension for all pairs together.
     shares
         The shares of `epsilon`.
     epsilon
-        The budget without that of the number of rows.
+        The budget of the run without the part for the number of rows.
     counted
-        The epsilon of the number of rows, 0 if it is not released.
+        The epsilon of the release of the number of rows, 0 if there is none.
     given
         The inputs that the scores of a step get at run time.
     """
@@ -391,7 +396,7 @@ class _SerenadeOnSchema:
 
 
 def _choices_asked(miner: Serenade, shares: BudgetShares, pairs: int) -> int:
-    """Return how many choices of an extension you ask for in all, by default as many as published."""
+    """Return how many choices of an extension you ask for in all; by default 4 per pair, as published."""
     if miner.asked is not None and not shares.extensions:
         raise InputError("budget gives extensions nothing; leave their number out, or give extensions a share")
     asked = MOST_EXTENSIONS * pairs if miner.asked is None else miner.asked * miner.times(pairs)

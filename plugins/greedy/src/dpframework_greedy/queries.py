@@ -114,14 +114,14 @@ class LanguageScores(Query):
 @final
 @attrs.frozen
 class PairScores(LanguageScores):
-    """The score of every pair of literals, one per side, grouped by pairs of attributes."""
+    """The score of every pair of literals, one from each side, grouped by pairs of attributes."""
 
     name = "pair-scores"
     candidate = "pair of literals"
 
     @property
     def answer_length(self) -> int:
-        """The number of pairs."""
+        """The number of pairs of literals."""
         return self.language.number_of_pairs
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
@@ -225,7 +225,7 @@ class ExtensionScores(LanguageScores):
     most
         The largest number of redescriptions.
     turns
-        How many choices each redescription gets at most.
+        The largest number of times that each redescription may be chosen and extended.
     """
 
     name = "extension-scores"
@@ -268,10 +268,10 @@ class ExtensionScores(LanguageScores):
 
 @attrs.frozen(eq=False)
 class ExtensionPool(CandidatePool):
-    """The extensions of some redescriptions, one group per redescription. A chosen extension replaces it.
+    """The extensions of some redescriptions, one group per redescription.
 
-    A redescription that has had its turns leaves the pool. Otherwise the best one would take all turns, and grow by
-    literals that hardly change it.
+    A chosen extension replaces the redescription that it extends. A redescription that has had its turns leaves the
+    pool. Otherwise the best one would take all turns, and grow by literals that hardly change it.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ Supports: TypeAlias = "tuple[int, int]"
 RISE, FALL, REPLACED = Fraction(2, 3), Fraction(1, 3), Fraction(19, 20)
 FEWEST, MOST = 10, 10**9  # a noisy number of rows is moved into this range
 PART, TIMES = 10, 7  # the minimum support is a tenth of the rows, and the maximum support seven times that
-DIGITS = 2  # the significant digits of a minimum support, since a finer one would change nothing
+DIGITS = 2  # the significant digits of a minimum support; more digits would change nothing
 
 
 def supports_of(rows: float) -> Supports:
@@ -91,7 +91,7 @@ class ScaledScore:
 
 
 class OpenScore:
-    """A score of which some bounds on the support are released first: nothing else of it is known beforehand."""
+    """A score whose bounds on the support come from a release. Without them, only its sensitivity is known."""
 
     __slots__ = ()
 
@@ -108,7 +108,7 @@ class OpenScore:
 @final
 @attrs.frozen
 class RelativeScore(OpenScore):
-    """The weighted index in units of a row's change, for bounds on the support that are released first."""
+    """The weighted index divided by u (see the module), for bounds on the support that are released first."""
 
     def at(self, supports: Supports | None) -> ScaledScore:
         """Return the score for bounds on the support, which come from a release."""
@@ -153,9 +153,10 @@ AnyScore: TypeAlias = "Score | Surplus | RelativeScore | OpenSurplus"
 
 
 def worth_of(score: AnyScore) -> Fraction:
-    """Return `WORTH` in units of the score: how far from the best an extension is no longer worth its budget.
+    """Return the distance from the best score beyond which an extension is not worth its budget.
 
-    A surplus is in rows. It counts them in either support of a redescription half-way between the bounds on supports.
+    It is `WORTH` for an index. A surplus is a number of rows, so `WORTH` is multiplied by a number of rows half-way
+    between the bounds on the support.
     """
     if not isinstance(score, Score) or score.min_support is None or score.max_support is None:
         return WORTH

@@ -1,6 +1,7 @@
 r"""The scores of redescriptions, with closed forms for their sensitivities that need no number of rows.
 
-Initial pairs are chosen by `Score`, extensions by `surplus_score.Surplus`.
+Initial pairs have a `Score` unless they are scored in rows. Extensions have a `surplus_score.Surplus`, or with the
+plain Jaccard index the same `Score` as pairs.
 
 Symbols: I is the number of rows in both supports, A the number of rows in exactly one, and U = I + A. The score is the
 Jaccard index I / U (0 where I = 0) times two logistic factors,

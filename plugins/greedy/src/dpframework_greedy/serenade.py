@@ -1,4 +1,4 @@
-"""Serenade grows redescriptions greedily (Karjalainen, Galbrun and Miettinen 2022), by the client or the engine.
+"""Serenade, which grows redescriptions greedily (Karjalainen, Galbrun and Miettinen 2022), in two variants.
 
 Initial pairs, with one literal per side, are chosen and counted first. Then literals are joined to either side by `and`
 or `or`. With `serenade-cs` the client looks at the noisy Jaccard index of each redescription, and extends the
@@ -26,7 +26,7 @@ Claim: pure epsilon under either relation, without assumptions. What differs fro
 - an extension is kept only if its noisy counts are better than those of the redescription that it extends
   (`measurements.is_better`);
 - at most one initial pair is taken per pair of attributes, so that initial pairs differ in more than a threshold;
-- weights are remembered between rounds, and not keys (`choices`);
+- weights are remembered between rounds, and not keys (`successive_choices`);
 - rows in both supports, in one only and in neither are disjoint, so each of these counts gets their whole budget;
 - by default there are as many pairs and extensions as the budget can carry (`budgets`), and no extensions where they
   would take budget from the pairs for nothing.
@@ -57,9 +57,10 @@ def published_settings(min_support: int, rows: int) -> dict[str, Any]:
     Parameters
     ----------
     min_support
-        The least support, a public number of rows. In the paper it is a tenth of the rows.
+        The minimum support, a public number of rows. In the paper it is a tenth of the rows.
     rows
-        A public bound on the number of rows. The paper has no largest support, so it is set where no table comes near.
+        A public bound on the number of rows. The paper has no maximum support, so that is set to twice this bound,
+        which no table comes near.
     """
     return {
         "pairs": MOST_PAIRS,
@@ -171,7 +172,7 @@ class SerenadeCS(Serenade):
 @final
 @attrs.frozen
 class SerenadeES(Serenade):
-    """Redescriptions grown together: each round extends whichever is best (Serenade, engine side).
+    """Redescriptions grown together: each round extends one of them, chosen by its score (Serenade, engine side).
 
     Parameters
     ----------

@@ -48,7 +48,8 @@ from dpframework.mechanisms import BoundedRange, Calibration, Losses, Noise, Pre
 from dpframework.queries import QueryFacts
 
 Lattice: TypeAlias = "NDArray[np.int64]"
-ROUNDING = Fraction(16, 2**20)  # of a difference of two log-probabilities, as a share of the sensitivity (see above)
+#: The rounding error of a difference of two log-probabilities, as a share of the sensitivity (see the module).
+ROUNDING = Fraction(16, 2**20)
 
 
 @attrs.frozen(cache_hash=True)
@@ -105,7 +106,8 @@ class SuccessiveExponential(BoundedRange):
     max_age
         For how many rounds the weight of a group is remembered. The distribution of outputs does not depend on it.
     within
-        How far from the best score a choice may be and still be of use. The preview counts such choices.
+        The distance from the best score up to which a choice is of use. The preview says how many choices the epsilon
+        carries within this distance.
     """
 
     name: ClassVar[str] = "successive-exponential"

@@ -6,7 +6,7 @@ A redescription is counted before it is extended, so the Jaccard index c to surp
 - c U = (1 - c) U - A > 0. This is a number of rows, which a row moves by at most 1. A row moves the index itself by 1 /
 U, with a U that nobody has counted (Dinkelbach 1967, on maximising fractions). `Surplus` is
 
-    s(U, A) = (1 - c) min(U, m) - A,    1/2 <= c <= 1:
+    s(U, A) = (1 - c) min(U, m) - A,    1/2 <= c <= 1.
 
 Beyond the maximum support m, more rows gain nothing. An added row moves s by 1 - c or 0 if it enters both supports, and
 by -c or -1 if it enters one: so by -1 to 1/2, a spread of 3/2. A row that passes from one support to both, or back,
@@ -39,7 +39,7 @@ class Surplus:
     Attributes
     ----------
     max_support
-        m: how many rows in at least one support count at most.
+        m: the largest number of rows in at least one support that adds to the score.
     index
         c: the Jaccard index to surpass, from 1/2 to 1.
 

@@ -73,13 +73,13 @@ PLANTED = Schema(
 )
 PLANTED_SUPPORTS: Mapping[str, Any] = MappingProxyType({"min_support": 1000, "max_support": 7000})
 EXTENDED_SUPPORTS: Mapping[str, Any] = MappingProxyType({"min_support": 100, "max_support": 700})
-#: Why a choice by the Jaccard index cannot lose all that it costs.
+#: The reason why a choice by the Jaccard index cannot lose all that it costs.
 INDEX = (
     "at most 0.75 of the cost can be lost where a row is added, and 0.6 where one is replaced: the choice of pairs has "
     "0.9 of it, no index is above 1, and so each of the 64 pairs has a probability of at least exp(-2/3) or exp(-1/2) "
     "to the power of that cost, divided by 64"
 )
-NOTHING = 20_000  # the number of rows for which no literal of a choice holds
+NOTHING = 20_000  # the number of rows for which no attribute is true
 # The first pair of literals, both positive, of the pairs of attributes (wolf, rain) and (wolf, snow).
 CHOSEN = np.array([[0, 0], [1, 0]])
 
@@ -160,13 +160,13 @@ def _extend_once(position: int, counted: Callable[..., NDArray[np.int64]]) -> di
 
 
 def _of_index_one(counts: NDArray[np.int64], calibration: Calibration) -> NDArray[np.int64]:
-    """Return counts with an index of 1."""
+    """Return noisy counts of a redescription whose Jaccard index is 1."""
     both, _, _, neither = counts
     return np.array([both + 8, -8, -8, neither])
 
 
 def _between_thresholds(right_only: int) -> Callable[[NDArray[np.int64], Calibration], NDArray[np.int64]]:
-    """Return counts with an index between .3 and .5, so that the pair is extended and the index to surpass is 1/2."""
+    """Return noisy counts with an index between .3 and .5, so that the pair is extended, with 1/2 to surpass."""
     return lambda counts, calibration: counts + np.array([8, -8, right_only, 0])
 
 
