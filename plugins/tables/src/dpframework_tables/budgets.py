@@ -21,10 +21,10 @@ CHOOSE, MEASURE = "choose", "measure"  # the names of a round's two steps, and o
 @final
 @attrs.frozen
 class TableBudget(MechanismBudget):
-    """The budget of a synthetic table, which blocks of selections and measurements may spend."""
+    """The budget of a synthetic table. A part of it may be the cap of a spend block of selections and measurements."""
 
     def block(self, name: str, chosen: Query, measured: Query, share: Fraction) -> Node:
-        """Plan a block of selections and measurements, which together may cost a share of the budget."""
+        """Plan a spend block of selections and measurements, which together may cost a share of the budget."""
         kinds = kind(CHOOSE, chosen, self.selects), kind(MEASURE, measured, self.counts)
         return spend(name, *kinds, **self.cost(share))
 
@@ -37,6 +37,6 @@ class TableBudget(MechanismBudget):
         return math.sqrt(2 * variance / math.pi) if self.zcdp else math.sqrt(variance / 2)
 
     def left(self, block: SpendBlock) -> Fraction:
-        """Return what is left of a block, as a share of the whole budget."""
+        """Return what is left of the cap of a spend block, as a share of the whole budget."""
         left = block.left.rho if self.zcdp else block.left.epsilon
         return (left or Fraction(0)) / self.amount

@@ -1,4 +1,4 @@
-"""The marginals that may be selected: they are public, from the attributes' sizes and the limits alone."""
+"""The marginals that may be selected, which follow from public sizes and limits and from earlier selections."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def candidate_sets(sizes: Sequence[int], order: int, most: int) -> list[Set]:
 
 
 def rank(number: int, pairs: Iterable[Set]) -> int:
-    """Return how many of the given pairs of attributes make a spanning forest, which is the same for every such forest.
+    """Return the number of pairs in a spanning forest of the given pairs of attributes.
+
+    It is the same for every spanning forest.
 
     Examples
     --------
@@ -46,7 +48,9 @@ def rank(number: int, pairs: Iterable[Set]) -> int:
 
 
 def join_parts(part: Sequence[int], one: Set) -> list[int]:
-    """Return the part of a forest that holds each attribute, after the parts of some attributes have been joined.
+    """Return the tree of a forest that each attribute is in, after the trees of some attributes have been joined.
+
+    A tree is given by the smallest position of its attributes.
 
     Examples
     --------
@@ -63,14 +67,14 @@ def room_for(
     """Return the positions of the sets that may be measured next, so that the junction tree has at most `most` cells.
 
     The answer depends on public sizes and on the sets that were measured before. Attributes are eliminated in the order
-    that suits the current tree, so `tree_for` finds a tree at least as small.
+    that suits the current tree. `tree_for` also tries another order, so it finds a tree at most as large.
 
     Parameters
     ----------
     sizes
         The number of codes of each attribute.
     sets
-        The sets to choose from, each as positions of attributes.
+        The sets of attributes to choose from, each as positions.
     measured
         The sets measured before.
     now

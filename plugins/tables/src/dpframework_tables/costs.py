@@ -1,4 +1,4 @@
-"""The time and memory of a synthetic table, from public numbers alone: for counting, selecting, fitting and drawing.
+"""Upper estimates, from public numbers alone, of the time and memory that a synthetic table takes.
 
 The constants are upper bounds of what was measured on Adult, mushroom, nltcs, and 10^6 rows of 100 attributes (see
 `tests/benchmarks/wide_tables.py`).
@@ -13,17 +13,17 @@ from dpframework_tables.methods import FEW_TURNS, MOST_DRAWN, TableMethod
 from dpframework_tables.model import TURNS
 
 _START = 1.0  # CPU seconds for loading and planning
-_COUNT = 3e-9  # CPU seconds per row, per attribute of each table that is counted
-_LOOK = 2e-4  # CPU seconds per marginal that may be selected, in each round; a tenth of it for a tree
-_COMPARE = 2e-8  # CPU seconds per such marginal and row of the model, in each round
+_COUNT = 3e-9  # CPU seconds per row and attribute of each table that is counted
+_LOOK = 2e-4  # CPU seconds per marginal that may be selected, in each round; with method "tree" a tenth of this
+_COMPARE = 2e-8  # CPU seconds per marginal that may be selected and drawn row it is compared with, in each round
 _FIT = 2e-7  # CPU seconds per cell of the model, in each turn of a fit
 _DRAW = 1e-6  # CPU seconds per cell of the synthetic table
-# Bytes per counted cell, per cell of the model, per synthetic row, per value of it, and per value of a compared row.
+# Bytes per counted cell, cell of the model, synthetic row, value of a synthetic row, and value of a compared row.
 _OF_COUNT, _OF_CELL, _OF_ROW, _OF_VALUE, _OF_COMPARED = 32, 50, 200, 4, 12
 
 
 def cost_of(method: TableMethod, rows: int | None, drawn: int | None) -> RunCost:
-    """Return the most time and memory of a run.
+    """Return upper estimates of the time and the memory of a run.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rows of codes as a dataframe: labels, truths, and numbers drawn evenly within their bins."""
+"""Rows of codes as a dataframe of labels, Boolean values, and numbers that are drawn evenly within their bins."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _values(attribute: Attribute, codes: NDArray[np.int64], draw: Draws) -> NDAr
 
 
 def _numbers(attribute: Numeric, bins: NDArray[np.int64], draw: Draws) -> NDArray[Any]:
-    """Return numbers within bins, below each bin's upper end; only whole numbers of the last bin may reach it."""
+    """Return numbers below the upper end of their bin. Only whole numbers of the last bin may reach that end."""
     edges, at = np.array(attribute.edges), draw.numbers(len(bins))
     low, high = edges[bins], edges[bins + 1]
     if bool(np.all(edges == np.rint(edges))) and float(np.abs(edges).max()) < 2**53:

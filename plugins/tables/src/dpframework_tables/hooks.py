@@ -1,4 +1,4 @@
-"""What this plugin brings."""
+"""The miner that this plugin adds to dpframework."""
 
 from __future__ import annotations
 

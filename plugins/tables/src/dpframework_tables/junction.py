@@ -1,10 +1,10 @@
 """Junction trees over sets of attributes, and how many cells they have.
 
-A model that multiplies a table for each of some sets of attributes is computed on a tree of cliques: each set lies in
-a clique, and the cliques that hold an attribute are connected (Lauritzen and Spiegelhalter 1988). The tree follows from
-the sets and the attributes' sizes alone, so time and memory are known before anything is fitted. Attributes are
-eliminated one after another. The next is always one whose elimination adds the fewest edges between its neighbours
-(min-fill), and among these the one whose clique has the fewest cells.
+A model may be a product of tables, one for each of some sets of attributes. It is computed on a tree of cliques. Each
+set lies in a clique, and the cliques that hold an attribute are connected (Lauritzen and Spiegelhalter 1988). The tree
+follows from the sets and the attributes' sizes alone, so time and memory are known before anything is fitted.
+Attributes are eliminated one after another. The next is always one whose elimination adds the fewest edges between its
+neighbours (min-fill), and among these the one whose clique has the fewest cells.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Set: TypeAlias = "tuple[int, ...]"
 
 
 def _neighbours(number: int, sets: Iterable[Set]) -> list[int]:
-    """Return the neighbours of each attribute as a bit mask."""
+    """Return the attributes that share a set with each attribute, as a bit mask."""
     found = [0] * number
     for one in sets:
         mask = sum(1 << a for a in one)
@@ -38,7 +38,7 @@ def _members(mask: int) -> list[int]:
 
 
 def _fill(a: int, near: Sequence[int]) -> int:
-    """Return twice the number of edges that eliminating an attribute adds."""
+    """Return twice the number of edges that are added between its neighbours if an attribute is eliminated."""
     around = near[a]
     return sum((around & ~near[b] & ~(1 << b)).bit_count() for b in _members(around))
 
@@ -136,7 +136,7 @@ class JunctionTree:
 
     @classmethod
     def of_cliques(cls, sizes: Sequence[int], cliques: Sequence[Set]) -> JunctionTree:
-        """Return a tree with large separators: the next clique always shares most with an earlier one."""
+        """Return a tree with large separators: the next clique is always one that shares most with an earlier one."""
         order, parents = [0], [0]
         shared = {k: (len(set(cliques[k]) & set(cliques[0])), 0) for k in range(1, len(cliques))}
         while shared:

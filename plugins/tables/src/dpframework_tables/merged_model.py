@@ -1,4 +1,4 @@
-"""A model of merged values, and the one-way marginals by which a group's rows are shared among its values."""
+"""A model in which rare values are merged into groups, and the shares of a group's rows that its values have."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dpframework_tables.share_prior import SharePrior
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
-_NONE = 1e-13  # the share of all rows that a value without rows gets, so that its logarithm is finite
+_NONE = 1e-13  # the share of all rows that a value without rows gets, so that the logarithm of its share is finite
 
 
 # Not slotted: the cached property needs an instance dictionary.
 @final
 @attrs.frozen(eq=False, slots=False)
 class MergedModel:
-    """A model whose values are groups. Its first measurements are of one attribute each.
+    """A model of groups of values. Its first measurements are of one attribute each.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class MergedModel:
 
     @classmethod
     def of_alone(cls, alone: Sequence[NoisyHistogram], merging: Merging, rows: float) -> MergedModel:
-        """Return the model of one-way marginals alone."""
+        """Return the model of one-way marginals, without marginals of several attributes."""
         sizes = [len(one.counts) for one in alone]
         given = [((a,), residuals_of((a,), one.counts), one.residual_variance) for a, one in enumerate(alone)]
         even: dict[Set, Floats] = {(a,): np.zeros(size) for a, size in enumerate(sizes)}
@@ -64,7 +64,7 @@ class MergedModel:
         return cls(tuple(alone), merging, likely, _independent(measured, rows))
 
     def with_more(self, means: Sequence[NoisyHistogram], measured: Iterable[Measurement], rows: float) -> MergedModel:
-        """Return the model of more exact one-way marginals, after some marginals of several attributes were measured.
+        """Return the model of one-way marginals that became more exact after marginals of several attributes.
 
         Values stay merged only for attributes in these marginals. Others gain nothing from merging.
         """

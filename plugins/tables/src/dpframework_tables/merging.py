@@ -3,12 +3,12 @@
 A value whose released count hardly exceeds its noise says nothing about how attributes depend on each other. Yet its
 cells carry as much noise as all others, and take room in the model. So such values share one group in all marginals of
 several attributes, as in MST (McKenna, Miklau and Sheldon 2021, "compress domain"). The rows of a group are then shared
-among its values by the attribute's own counts. The price of merging is that further tables no longer make these counts
-more exact. So it is done only where it removes at least half of an attribute's values, and where the rare values have
-next to no rows.
+among its values by the attribute's own counts. The price of merging is that marginals of several attributes no longer
+make these counts more exact. So it is done only where it removes at least half of an attribute's values, and where the
+rare values have next to no rows.
 
 Groups follow from released one-way marginals. A table that is measured afterwards is a coarser table of the same rows.
-Each row is in one of its cells, so sensitivities stay as they are.
+Each row is in one cell of this table, so sensitivities stay as they are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Codes: TypeAlias = "NDArray[np.int64]"
 
 _RARE = 3.0  # the most standard deviations of noise that a rare value's count may have, as in MST
 _OF_GROUP = 1.0  # the most standard deviations of noise that the mean count of a group's values may have
-_SMALLER = 2  # the least factor by which merging reduces the number of values
+_SMALLER = 2  # values are merged only if their number is divided by at least this
 
 
 def _groups(given: Iterable[ArrayLike]) -> tuple[Codes, ...]:
@@ -61,7 +61,7 @@ class Merging:
 
     @classmethod
     def of_rare(cls, counts: Sequence[NDArray[np.float64]], deviations: Sequence[float]) -> Merging:
-        """Return, for each attribute, a group for each frequent value and one last group for all rare values.
+        """Return groups in which each frequent value of an attribute is alone, and all rare ones share the last group.
 
         The most frequent value is never rare, so an attribute with two or more values keeps at least two groups.
         Nothing is merged where too many values would be left, or where the rare values have too many rows together.
@@ -83,7 +83,7 @@ class Merging:
 
     @classmethod
     def of_flat(cls, flat: ArrayLike, sizes: Sequence[int]) -> Merging:
-        """Return the groups, given all codes' groups in one array, one attribute after another."""
+        """Return the groups of codes that are given in one array, one attribute after another."""
         return cls(np.split(np.asarray(flat, dtype=np.int64), np.cumsum(sizes)[:-1]))
 
     @property
@@ -97,7 +97,7 @@ class Merging:
         return tuple(int(own.max()) + 1 for own in self.groups)
 
     def only(self, attributes: Collection[int]) -> Merging:
-        """Return the groups of some attributes, and a group for each code of the others."""
+        """Return the same groups for the given attributes, and a group of its own for each code of other attributes."""
         return Merging([own if a in attributes else np.arange(len(own)) for a, own in enumerate(self.groups)])
 
     def merges(self, a: int) -> bool:

@@ -6,7 +6,7 @@ one, as a share of the rows:
     cells x mean size of a count's noise / (2 x rows).
 
 It follows from the budget, the attributes' sizes and a public number of rows, which may be exact, approximate or an
-upper bound. It is computed for a typical pair (whose attributes have the geometric mean of the sizes) and for the
+upper bound. It is computed for a typical pair of attributes (both with the geometric mean of the sizes) and for the
 average one-way marginal. The rules were found on Adult, mushroom, nursery and nltcs; docs/tables.md shows them on other
 tables too.
 
@@ -32,19 +32,19 @@ from dpframework_tables.budgets import TableBudget
 from dpframework_tables.queries import NamedMarginal
 
 METHODS = ("independent", "tree", "rounds", "adaptive")
-MANY_ATTRIBUTES = 32  # with more, rounds are made only if the budget pays for more than the fewest rounds
-MOST_ATTRIBUTES = 45  # the most with which rounds are made, since each round looks at all pairs
+MANY_ATTRIBUTES = 32  # with more, rounds are made only if the budget pays for more rounds than `ChoiceFacts.fewest`
+MOST_ATTRIBUTES = 45  # with more, no rounds are made, since each round looks at all pairs
 MOST_CANDIDATES = 2100  # triples may be selected if there are at most this many pairs and triples together
 
 _NOISE_OF_SINGLES = 0.03  # the largest noise share at which one-way marginals are exact enough
 _LEAST = Fraction(1, 10)  # the least share of the budget for one-way marginals
-# The largest such share, in zCDP before rounds and before a tree, and in pure epsilon.
+# The largest share of the budget for one-way marginals: in zCDP before rounds, before a tree, and in pure epsilon.
 _MOST, _MOST_OF_TREE, _MOST_PURE = Fraction(1, 3), Fraction(3, 5), Fraction(7, 10)
 _ROUNDS_KEPT = 4  # how many rounds never give their budget back to one-way marginals
-_TRIAL = Fraction(1, 9)  # of the budget, what few rounds keep each: one-way marginals may get all the rest
-_OF_PAIR, _OF_PAIR_PURE = 0.075, 0.035  # rounds are added up to this noise share of a typical pair
+_TRIAL = Fraction(1, 9)  # one-way marginals may get all but this share for each of the fewest rounds
+_OF_PAIR, _OF_PAIR_PURE = 0.075, 0.035  # the noise share of a typical pair up to which rounds are added
 _TOO_NOISY = 0.6  # if a typical pair has a larger noise share at the fewest rounds, only one-way marginals are measured
-_OF_SET = 1.0  # the largest noise share of a marginal that rounds may select, if any pair is as small
+_OF_SET = 1.0  # the largest noise share of a marginal that rounds may select; the smallest pair is always allowed
 _UNKNOWN = Fraction(2, 10)  # the share for one-way marginals if no number of rows is known
 
 
@@ -85,7 +85,7 @@ class ChoiceFacts:
         return OneWayMarginals(self.among, self.budget.zcdp, self.exact_rows)
 
     def noise_of_singles(self, share: Fraction) -> float | None:
-        """Return the approximate noise share of the average one-way marginal, if all share a part of the budget."""
+        """Return the approximate noise share of the average one-way marginal if all get a share of the budget."""
         if self.rows is None:
             return None
         variances = self.alone.variances(self.budget.amount * share, self.plan)
@@ -156,7 +156,7 @@ class ChoiceFacts:
         return max(3, -(-len(self.sizes) // 2))
 
     def rounds(self) -> int:
-        """Return the number of rounds: up to three per attribute, as long as a typical pair is not mostly noise."""
+        """Return the number of rounds: up to three per attribute, as long as a typical pair has little noise."""
         number = len(self.sizes)
         if self.rows is None:
             return number

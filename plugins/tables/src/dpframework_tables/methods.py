@@ -6,11 +6,12 @@
   a tree.
 - **rounds** (as Liu, Vietri and Wu 2021, and McKenna and others 2022, but with a fixed number of rounds): each round
   selects the marginal that the model so far describes worst, measures it, and fits the model again.
-- **adaptive** (McKenna and others 2022, AIM): the same in a block, whose rounds depend on releases: the first rounds
-  are cheap, and later ones cost more whenever a measurement says no more than its noise.
+- **adaptive** (McKenna and others 2022, AIM): the same in a spend block, in which rounds depend on releases. The first
+  rounds are cheap, and later ones cost more whenever a measurement says no more than its noise.
 
-The inputs of a selection follow from releases and from public randomness, so its sensitivity is 1 (see
-`queries.ModelDistances`). The marginals that may be selected follow from public sizes and earlier selections.
+The inputs of a selection follow from releases and from public randomness, so its sensitivity is 1, or 2 if a row is
+replaced (see `queries.ModelDistances`). The marginals that may be selected follow from public sizes and earlier
+selections.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from dpframework_tables.sampling import sample_rows
 # The share of a round's budget that goes to its selection.
 TREE_CHOOSE, ROUNDS_CHOOSE = Fraction(18, 100), Fraction(1, 10)
 MORE, AGAIN = "more rounds", "one-way marginals again"
-_TRIED = 8  # the first stage holds one in this many of all rounds
+_TRIED = 8  # the first stage has this fraction of all rounds: one in 8
 FEW_TURNS = 8  # the turns of each fit between rounds
 MOST_DRAWN = 200_000  # the most rows of a model that are compared with the table
 
@@ -69,9 +70,9 @@ class TableMethod:
     share
         The share of the budget for the one-way marginals that are released before all other marginals.
     rounds
-        With "rounds", how many marginals are measured after the one-way ones, including those whose budget is given
-        back. With "tree", the most that are. With "adaptive", a round costs one in this many parts of the block at
-        first.
+        With "rounds", the number of rounds, including those whose budget is given back. Each measures one marginal.
+        With "tree", the largest number of pairs that are measured. With "adaptive", a round at first costs the cap of
+        the block divided by this number.
     order
         The most attributes of a marginal in rounds.
     max_cells
@@ -86,7 +87,7 @@ class TableMethod:
     about_rows
         The declared approximate number of rows, None if there is none.
     given_back
-        How many of the rounds give their budget to one-way marginals, after the other rounds. It is less than `rounds`.
+        The number of rounds whose budget goes to one-way marginals, after the other rounds. It is less than `rounds`.
     """
 
     name: str
@@ -109,7 +110,7 @@ class TableMethod:
 
     @property
     def times(self) -> int:
-        """How many marginals of several attributes are selected and measured, unless rounds end early."""
+        """How many marginals of several attributes are selected and measured, unless rounds end early or adapt."""
         if not self.sets:
             return 0
         asked = self.rounds - self.given_back
@@ -120,7 +121,7 @@ class TableMethod:
         """The marginals that may be selected, each as positions of attributes."""
         if self.name == "independent" or len(self.among) < 2:
             return []
-        if self.name == "tree":  # so all pairs of a tree have room together
+        if self.name == "tree":  # with this limit all pairs of a tree have room together
             left = max(self.max_cells - sum(self.sizes), 0)
             return candidate_sets(self.sizes, 2, left // (len(self.among) - 1))
         smallest = math.prod(sorted(self.sizes)[:2])
@@ -249,7 +250,7 @@ class TableMethod:
         return self._fit_again(after, now.measured[len(self.among) :])
 
     def _adaptive(self, table: PrivateTable, first: MergedModel) -> MergedModel:
-        """Make rounds until the block is spent. The last one gets all that is left."""
+        """Make rounds until the cap of the block is spent. The last round gets all that is left."""
         model = first.model
         block, whole = table.spend(BLOCK), 1 - self.share
         cost, last = whole / self.rounds, False
@@ -287,8 +288,8 @@ class TableMethod:
     def _count(self, alone: Sequence[NoisyHistogram], several: Sequence[Measurement]) -> float:
         """Return the number of rows, estimated from all measurements.
 
-        A model scales every measured table to this number. So its error is an error of all shares, which is larger
-        where shares are less even. Each table that is measured makes the error smaller.
+        A model scales every measured table to this number. So an error of this number makes all shares wrong, the more
+        so the less even the shares are. Each table that is measured makes the error smaller.
         """
         sums = [Noisy(float(one.counts.sum()), one.variance * one.counts.size) for one in several]
         return number_of_rows([self._alone.total(alone), *sums], self.rows, self.most_rows, self.about_rows)
@@ -309,7 +310,7 @@ class TableMethod:
 
 
 def _expect(model: Model, one: Set, drawn: NDArray[Any]) -> Array:
-    """Return the marginal that the model expects, from drawn rows if no clique holds the marginal."""
+    """Return the marginal that the model expects, or its estimate from drawn rows if no clique holds the marginal."""
     try:
         return model.marginal(one)
     except KeyError:

@@ -2,13 +2,13 @@
 
 Sources: McKenna, Sheldon and Miklau 2019 (models from noisy marginals), McKenna, Miklau and Sheldon 2021 (a tree of
 pairs), Liu, Vietri and Wu 2021 and McKenna and others 2022 (rounds that select what the model describes worst). Claim:
-pure epsilon, or the rho of zCDP; no assumptions. The number of rounds, which marginals may be selected, and the limit
-of the model's size are public; what is drawn from the model is post-processing.
+pure epsilon, or the rho of zCDP; no assumptions. The number of rounds, the marginals that may be selected, and the
+limit of the model's size are public. Rows that are drawn from the model are post-processing.
 
 What differs from these papers, and why:
 
 - all numbers of a plan are fixed beforehand, except with method "adaptive": rounds are neither added nor given more
-  budget during a run;
+  budget during a run (but rounds may end early, see below);
 - permute-and-flip selects in pure epsilon, which is never worse than the exponential mechanism (McKenna and Sheldon
   2020), and K-norm noise measures one-way marginals;
 - once a stage of rounds says no more than its noise, no more rounds are made, and one-way marginals get the rest of the
@@ -90,12 +90,12 @@ class SyntheticTable(Miner):
         the same, but rounds get more expensive whenever a measurement says no more than its noise.
     rounds
         How many marginals are measured besides the one-way ones, with method "rounds". With method "adaptive", a round
-        costs one in this many parts of their budget at first. By default chosen from predicted noise.
+        at first costs the budget of all rounds divided by this number. By default chosen from predicted noise.
     order
         The most attributes of a marginal in rounds, 2 or 3. By default 3 if there are few enough pairs and triples.
     max_cells
         The most cells of the model. Each takes about 50 bytes while the model is fitted. The plan shows the time and
-        memory that follow. It is refused if the one-way marginals alone have more cells.
+        memory that follow. The plan is refused if the one-way marginals alone have more cells.
     attributes
         The columns of the synthetic table; by default all but open attributes. Numeric ones are cut as in the schema.
     rows
@@ -212,13 +212,13 @@ class SyntheticTable(Miner):
             )
 
     def run_cost(self, part: PlannedPart) -> RunCost | None:
-        """Return the most time and memory, from what is counted, fitted and drawn."""
+        """Return upper estimates of time and memory, from what is counted, fitted and drawn."""
         if part.schema is None:
             return None
         return cost_of(self.method_on(part.schema), part.size.largest, self.rows)
 
     def _plan_of_noise(self, schema: Schema) -> Plan:
-        """Return a plan of the table with the unit and the relation that noise is predicted for."""
+        """Return a plan without releases, with the unit and the relation that noise is predicted for."""
         unit = PrivacyUnit(rows=self.unit_rows)
         return Plan(post("rows", []), self.relation, PublicFacts.of(schema), Budget(1), schema, unit=unit)
 

@@ -42,9 +42,9 @@ from dpframework_tables.share_prior import SharePrior
 Array: TypeAlias = "NDArray[np.float64]"
 
 TURNS = 40  # The most turns of a fit.
-_CLOSE = 1e-4  # A fit ends when a turn moves, on average over the tables, a smaller share of the rows.
+_CLOSE = 1e-4  # A fit ends when a turn moves less than this share of the rows, as a mean over tables.
 _STEEPEST = 30.0  # The largest potential. With e**-30 of the rows a cell is as good as empty.
-_LEAST_PENALTY = 1e-6
+_LEAST_PENALTY = 1e-6  # The least penalty, since the fit divides by the penalty.
 _GRID = np.logspace(-6, 5, 45)  # The values of v that are tried.
 _MANY = 1 << 18  # The most numbers that are computed at once.
 _EVIDENCE = 3.0  # Noise alone gains this much log-likelihood in fewer than one table in a hundred.
@@ -74,9 +74,10 @@ class Measurement:
     gain
         By how much v raises the log-likelihood of these deviations, compared with noise alone.
     expected
-        The residuals that the model before expects. Empty for a measurement of one attribute.
+        The residuals that the model before this measurement expects. Empty for a measurement of one attribute.
     prior
-        For one attribute, the distribution of a value's share, which corrects its counts. None if they are corrected.
+        For one attribute, the distribution of a value's share, by which its counts are corrected. None if they need no
+        correction.
     """
 
     of: Set
@@ -90,7 +91,7 @@ class Measurement:
 
     @classmethod
     def alone(cls, a: int, counts: Array, variance: float, prior: SharePrior | None = None) -> Measurement:
-        """Return a measurement of one attribute. Its counts are pooled and corrected, then fitted as they are."""
+        """Return a measurement of one attribute. Its pooled and corrected counts are fitted without a penalty."""
         return cls((a,), counts, variance, math.inf, np.zeros(counts.shape), prior=prior)
 
     @classmethod
@@ -137,7 +138,7 @@ class Measurement:
 
     @property
     def is_more_than_noise(self) -> bool:
-        """Whether the counts differ from the model before by clearly more than noise would."""
+        """Whether the counts differ from the model before this measurement by clearly more than noise would."""
         return self.gain > _EVIDENCE
 
     @property
@@ -304,7 +305,10 @@ def factors_of(tree: JunctionTree, sets: Sequence[Set], potentials: Sequence[Arr
 
 
 def _expect(measured: Sequence[Measurement]) -> dict[Set, Array]:
-    """Return the residuals expected of sets that were measured only within larger ones; other sets have penalties."""
+    """Return the expected residuals of sets that were measured only as parts of larger sets.
+
+    Sets that were measured themselves have a penalty instead.
+    """
     found: dict[Set, Array] = {}
     whole = {one.of for one in measured}
     for one in measured:
@@ -326,7 +330,10 @@ def _shape_in_clique(tree: JunctionTree, k: int, of: Set) -> list[int]:
 
 @final
 class _Walk:
-    """A fit that walks along a junction tree. Only the table of the clique where it is now is exact, in rows."""
+    """A fit that walks along a junction tree.
+
+    Its tables are in rows. Only the table of the clique where the walk is now fits all potentials.
+    """
 
     def __init__(
         self, tree: JunctionTree, measured: Sequence[Measurement], start: Sequence[Array], rows: float

@@ -1,4 +1,4 @@
-"""Make measured tables agree: each part of a table is estimated from all tables that contain it.
+"""Make measured tables agree: each residual is estimated from all tables that contain its attributes.
 
 A table of the attributes S is the sum, over the subsets A of S, of its *residual* of A: what the counts of A say beyond
 the counts of its subsets (Xiao and others 2023). If each cell has noise of variance s, the residual of A has noise
@@ -111,7 +111,7 @@ class Pool:
         return attrs.evolve(self, residuals=found, variances=variances)
 
     def alone(self, a: int, prior: SharePrior | None, rows: float) -> Array:
-        """Return an attribute's counts without negative ones: likely by the prior, else nearest to the estimates."""
+        """Return an attribute's counts, none below 0: those expected by the prior, or without it the nearest ones."""
         table = self.table((a,), rows)
         return nearest_on_simplex(table, rows) if prior is None else prior.counts(table, self.variances[a,], rows)
 

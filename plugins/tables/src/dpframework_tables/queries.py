@@ -1,4 +1,4 @@
-"""Distances of marginals from a model, by which the next marginal is selected, and marginals named at run time.
+"""Queries for the distances of marginals from a model, by which one is selected, and for the selected marginal.
 
 All marginals that may be selected are counted once per block of rows. The counts are kept as long as the block.
 """
@@ -98,7 +98,7 @@ class ModelDistances(CandidateScores):
 
     @property
     def answer_length(self) -> int:
-        """The most scores of an answer: one per marginal."""
+        """The most scores of an answer, one for each marginal."""
         return len(self.sets)
 
     @property

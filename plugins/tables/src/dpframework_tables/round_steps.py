@@ -1,4 +1,4 @@
-"""How a round makes its two releases: as steps of the plan, or from a block at a cost of its own."""
+"""The two releases of a round: as steps of the plan, or from a spend block at a cost of their own."""
 
 from __future__ import annotations
 
@@ -28,42 +28,42 @@ class InPlan:
     table
         The table that makes the releases.
     merging
-        The groups of codes. Marginals count groups.
+        The groups of codes. Marginals of several attributes count groups instead of codes.
     """
 
     table: PrivateTable
     merging: Merging
 
     def choose(self, **inputs: Any) -> Sequence[str]:
-        """Select a marginal, and return its attributes."""
+        """Select a marginal, and return the names of its attributes."""
         found: Sequence[str] = self.table.release(CHOOSE, groups=self.merging.flat, **inputs)
         return found
 
     def measure(self, names: Sequence[str]) -> Any:
-        """Release a marginal."""
+        """Release the counts of a marginal, one after another."""
         return self.table.release(MEASURE, groups=self.merging.flat, marginal=names)
 
     @property
     def calibration(self) -> Calibration:
-        """The calibration of a marginal's noise."""
+        """The calibration of the noise in a marginal's counts."""
         return self.table.calibration(MEASURE)
 
 
 @final
 @attrs.frozen
 class InBlock:
-    """A round whose releases are paid for by a block.
+    """A round whose releases are paid for by a spend block.
 
     Attributes
     ----------
     block
-        The block that makes the releases.
+        The spend block that makes the releases.
     budget
         The budget of the miner. Costs are in its notion of loss.
     choosing, measuring
         The costs of the selection and of the measurement, as shares of the budget.
     merging
-        The groups of codes. Marginals count groups.
+        The groups of codes. Marginals of several attributes count groups instead of codes.
     """
 
     block: SpendBlock
@@ -73,7 +73,7 @@ class InBlock:
     merging: Merging
 
     def choose(self, **inputs: Any) -> Sequence[str]:
-        """Select a marginal, and return its attributes."""
+        """Select a marginal, and return the names of its attributes."""
         found: Sequence[str] = self.block.release(
             CHOOSE,
             epsilon=self.budget.epsilon_of_selection(self.choosing),
@@ -83,12 +83,12 @@ class InBlock:
         return found
 
     def measure(self, names: Sequence[str]) -> Any:
-        """Release a marginal."""
+        """Release the counts of a marginal, one after another."""
         return self.block.release(MEASURE, **self._cost, groups=self.merging.flat, marginal=names)
 
     @property
     def calibration(self) -> Calibration:
-        """The calibration of a marginal's noise."""
+        """The calibration of the noise in a marginal's counts."""
         return self.block.calibration(MEASURE, **self._cost)
 
     @property

@@ -18,7 +18,8 @@ from dpframework.study import Study, miner
 if TYPE_CHECKING:
     from dpframework.tables import Table
 
-EPSILON = 10**6  # for a miner on rows that hide nobody: a count is exact, except with a probability below e**-10**5
+#: The epsilon of a miner on synthetic rows: a count is exact, except with a probability below e**-10**5.
+EPSILON = 10**6
 _ALLOWED = ("large-epsilon", "mcmc-converged", "real-arithmetic", "one-row-per-person")
 
 Forms: TypeAlias = "dict[str, dict[str, Any]]"
@@ -31,7 +32,7 @@ def mined_forms(given: Mapping[str, Miner | Mapping[str, Any]] | None) -> Forms:
     ----------
     given
         By the names of their findings: miners, forms of miners, or mappings of "miner" and its parameters as in a study
-        file. A miner without epsilon or rho gets an epsilon that makes its noise vanish.
+        file. A mapping without epsilon or rho gets an epsilon that makes noise vanish (`EPSILON`).
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """Rows drawn from a model, clique by clique, from public randomness.
 
-Within each cell of a separator, the rows are dealt out systematically: each cell of a clique gets its share of the
-rows, rounded up or down. So the tables of the cliques differ from the model by rounding, and not by chance. Rows follow
-from the model and a seed with any version of numpy, since the raw numbers of its generators do not change.
+A separator is the set of attributes that a clique shares with its parent. Within each cell of a separator, the rows are
+dealt out systematically: each cell of a clique gets its share of the rows, rounded up or down. So the tables of the
+cliques differ from the model by rounding, and not by chance. Rows follow from the model and a seed with any version of
+numpy, since the raw numbers of its generators do not change.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def sample_rows(model: Model, rows: int, seed: int) -> NDArray[np.uint16]:
 
 
 def deal_out(groups: NDArray[Any], of: NDArray[np.int64], shares: NDArray[np.float64], seed: int) -> NDArray[np.int64]:
-    """Return a value for each of some rows, whose groups of values are known.
+    """Return a value for each of some rows of which only the groups of values are known.
 
     Parameters
     ----------
@@ -86,7 +87,10 @@ def _cell_of(rows: NDArray[np.uint16], of: Set, shape: tuple[int, ...]) -> NDArr
 
 
 def _deal(table: Array, given: NDArray[np.int64], draw: Draws) -> NDArray[np.int64]:
-    """Return a column of the table for each row, in proportion to the numbers in that row's line of the table."""
+    """Return a column of the table for each row, given the line of the table that the row belongs to.
+
+    Within a line, columns are dealt out in proportion to the line's numbers.
+    """
     shares = np.maximum(table, 0) + 1e-300
     until = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)
     until[:, -1] = 1.0

@@ -1,4 +1,4 @@
-"""How many rows each value of an attribute likely has, given noisy counts and how common rare values are.
+"""The likely number of rows of each value of an attribute, given noisy counts and how common rare values are.
 
 A value's share of the rows is taken to come from a mixture: it is 0, or uniform between 0 and one of several limits.
 The weights of the mixture are the most likely ones for all values of all attributes together (empirical Bayes; Stephens
@@ -113,7 +113,11 @@ def _deviation(variance: float, rows: float) -> float:
 
 
 def _components(shares: Array, noise: Array) -> tuple[Array, Array]:
-    """Return the likelihood and the mean of each value's share, by each part of the mixture, shape (parts, values)."""
+    """Return two arrays of shape (parts of the mixture, values).
+
+    If a value's exact share comes from a part, the first holds the likelihood of its noisy share, and the second the
+    mean of its exact share given the noisy one.
+    """
     from scipy.special import ndtr
 
     ends, seen = (_LIMITS[:-1, np.newaxis] / noise), shares / noise

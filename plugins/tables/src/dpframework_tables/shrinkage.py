@@ -1,4 +1,4 @@
-"""How much of each of several noisy residuals is kept: little if noise explains it, nearly all otherwise.
+"""Shrinkage of several noisy residuals: little of a residual is kept if noise explains it, and nearly all otherwise.
 
 A residual has some free numbers, called effects, each with noise of variance s. The effects of one residual share a
 variance t, which comes from a mixture over a grid that includes 0. The weights of the mixture are the most likely ones
@@ -29,7 +29,7 @@ _TURNS = 60  # the steps of expectation maximisation
 
 
 def shrink_to_noise(off: Sequence[Array], variances: Sequence[float], rows: Sequence[float]) -> Array:
-    """Return how much is kept of each table's deviations from an expected table, from 0 to 1.
+    """Return which share of each table's deviations from an expected table is kept, from 0 to 1.
 
     In a table of n cells and N rows, deviations from even counts have a sum of squares of at most n - 1, in units of N
     / sqrt(n). It is reached if all rows are in one cell.
@@ -50,7 +50,7 @@ def shrink_to_noise(off: Sequence[Array], variances: Sequence[float], rows: Sequ
 
 
 def parts_kept(squares: ArrayLike, free: Sequence[int], noise: ArrayLike) -> Array:
-    """Return the factor of each residual, from 0 to 1.
+    """Return the factor by which each residual is multiplied, from 0 to 1.
 
     Parameters
     ----------

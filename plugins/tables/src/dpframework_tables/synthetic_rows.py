@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 1 << 25  # the most cells of a model that is read from a file
 _SAME = attrs.cmp_using(eq=np.array_equal)
-_SHOWN = 40  # the most marginals of a printed list
+_SHOWN = 40  # the most marginals that are printed or drawn
 POST_PROCESSING = (
     "Synthetic rows, made by dpframework from differentially private releases. Whatever is read from them is "
     "post-processing and costs no privacy."
@@ -64,7 +64,7 @@ class MeasuredMarginal:
     variance
         The variance of the noise of each count.
     potential
-        What the model adds to the logarithm of a row's probability in each cell.
+        For each cell, the term that it adds to the logarithm of the probability of its rows.
     """
 
     names: tuple[str, ...] = attrs.field(converter=_names)
@@ -177,7 +177,7 @@ class SyntheticRows(Drawn):
         return found
 
     def __getitem__(self, names: str | tuple[str, ...]) -> MeasuredMarginal:
-        """Return the measurement of one attribute or of several together. If there are more, return the last one.
+        """Return the measured marginal of one attribute, or of several together: the last one if there are more.
 
         Raises
         ------
@@ -298,7 +298,7 @@ class SyntheticRows(Drawn):
         return cls(*own, form.get("miners"), form.get("merged", {}))
 
     def draw(self, axes: Any) -> None:
-        """Draw how exact each marginal is: how many rows each count is off by at most, with 95 % probability."""
+        """Draw the error of each marginal: the rows by which a count is off at most, with 95 % probability."""
         shown = self.measured[:_SHOWN]
         axes.barh(range(len(shown)), [Noisy.margin_of(one.variance) for one in shown], color="#0b5394")
         axes.set_yticks(range(len(shown)), [" by ".join(one.names) for one in shown])
