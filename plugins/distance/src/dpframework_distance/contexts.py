@@ -1,5 +1,7 @@
 """Context selection on tables that may be read freely, since they are noisy or not private.
 
+The context of a target is the set of attributes from which the distances between the target's values are learned.
+
 Sources: DILCA's M and RR (Ienco, Pensa and Meo 2012), MaxRelevance and MaxDependency (Peng, Long and Ding 2005), as in
 section 3 of Battaglia, Celano and Pensa 2021. Attributes are given by their positions. su[x, y] is the symmetric
 uncertainty of x and y.

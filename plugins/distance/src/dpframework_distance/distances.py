@@ -192,7 +192,7 @@ class ValueDistances(Shown):
 class LearnedDistances(Kept, Mapping[str, ValueDistances]):
     """The distances between the values of several attributes, by attribute.
 
-    It is a mapping by name: `distances["zone"]` holds the distances between the values of zone.
+    It is a mapping by the attributes' names: `distances["zone"]` holds the distances between the values of zone.
 
     Attributes
     ----------

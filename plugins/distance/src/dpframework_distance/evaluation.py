@@ -1,6 +1,7 @@
 """Measure how near private distances are to exact ones, for `dpframework.lab.evaluation`. Not private.
 
-Name it "dpframework_distance.evaluation:distances". Source: Battaglia, Celano and Pensa 2021, sections 4.1 and 4.2.
+In an evaluation, name this measure "dpframework_distance.evaluation:distances". Source: Battaglia, Celano and Pensa
+2021, sections 4.1 and 4.2.
 """
 
 from __future__ import annotations
@@ -34,16 +35,17 @@ _ANY_SIZE = ("mean-su", "relevant-redundant")
 @final
 @attrs.frozen
 class DistanceQuality:
-    """How near learned distances are to others, as means over attributes. Not private.
+    """How near learned distances are to those of another result, as means over attributes. Not private.
 
     Attributes
     ----------
     f_score
-        The F-score of contexts.
+        The F-score of each context, compared with the other result's context.
     adjusted_f_score
         The F-score adjusted for chance: 0 for random contexts, 1 for the same contexts.
     pearson
-        The correlation of the matrices' upper triangles, over attributes with three or more values; NaN without any.
+        The correlation of the matrices' upper triangles, for attributes with three or more values. NaN if there are
+        none.
     l1
         The mean absolute difference of distances.
     """
@@ -66,7 +68,7 @@ class DistanceQuality:
 
 
 def compare(found: LearnedDistances, true: LearnedDistances, *, any_size: bool = False) -> DistanceQuality:
-    """Compare distances and their contexts with others of the same attributes. Not private.
+    """Compare the distances and contexts of one result with those of another. Not private.
 
     Parameters
     ----------

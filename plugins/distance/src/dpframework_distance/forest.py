@@ -34,7 +34,7 @@ Array: TypeAlias = "NDArray[np.float64]"
 Pair: TypeAlias = "tuple[int, int]"
 
 _ROUNDS = 30  # how often the rows and the columns of a table are fitted to its marginals
-_SURE = 2.0  # deviations are no mere noise if their energy exceeds that of noise by more standard deviations
+_SURE = 2.0  # deviations are more than noise if their energy is this many standard deviations above that of noise
 
 
 def dependence(table: Array, first: Array, second: Array, variance: float) -> Array:
@@ -124,7 +124,7 @@ class Forest:
         return found
 
     def tables_with(self, start: int) -> dict[int, Array]:
-        """Return the table of an attribute with each other one of its tree, with the attribute's values in rows."""
+        """Return the joint table of an attribute with each other attribute of its tree. Its own values are in rows."""
         return {other: self.marginals[start][:, np.newaxis] * given for other, given in self.given(start).items()}
 
 

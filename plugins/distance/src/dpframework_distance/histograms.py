@@ -1,8 +1,9 @@
 """Joint histograms of targets with their contexts, planned for each number that may be needed, and released.
 
 One histogram serves two targets that are in each other's contexts. So how many are needed is known only once contexts
-are known. A plan has one branch for each number, or, where there are many numbers, for some that are at most a tenth
-apart. The smallest planned number that suffices is taken, and that many histograms share the budget.
+are known. A plan has one branch for each number, or, if there are many numbers, for some that are at most a tenth
+apart. A number with a branch is a rung. The smallest planned number that suffices is taken, and that many histograms
+share the budget.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from dpframework_distance.budgets import DistanceBudget
 from dpframework_distance.estimates import NoisyPair
 from dpframework_distance.pair_counts import PairCounts
 
-MOST_RUNGS = 32  # about how many numbers have a branch if they are many, unless steps would get too large
-LARGEST_STEP = 1.1  # the largest ratio between two such numbers
+MOST_RUNGS = 32  # about the most rungs, unless they would be further apart than `LARGEST_STEP`
+LARGEST_STEP = 1.1  # the largest ratio between two rungs that are not next to each other as whole numbers
 
 
 def rungs_between(low: int, high: int, *, every: bool = False) -> list[int]:
-    """Return all numbers from `low` to `high`, or, if they are many, some that are at most a tenth apart.
+    """Return rungs from `low` to `high`: numbers that are at most a tenth apart, or all of them with `every`.
 
     Examples
     --------
@@ -48,7 +49,7 @@ def step_of(rung: int) -> str:
 
 
 def plan(query: PairCounts, rungs: Sequence[int], budget: DistanceBudget, share: Fraction, uses: Sequence[str]) -> Node:
-    """Plan the histograms, with a branch for each number of them."""
+    """Plan the histograms, with a branch for each rung."""
     branches = [repeat(rung, step(step_of(rung), query, budget.counter(share / rung), uses=uses)) for rung in rungs]
     return branches[0] if len(branches) == 1 else either(*branches)
 
@@ -56,7 +57,7 @@ def plan(query: PairCounts, rungs: Sequence[int], budget: DistanceBudget, share:
 def release(
     table: PrivateTable, among: Sequence[Attribute], wanted: Iterable[tuple[int, int]], rung: int
 ) -> list[NoisyPair]:
-    """Release the histograms of some pairs of attributes, given by position."""
+    """Release the histograms of some pairs of attributes, given by position, in the branch of a rung."""
     variance = table.calibration(step_of(rung)).variance
     pairs = [(among[a].name, among[b].name) for a, b in wanted]
     counts = table.release_many((table, step_of(rung), {"pair": pair}) for pair in pairs)

@@ -1,9 +1,9 @@
 """How well each attribute of a subset is determined by the others, from joint histograms of all subsets.
 
--N H(Y|S) is the sum of f(n) = n log2(n) over the cells of S with Y, minus the sum over the cells of S. Each is the sum
-of one subset, whichever of its attributes is the target. So it is computed once for all targets, and one number is kept
-per subset. Joint histograms are counted and forgotten a part at a time, so that memory does not limit how many there
-are.
+-N H(Y|S) is the sum of f(n) = n log2(n) over the cells of S with Y, minus the sum over the cells of S. Each of these
+two sums belongs to one subset, whichever of its attributes is the target. So it is computed once for all targets, and
+one number is kept per subset. Joint histograms are counted and forgotten a part at a time, so that memory does not
+limit how many there are.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def positions(attributes: int, members: Integers) -> Integers:
 @final
 @attrs.frozen(eq=False)
 class Sums:
-    """Sums of f, in units, over the cells of each joint histogram of a size, and of each with one attribute fewer.
+    """Sums of f, in units, over the joint histogram of each subset of one size, and of one attribute fewer.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def scores_of(counts: Counts, layout: Subsets, which: Integers, target: int) -> 
 def all_sums(
     engine: Any, rows: Any, of: Sequence[Attribute], order: int
 ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Sums]:
-    """Yield the functions that count, part by part, and return the sums (private side only).
+    """Yield, part by part, the functions that count joint histograms of a block. Return the sums, which are private.
 
     The sums are kept as long as the rows are.
     """

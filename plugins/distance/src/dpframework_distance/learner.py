@@ -1,4 +1,4 @@
-"""DP-DILCA's parameters on a schema, with the plan, the releases and the distances that follow."""
+"""DP-DILCA's parameters on a schema, and the plan, the releases and the distances that follow from them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ class DistanceLearner:
     targets
         The attributes whose values' distances are learned.
     selection
-        How contexts are chosen. None for a model, and for the baselines, which choose contexts on the histograms.
+        The way in which contexts are chosen. None for a model, and for the baselines, which choose contexts by released
+        histograms.
     budget
         The budget of the run.
     model
@@ -113,13 +114,13 @@ class DistanceLearner:
         if self.selection is not None:
             selections = self.selection.plan(targets, self.budget, share * spent)
         left = share * (1 - spent) if selections else share
-        # with a single target, histograms of other pairs are never asked for, and need not be counted
+        # With a single target, only histograms of pairs with it are released, so others need not be counted.
         alone = next(iter(targets)) if len(self.targets) == 1 and self.selection is not None else None
         counted = histograms.plan(PairCounts(self.among, alone), rungs, self.budget, left, list(selections))
         return [*selections.values(), counted, post("distances", [histograms.step_of(rung) for rung in rungs])]
 
     def _rungs(self, targets: Sequence[int]) -> list[int]:
-        """Return the numbers of histograms for which the plan has a branch."""
+        """Return the numbers of histograms for which the plan has a branch (see `histograms`)."""
         if self.selection is None:
             return [math.comb(len(self.among), 2)]
         return histograms.rungs_between(*self.selection.least_and_most(len(targets)), every=len(targets) == 1)
@@ -201,7 +202,7 @@ def attributes_and_targets(miner: DPDilca, schema: Schema) -> tuple[tuple[Attrib
 def _selection_of(
     miner: DPDilca, schema: Schema, among: tuple[Attribute, ...], targets: tuple[int, ...]
 ) -> Selection | None:
-    """Return how contexts are chosen, None for the baselines. Refuse more joint histograms than memory allows."""
+    """Return the way to choose contexts, or None for the baselines. Refuse more joint histograms than memory allows."""
     only = targets[0] if len(targets) == 1 else None
     if miner.context in BASELINES:
         require_few_cells(among, 2, None)

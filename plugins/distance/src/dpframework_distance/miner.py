@@ -92,15 +92,15 @@ class DPDilca(Miner):
     selection
         "permute-and-flip" (the default with epsilon) or "exponential" (the only one with rho).
     sensitivity
-        "tight", or "published": the paper's, which is valid and twice as large. For "mean-su" also the paper's
-        entropies.
+        "tight", or "published" for the paper's sensitivity of scores, which is valid and about twice as large. With
+        "published", "mean-su" also releases the paper's entropies.
     sharing
         Whether a joint histogram or an entropy that two targets need is released once for both.
     estimates
-        "shrunk" (see `estimates`), or "published": the shares of noisy counts.
+        "shrunk" (see `estimates`), or "published" for the shares that follow from the noisy counts alone.
     profiles
-        Whether values are compared by P(x|y), what they go with, instead of the paper's P(y|x), which depends on how
-        common they are (see `estimates`). Nothing more is released.
+        Whether two values y are compared by P(x|y), which says how they go with the context, instead of the paper's
+        P(y|x), which also depends on how common they are (see `estimates`). Nothing more is released.
 
     Examples
     --------

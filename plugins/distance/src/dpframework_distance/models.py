@@ -1,8 +1,8 @@
-"""Distances from marginals or from a forest of two-way tables, the contexts "none" and "tree".
+"""Distances that are learned from marginals alone (context "none") or from a forest of two-way tables ("tree").
 
 The whole budget is spent once, for all targets. Without a context it goes to the marginals of the targets. In a tree it
 goes to the marginals of all attributes, to selecting edges and to the joint histograms of the edges. Contexts and
-distances are read off the model that these make (see `forest`).
+distances are read off the model that these releases make (see `forest`).
 
 A model knows of less dependence than there is. Along a path it knows only what the edges pass on, and of attributes in
 different trees it knows nothing. Yet a context is chosen for what it tells about the target. So the distances are those

@@ -2,8 +2,9 @@
 
 The model is taken for the truth, and noise as large as that of the released tables is drawn on its tables again, a few
 times, by a fixed sequence (a parametric bootstrap, Efron 1979). If this moves the squared distances of an attribute, as
-a mean over draws, by as much as they differ from each other, their order is mere noise. Then distances from
-shares alone are better if they differ more from each other. If they do not, shares do not tell the values apart either.
+a mean over draws, by as much as they differ from each other, the order of the distances is mere noise. Then distances
+from shares alone are better if they differ more from each other. If they do not, shares do not tell the values apart
+either.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def is_noise(distances: Array, others: Sequence[Array]) -> bool:
     distances
         The distances between the values of an attribute, shape (codes, codes).
     others
-        The same distances, each time with noise that was drawn again.
+        The same distances from models with noise that was drawn again, one matrix for each draw.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def is_noise(distances: Array, others: Sequence[Array]) -> bool:
 
 
 def spread(squares: Array) -> float:
-    """Return the sum of squared differences of squared distances from their mean, which says how much they differ.
+    """Return how much squared distances differ: the sum of their squared deviations from their mean.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The ways to choose contexts, with the plan and the releases of each.
 
 Attributes and targets are given as positions among the attributes that are looked at. Each attribute of a context needs
-a joint histogram with the context's target. A selection also says how many histograms there may be.
+a joint histogram with the context's target. A selection also says how many histograms its contexts may need.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ class Selection(abc.ABC):
         return self._of_size(number, 1, others)
 
     def _of_size(self, number: int, least: int, most: int) -> tuple[int, int]:
-        """Return such bounds for contexts of `least` to `most` attributes. Targets may be in each other's contexts."""
+        """Return the fewest and the most pairs for contexts of `least` to `most` attributes.
+
+        Two targets that are in each other's contexts need one pair.
+        """
         return max(least, -(-number * least // 2)), min(number * most, math.comb(len(self.among), 2))
 
     @property

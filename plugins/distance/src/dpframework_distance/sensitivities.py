@@ -25,7 +25,7 @@ For symmetric uncertainties, the entropies of attributes are released with weigh
 added row raises N H(X) by G - g(n_X), and each of the p_X conditional entropies given X by at most g(n_X). Together
 that is at most max(w_X, p_X) G in the l1 norm. Under replace-one each number changes by at most G.
 
-**Several rows of one unit** (`RowBounds.of_group`). Let up to k rows be added, so that there are at most R. All
+**Several rows of one unit** (`RowBounds.of_group`). Let up to k rows be added, so that there are at most R rows. All
 entropies still grow: N H(X) by at most B(v) = `queries.entropy_change` for the v values of X, and N H(Y|S) by at most
 the bound for the values of Y. A score falls by at most that. If rows leave and others come, both tables consist of the
 rows that they share and up to k more. So a number changes by at most B(v) between them.
@@ -210,7 +210,7 @@ class RowBounds:
         return self._scores(change)
 
     def of_entropies(self, sizes: Sequence[int]) -> tuple[Sensitivity, ...]:
-        """Return the sensitivities of a vector of N H, given the number of values of each. All can change at once."""
+        """Return the sensitivities of a vector of N H, given the number of values of each. All may change at once."""
 
         def change(rows: int, power: int) -> Fraction:
             return sum((self.changes(rows, size) ** power for size in sizes), Fraction(0))
@@ -221,7 +221,7 @@ class RowBounds:
     def of_conditional_entropies(
         self, weights: Sequence[Fraction], sizes: Sequence[int], given: Sequence[Sequence[int]]
     ) -> tuple[Sensitivity, ...]:
-        """Return the sensitivities of weighted N H(X) and of N H(Y|X). `given` has the numbers of values of Y by X."""
+        """Return the sensitivities of weighted N H(X) and of N H(Y|X), with the sizes of the Y of each X as `given`."""
 
         def together(rows: int, power: int) -> Fraction:
             total = Fraction(0)

@@ -1,4 +1,4 @@
-"""All subsets of some attributes that have one size, and their joint histograms, counted once per block of rows.
+"""Subsets of attributes, all of one size, and their joint histograms, which are counted once per block of rows.
 
 Several steps of a plan read the same histograms: those of each pair, and those of each context with each of its
 targets. They are counted at the first of these steps and kept, on the private side, as long as the block of rows
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute, InputError
 from dpframework.tables import Block, Crosstab, JointCounts
 
-TILE = 1 << 17  # how many rows are counted at a time: what is computed from them stays in the processor's cache
-MOST_IN_TABLES = 1 << 12  # the most cells of a joint histogram that is counted in four tables
+TILE = 1 << 17  # how many rows are counted at a time, so that what is computed from them stays in the processor's cache
+MOST_IN_TABLES = 1 << 12  # the most cells of a joint histogram that is counted in four tables (see `kernels`)
 MOST_CELLS = 1 << 24  # the most cells of all joint histograms together: 64 MiB per block of rows
 
 Integers: TypeAlias = NDArray[np.int64]

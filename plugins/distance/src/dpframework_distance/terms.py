@@ -1,4 +1,4 @@
-"""f(n) = n log2(n) as a whole number of units, for all small n and for the large ones that occur.
+"""f(n) = n log2(n) as a whole number of units, for all small n and for those large n that occur.
 
 With g(n) = f(n + 1) - f(n), rounded, each f(n) is the sum of g over all numbers below n. Partial sums at multiples of
 `STEP` are kept. So the table of f does not grow with the rows, and f of a large number costs one partial sum and fewer
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework_distance.subsets import Counts, Integers
 
-UNITS = 1 << 22  # how many units make 1 of f; sums of f stay below 2**63 for as many rows as a table may have
+UNITS = 1 << 22  # f = 1 is this many units; sums of f stay below 2**63 for as many rows as a table may have
 WHOLE = 1 << 20  # f of all numbers below this is kept in one table: 8 MiB
 STEP = 1 << 10  # above `WHOLE`, sums are kept at multiples of this only
 

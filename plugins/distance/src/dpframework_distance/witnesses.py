@@ -22,7 +22,7 @@ attributes are too few for that. There are eight, in four pairs. The added row a
 pairs, and with another on the last two. The removed row agrees on the first and third, and on the second and fourth. So
 for a target in the first pair, the third pair falls and the second rises.
 
-**Tables that a search found** have no derivation: on these tables the search came nearest to the claim.
+**Tables that a search found** have no derivation. On these tables the search found the largest loss.
 
 **Entropies** are 0 if all rows are alike. A row with a town of its own raises the entropies of all pairs with the town.
 For all targets, a row with an illness and smoking of its own raises nearly all pairs, and so does a row with a town and
@@ -49,7 +49,7 @@ ATTRIBUTES = (
 )
 ALIKE = tuple(Categorical(name, [str(k) for k in range(10)]) for name in ("north", "east", "south", "west"))
 EIGHT = tuple(Categorical(f"{name} {k}", [str(k) for k in range(8)]) for name in "abcd" for k in (1, 2))
-APART = 6  # how many rows of each kind keep chosen candidates far from the likeliest
+APART = 6  # the number of rows of each kind that keep chosen candidates far from the likeliest
 MANY, FEW = 400, 30  # numbers of rows; a public one must be small enough for the suite's other tests
 FEWEST, BOUND = 7, 12  # the number of rows, and the bound on it, of tables whose worst case a search finds
 CROWD = 1_000  # so many rows that a quarter of them is nearly as good as all
