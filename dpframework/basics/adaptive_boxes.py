@@ -48,7 +48,7 @@ class SearchMiner(BasicMiner):
         """
         attribute = schema[name]
         if not isinstance(attribute, Numeric):
-            raise InputError(f"miner '{self.name}' searches numeric attributes; '{name}' is none")
+            raise InputError(f"miner '{self.name}' searches numeric attributes; '{name}' is not numeric")
         return attribute
 
 

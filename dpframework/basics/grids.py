@@ -23,13 +23,14 @@ from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
 _FIRST_LOOK = (
-    "under replace-one at most {} of the cost can be lost: the first look counts the whole grid, which is the same if "
-    "the row stays in it, and a row that leaves it changes each count by 1, where 2 is claimed"
+    "under replace-one at most {} of the cost can be lost: the first look counts all rows in the grid, which a "
+    "replaced row does not change while it stays in the grid, and a row that leaves the grid changes one count of each "
+    "look by 1, where a change of 2 is claimed"
 )
 _GAUSSIAN = (
     "the cost is what any noise of that rho may lose, but Gaussian noise loses at most 0.56, 0.76 and 0.82 of it at a "
-    "delta of 0.1, 0.03 and 0.01; under replace-one 0.35, 0.58 and 0.65, as the first look counts the whole grid, "
-    "which is the same if the row stays in it"
+    "delta of 0.1, 0.03 and 0.01; under replace-one 0.35, 0.58 and 0.65, as the first look counts all rows in the "
+    "grid, which a replaced row does not change while it stays in the grid"
 )
 
 

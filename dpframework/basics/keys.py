@@ -65,8 +65,8 @@ def _each(given: Any) -> tuple[str, Any] | None:
 
 
 _NEW_KEYS = (
-    "under replace-one at most 0.83 of the cost can be lost: it allows for a row that changes two counts and shows a "
-    "key of its own beside them, but such a row changes one count at most"
+    "under replace-one at most 0.83 of the cost can be lost: the cost allows for a row that changes two counts and "
+    "also shows a key of its own, but a row with a key of its own changes at most one other count"
 )
 
 

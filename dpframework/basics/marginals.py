@@ -50,7 +50,7 @@ from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 MOST_CELLS = 1 << 27  # the most cells of all marginals together
-_OF_CELL, _OF_TABLE = 32, 8_192  # bytes per cell and per table, for the counts and what is released of them
+_OF_CELL, _OF_TABLE = 32, 8_192  # bytes per cell and per table, for exact and for released counts
 _START, _COUNT, _TABLE = 1.0, 3e-9, 1e-4  # CPU seconds: at the start, per row of each table, and per table
 _MOST_RANGES = 1 << 16  # the most ranges of one marginal among which the plan finds the worst
 _LISTED = 12  # the most marginals with one error bound each; of more, each number of attributes has one bound

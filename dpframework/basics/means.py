@@ -243,8 +243,9 @@ class VarianceMiner(NumberMiner):
     of t**2. The number of rows is n = A + B + C, the mean of t is (B / 2 + C) / n, and that of t**2 is C / n. So the
     variance is w**2 (C / n - ((B / 2 + C) / n)**2), where w is the width of the bounds.
 
-    **The interval.** With 95 % probability all three sums lie in a box: each is within the reach of its noise, except
-    with probability 5 % / 3 (two-sided). The variance is the smallest, over all a, of the mean of (t - a)**2, which is
+    **The interval.** Each sum is within the reach of its noise, except with probability 5 % / 3 (two-sided). So with
+    95 % probability all three sums lie in a box. The variance is the smallest, over all a, of the mean of (t - a)**2,
+    which is
 
         (a**2 A + (a**2 - a) B + (1 - a)**2 C) / (A + B + C).
 

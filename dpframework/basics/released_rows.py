@@ -65,8 +65,8 @@ def require_told_apart(unit: PrivacyUnit) -> None:
     """
     if unit.asserted:
         raise InputError(
-            "the number of rows per unit is found in each unit's rows, and nothing says whose a row is; give the "
-            "study the unit, the column of ids"
+            "the number of rows per unit is found in each unit's rows, and nothing says whose a row is; name the "
+            "column of ids as the study's unit"
         )
 
 
@@ -195,8 +195,8 @@ def _at_released_rows(node: Node, most: int, source: str) -> Node:
     """
     if isinstance(node, Parallel):
         raise InputError(
-            "rows_per_unit names a step, and each group is released by itself: the rows of a unit may lie in several, "
-            "and would count in each; leave out by, or rows_per_unit"
+            "rows_per_unit names a step, and each group is released by itself: the rows of a unit may lie in several "
+            "groups, and would count in each of them; leave out by, or rows_per_unit"
         )
     if isinstance(node, Spend):
         raise InputError("rows_per_unit names a step, and a block of releases reads all rows; leave it out")

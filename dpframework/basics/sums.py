@@ -47,7 +47,7 @@ class NumberMiner(GroupedMiner):
 
     @property
     def own_sources(self) -> Sequence[str]:
-        """The step that releases the bounds, if there is one."""
+        """The name of the step that releases the bounds, if there is one."""
         return (self.bounds,) if isinstance(self.bounds, str) else ()
 
     def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:

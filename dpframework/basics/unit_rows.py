@@ -35,7 +35,7 @@ class RowsPerUnitMiner(BasicMiner):
     """How many rows per unit are enough for all but a share of the units, at most as many as the study keeps.
 
     It makes one selection by the scores of `queries.RowsPerUnitScores`, in which a unit counts once, however many rows
-    it has. So it costs as much as the same choice costs where each person is one row. A later step that names this step
+    it has. So it costs no more than the same choice among people with one row each. A later step that names this step
     as its `rows_per_unit` reads at most the chosen number of rows of each unit, and its noise is as small as if the
     study kept no more.
 

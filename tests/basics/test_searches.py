@@ -257,8 +257,11 @@ def test_bounds_of_clear_data_take_fewer_looks() -> None:
     [
         (AdaptiveGridMiner(["x"], epsilon=1), "attributes has to name two numeric attributes"),
         (AdaptiveGridMiner(["x", "x"], epsilon=1), "attributes has to name two numeric attributes"),
-        (AdaptiveGridMiner(["x", "ill"], epsilon=1), "'adaptive-grid' searches numeric attributes; 'ill' is none"),
-        (PrivateBoundsMiner("ill", epsilon=1), "'private-bounds' searches numeric attributes; 'ill' is none"),
+        (
+            AdaptiveGridMiner(["x", "ill"], epsilon=1),
+            "'adaptive-grid' searches numeric attributes; 'ill' is not numeric",
+        ),
+        (PrivateBoundsMiner("ill", epsilon=1), "'private-bounds' searches numeric attributes; 'ill' is not numeric"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(miner: dpf.Miner, why: str) -> None:

@@ -9,7 +9,7 @@ import lazy_loader
 from dpframework.facts import needing_scikit_learn
 from dpframework_distance.hooks import dpframework_miners  # noqa: F401 (pluggy finds hooks in the package)
 
-# without the stub's `__dir__`: pluggy would import every name to see whether it is a hook
+# The stub's `__dir__` is left out, since pluggy would import every name to see whether it is a hook.
 _import_name, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 

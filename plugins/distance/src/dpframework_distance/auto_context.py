@@ -9,7 +9,7 @@ has results):
   budget that is left for them (the less noise marginals have, the less budget they get). Only marginals are worth their
   budget if there is a single target, if f is below the number of attributes in a context, if all pairs have too many
   cells to be counted, or if marginals are noisy (a relative noise above 0.1 with half of the budget);
-- otherwise a forest of f edges, or a tree.
+- otherwise distances come from a forest of f edges, or from a tree if f is large enough.
 """
 
 from __future__ import annotations

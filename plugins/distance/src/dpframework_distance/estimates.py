@@ -13,10 +13,10 @@ Profiles are the other way round (Ahmad and Dey 2007). With P(x|y), which says h
 
     d(y, z)**2 = sum over X, x of (P(x|y) - P(x|z))**2 / (2 times the number of X)
 
-Here it does not matter how common a value is. In P(y|x) that is a factor of everything that is compared.
+Here it does not matter how common a value y is. In P(y|x), the share of y is a factor of all numbers that are compared.
 
-If an attribute of the context is not known, P(y|x) is still not P(y): attributes depend on each other, and a context
-holds those that tell most about the target. See `unsure`.
+If the joint counts with an attribute of the context are not known, P(y|x) is still not P(y): attributes depend on each
+other, and a context holds those that tell most about the target. See `unsure`.
 """
 
 from __future__ import annotations

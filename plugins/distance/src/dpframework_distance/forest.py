@@ -46,7 +46,7 @@ def dependence(table: Array, first: Array, second: Array, variance: float) -> Ar
 
 
 def _shrunk_cells(deviations: Array, expected: Array, variance: float) -> Array:
-    """Return each deviation without its part of noise, in proportion to the expected count of its cell."""
+    """Return the deviations, shrunk cell by cell: the smaller a cell's expected count, the less is kept."""
     noise = variance * deviations.size
     beyond = float(np.square(deviations).sum()) - noise
     if beyond <= noise * _SURE * math.sqrt(2 / deviations.size):

@@ -1,4 +1,4 @@
-"""Joint histograms of targets with their contexts, planned for each number that may be needed, and released.
+"""The plan and the releases of the joint histograms of targets with the attributes of their contexts.
 
 One histogram serves two targets that are in each other's contexts. So how many are needed is known only once contexts
 are known. A plan has one branch for each number, or, if there are many numbers, for some that are at most a tenth

@@ -1,4 +1,4 @@
-"""The entry points of this plugin."""
+"""The miner that this plugin adds to dpframework."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def fill(counts: Counts, begins: Integers, of: Subsets, which: Any, places: Inte
     from dpframework_distance.kernels import fill_sums
 
     counts, members = counts.view(), of.members[which]
-    counts.flags.writeable = False  # a kernel is compiled for each kind of array
+    counts.flags.writeable = False  # numba compiles a kernel for each kind of array, so all are read-only
     f = Terms.of(counts, sums_over(counts, begins, of.sizes, members, places))
     whole = np.zeros(len(members), dtype=np.int64)
     fill_sums(counts, begins, of.sizes, members, places, f.small, f.large, f.of_large, whole, less)

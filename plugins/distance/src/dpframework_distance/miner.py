@@ -72,15 +72,20 @@ class DPDilca(Miner):
     target
         The attribute whose values the distances are between. By default every attribute is a target.
     context
-        "auto": "max-dependency", "tree" (with fewer edges than a tree where there are few rows) or "none", whichever
-        suits the budget, the number of rows and the attributes' sizes, which are public (see `auto_context`). "tree": a
-        model of all attributes, from marginals and the joint histograms of pairs that form a tree; a context holds the
-        attributes that each say most about the target in this model. "none": the difference between two values' shares
-        of the rows, which get the whole budget. As published: "max-dependency" (the attributes that together say most
-        about the target), "max-relevance" (the attributes that each say most about it), "mean-su" (the attributes with
-        at least mean symmetric uncertainty), "common" (one context for all targets: the attributes that together say
-        most about all others), "baseline" and "baseline-mean-su" (all joint histograms are released first, and contexts
-        are chosen on them as DILCA's RR and M do).
+        How the context of a target is chosen, that is, the attributes from which its distances are learned. "auto"
+        takes "max-dependency", "tree" (with fewer edges than a tree if there are few rows) or "none", whichever suits
+        the budget, the number of rows and the attributes' sizes, which are public (see `auto_context`).
+
+        "tree" makes a model of all attributes, from marginals and from the joint histograms of pairs that form a tree.
+        A context holds the attributes that each say most about the target in this model. "none" learns without a
+        context: the distance of two values is the difference between their shares of the rows, and these shares get the
+        whole budget.
+
+        The other ways are published. "max-dependency" chooses the attributes that together say most about the target,
+        "max-relevance" those that each say most about it, and "mean-su" those with at least the mean symmetric
+        uncertainty. "common" chooses one context for all targets: the attributes that together say most about all
+        others. "baseline" and "baseline-mean-su" release all joint histograms first, and choose contexts on these as
+        DILCA's RR and M do.
     context_size
         The number of attributes in a context. "mean-su" and the baselines find their own number.
     context_share
@@ -93,7 +98,7 @@ class DPDilca(Miner):
         "permute-and-flip" (the default with epsilon) or "exponential" (the only one with rho).
     sensitivity
         "tight", or "published" for the paper's sensitivity of scores, which is valid and about twice as large. With
-        "published", "mean-su" also releases the paper's entropies.
+        "published", "mean-su" releases joint entropies, as the paper does, and not conditional ones.
     sharing
         Whether a joint histogram or an entropy that two targets need is released once for both.
     estimates

@@ -91,7 +91,7 @@ class Terms:
         return cls(terms(min(largest, WHOLE - 1)), large, _at(large))
 
     def __call__(self, numbers: NDArray[np.integer]) -> Integers:
-        """Return f of numbers that it holds."""
+        """Return f of each number. All of them must be small, or among the large ones."""
         found = self.small.take(numbers, mode="clip")
         if len(self.large):
             above = numbers >= len(self.small)

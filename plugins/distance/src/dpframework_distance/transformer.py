@@ -170,7 +170,7 @@ def _codes_in_domain(schema: Schema, rows: Any) -> NDArray[np.unsignedinteger]:
     InputError
         If there is not one column per attribute.
     """
-    given = rows if isinstance(rows, np.ndarray) else np.array(rows, dtype=object)  # so no cell decides another's type
+    given = rows if isinstance(rows, np.ndarray) else np.array(rows, dtype=object)  # no cell decides another's type
     given = given if len(given) else np.empty((0, len(schema)), dtype=object)  # without rows there is no shape
     if given.ndim != 2 or given.shape[1] != len(schema):
         raise InputError(f"codes must be whole numbers of shape (rows, {len(schema)}), one column per attribute")

@@ -1,8 +1,9 @@
 """Numba kernels that count the rows of pairs and extensions from joint histograms.
 
-Symbols: `both` and `either` are the numbers of rows in both supports and in at least one. A literal is (position of its
-attribute, first, last, negated): a range of known codes, or all known codes outside the range. The kernels read numbers
-of rows off the histograms, and numpy computes scores from these numbers (see `scores`).
+The support of a description is the set of rows for which it holds. Symbols: `both` and `either` are the numbers of rows
+in both supports of a pair and in at least one. A literal is (position of its attribute, first, last, negated): a range
+of known codes, or all known codes outside the range. The kernels read numbers of rows off the histograms, and numpy
+computes scores from these numbers (see `scores`).
 """
 
 from __future__ import annotations

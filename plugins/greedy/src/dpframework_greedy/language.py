@@ -227,7 +227,7 @@ class Language:
 
     @functools.cached_property
     def pairs(self) -> Integers:
-        """The pairs of attributes that an initial pair may be of, as positions in their sides, shape (pairs, 2)."""
+        """The pairs of attributes of which initial pairs may consist, as positions in their sides, shape (pairs, 2)."""
         rows = [(i, j) for i, a in enumerate(self.left) for j, b in enumerate(self.right) if a.name != b.name]
         return np.array(rows, dtype=np.int64).reshape(-1, 2)
 

@@ -189,7 +189,7 @@ class Serenade(Miner):
         raise NotImplementedError
 
     def wanted(self) -> Wanted:
-        """Return the conditions on the redescriptions that a result holds."""
+        """Return the conditions under which combinations of pairs are reported, where pairs are counted together."""
         return Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
 
     def matches(self, schema: Schema) -> MatchScores:

@@ -40,7 +40,7 @@ Supports: TypeAlias = "tuple[int, int]"
 RISE, FALL, REPLACED = Fraction(2, 3), Fraction(1, 3), Fraction(19, 20)
 FEWEST, MOST = 10, 10**9  # a noisy number of rows is moved into this range
 PART, TIMES = 10, 7  # the minimum support is a tenth of the rows, and the maximum support seven times that
-DIGITS = 2  # the significant digits of a minimum support; more digits would change nothing
+DIGITS = 2  # the significant digits of a minimum support; more digits would hardly change the score
 
 
 def supports_of(rows: float) -> Supports:

@@ -3,8 +3,9 @@ r"""The scores of redescriptions, with closed forms for their sensitivities that
 Initial pairs have a `Score` unless they are scored in rows. Extensions have a `surplus_score.Surplus`, or with the
 plain Jaccard index the same `Score` as pairs.
 
-Symbols: I is the number of rows in both supports, A the number of rows in exactly one, and U = I + A. The score is the
-Jaccard index I / U (0 where I = 0) times two logistic factors,
+The supports of a redescription are the sets of rows for which its sides hold. Symbols: I is the number of rows in both
+supports, A the number of rows in exactly one, and U = I + A. The score is the Jaccard index I / U (0 where I = 0) times
+two logistic factors,
 
     q(I, A) = I / U g(I) t(U),    g(I) = 1 / (1 + exp(-k (I - s))),    t(U) = 1 / (1 + exp(h (U - m))),
 
@@ -70,7 +71,7 @@ from dpframework_greedy.surplus_score import Surplus
 Floats: TypeAlias = "NDArray[np.float64]"
 
 TAIL = 40.0  # beyond this many steps of 1 / k, a logistic curve differs from its limit by less than 1e-17
-HALVINGS = 40  # the steps of the search for the best steepness
+SEARCH_STEPS = 40  # the steps of the golden-section search for the best steepness
 PARTS = 16  # how many parts an interval of supports is split into
 ROUNDING = 2.0**-48  # more than rounding takes off a score between 0 and 1, off its changes and off their bounds
 
@@ -320,7 +321,7 @@ def _lowest(min_support: int, max_support: int | None) -> Score:
     ratio = (math.sqrt(5) - 1) / 2
     inner, outer = high - ratio * (high - low), low + ratio * (high - low)
     at_inner, at_outer = spread(inner), spread(outer)
-    for _ in range(HALVINGS):
+    for _ in range(SEARCH_STEPS):
         if at_inner <= at_outer:
             high, outer, at_outer = outer, inner, at_inner
             inner = high - ratio * (high - low)

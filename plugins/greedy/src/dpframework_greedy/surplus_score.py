@@ -1,6 +1,7 @@
 r"""The score of extensions: by how many rows a redescription surpasses a known Jaccard index.
 
-Symbols: I is the number of rows in both supports, A the number of rows in exactly one, and U = I + A.
+Symbols: I is the number of rows in both supports (the rows for which each side holds), A the number of rows in exactly
+one, and U = I + A.
 
 A redescription is counted before it is extended, so the Jaccard index c to surpass is known. I / U > c if and only if I
 - c U = (1 - c) U - A > 0. This is a number of rows, which a row moves by at most 1. A row moves the index itself by 1 /

@@ -84,10 +84,11 @@ class SyntheticTable(Miner):
     rho
         The budget in zCDP, for a study with a delta.
     method
-        "auto": one of the others, chosen by public facts (see `method_choice`). "independent": one-way marginals alone.
-        "tree": pairs that connect all attributes, selected by how far they are from independence. "rounds": each round
-        selects the marginal that the model so far describes worst, measures it, and fits the model again. "adaptive":
-        the same, but rounds get more expensive whenever a measurement says no more than its noise.
+        "auto" takes one of the others, chosen by public facts (see `method_choice`). "independent" measures one-way
+        marginals alone. "tree" also measures pairs that connect all attributes, selected by how far they are from
+        independence. "rounds" makes rounds, each of which selects the marginal that the model so far describes worst,
+        measures it, and fits the model again. "adaptive" does the same, but a round gets more expensive whenever a
+        measurement says no more than its noise.
     rounds
         How many marginals are measured besides the one-way ones, with method "rounds". With method "adaptive", a round
         at first costs the budget of all rounds divided by this number. By default chosen from predicted noise.

@@ -48,7 +48,7 @@ _LEAST_PENALTY = 1e-6  # The least penalty, since the fit divides by the penalty
 _GRID = np.logspace(-6, 5, 45)  # The values of v that are tried.
 _MANY = 1 << 18  # The most numbers that are computed at once.
 _EVIDENCE = 3.0  # Noise alone gains this much log-likelihood in fewer than one table in a hundred.
-_BELIEVED = 1.0  # Noise alone gains this much in one table in twelve. With less gain, a table changes nothing.
+_BELIEVED = 1.0  # Noise alone gains this much in one table in twelve. With less, v is the least of the grid.
 _RAKED = 3  # Turns of proportional fitting.
 _FEW = 0.1  # The rows that are added to each cell before its logarithm is taken, since a cell may be empty.
 
