@@ -1,7 +1,7 @@
 """The budget of an everyday miner in pure epsilon or rho, and the mechanisms that spend it.
 
 An epsilon pays for Laplace noise (on integers, for counts) and permute-and-flip. A rho pays for Gaussian noise and the
-exponential mechanism, which have the smallest rho for what they do. So a rho means less noise where many releases share
+exponential mechanism, whose rho is smallest for the same error. So a rho means less noise where many releases share
 a delta. Miners of several counts may take noise of another shape that fits these better (see `cells` and `marginals`).
 """
 
@@ -24,7 +24,7 @@ EXAMPLE_DELTA = Fraction(1, 10**6)  # the delta of the examples in zCDP
 
 @attrs.frozen
 class BasicMiner(Miner):
-    """The base class of everyday miners, which spend an epsilon or the rho of zCDP, and all of it.
+    """The base class of everyday miners. Each spends its whole budget, an epsilon or the rho of zCDP.
 
     Attributes
     ----------

@@ -2,8 +2,8 @@
 
 The releases are residuals (`queries.Residuals`). Their noise makes the weighted sum of the variances of all cells as
 small as possible (`workloads`), or else the largest variance of a cell (`largest_variance`). It is Gaussian noise in
-zCDP. In pure epsilon it is Laplace noise or noise in the shape of blocks, whichever is predicted to be better. All
-marginals are sums of residuals, which is post-processing.
+zCDP. In pure epsilon it is Laplace noise or noise in the shape of blocks, whichever is predicted to be better, unless
+you ask for Laplace noise. All marginals are sums of residuals, which is post-processing.
 """
 
 from __future__ import annotations

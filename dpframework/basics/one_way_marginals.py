@@ -1,6 +1,7 @@
 """One-way marginals of several attributes, planned and released as part of a miner's budget.
 
 In pure epsilon the histograms have K-norm noise, in groups of attributes by size (see `dpframework.mechanisms.KNorm`).
+A group that `KNorm` cannot serve has Laplace noise.
 
 In zCDP one release with Gaussian noise holds their residuals (see `workloads`): the number of rows, once for all
 attributes, and what each histogram says beyond it. Noise on each count by itself would measure the number of rows again

@@ -1,7 +1,7 @@
 """Workloads of marginals: which residuals are released, with how much noise each, and the error of every marginal.
 
-Let u_A be a number of the block of a set A before its weight, and V_A the variance of its noise. A cell of the marginal
-of S then has the variance
+Let u_A be one number in the block (the residual) of a set A, before the block's weight is applied, and V_A the variance
+of its noise. A cell of the marginal of S then has the variance
 
     sum over A within S of V_A kept_A / (product of the sizes of S - A)**2,
 

@@ -34,7 +34,7 @@ EVEN = 1.2  # shares are about even if the most common value's share, times the 
 class ValueDistances(Shown):
     """The distances between the values of one attribute.
 
-    Two values are near each other if the attributes of the context are distributed alike where they occur.
+    Two values are near each other if the attributes of the context are distributed alike in the rows of either value.
 
     Attributes
     ----------

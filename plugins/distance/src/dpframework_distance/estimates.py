@@ -103,9 +103,9 @@ def unsure(shares: Array, variance: Array, unknown: float) -> Conditional:
 def marginals_from(pairs: Sequence[NoisyPair], rows: int | None) -> dict[str, Array]:
     """Return each attribute's histogram estimated from all released tables, non-negative and all with the same sum.
 
-    A table's marginals are weighted by the inverse of their variance. The more noise is left in them, the closer they
-    are moved to equal counts for all values, by as much as is best on average if all histograms were equally likely (a
-    share of k values then has the variance (k - 1) / (k**2 (k + 1))).
+    A table's marginals are weighted by the inverse of their variance. The more noise is left in an estimated histogram,
+    the closer it is moved to equal counts for all values, by as much as is best on average if all histograms are
+    equally likely (the share of one of k values then has the variance (k - 1) / (k**2 (k + 1))).
 
     Parameters
     ----------
@@ -148,19 +148,20 @@ def shrunken_estimate(pair: NoisyPair, target: str, marginals: Mapping[str, Arra
     """Estimate P(y|x) with the marginals and the variance of the noise.
 
     The table is first made to agree with the marginals. Then each column x is shrunk towards the target's own shares.
-    With n_x its size and v the energy of the noise in a column, its deviation is multiplied by
+    With n_x its size, and v the energy (the expected sum of squares) of the noise in a column, its deviation is
+    multiplied by
 
         S n_x**2 / (S n_x**2 + v),    S = 1 - sum over y of P(y)**2
 
     (empirical Bayes, Efron and Morris 1973). S is the mean energy that P(y|x) - P(y) would have if each x went with one
     y: rare values often do, and common ones keep their deviation anyway. If the table as a whole deviates from
     independence by no more than noise would, nothing of the deviations is kept. If a column's energy exceeds that of
-    the noise by more than three standard deviations, it is multiplied by 1 - v / abs(deviation)**2 (James and Stein
-    1961) where that shrinks less. Last, the column is moved to the closest shares. A value x that seems to have no rows
-    says nothing.
+    the noise by more than three standard deviations, its deviation is multiplied by 1 - v / abs(deviation)**2 (James
+    and Stein 1961) instead, if this factor is larger. Last, the column is moved to the closest shares. A value x that
+    seems to have no rows says nothing.
 
-    Noise leaves v / (S n_x**2 + v) of a column unknown. A share could vary by at most P(y|x) (1 - P(y|x)) if each x
-    went with one y, and not at all if x told nothing. Half of the former is taken.
+    Noise leaves v / (S n_x**2 + v) of a column unknown. The variance of a share could be up to P(y|x) (1 - P(y|x))
+    if each x went with one y, and would be 0 if x told nothing. Half of the former is taken.
     """
     other = pair.second if target == pair.first else pair.first
     table, of_target, of_other = pair.of(target), marginals[target], marginals[other]

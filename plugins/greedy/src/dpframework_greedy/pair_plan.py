@@ -72,7 +72,7 @@ class PairPlan:
         return _branch(number), most_cells(number)
 
     def number(self, rows: float) -> int:
-        """Return how many pairs a released number of rows chooses."""
+        """Return the number of pairs that a released number of rows leads to."""
         carried = self._number_of_choices(rows)
         return max(number for number in self.numbers if number <= carried)
 

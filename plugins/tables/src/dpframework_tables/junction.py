@@ -38,7 +38,7 @@ def _members(mask: int) -> list[int]:
 
 
 def _fill(a: int, near: Sequence[int]) -> int:
-    """Return twice the number of edges that are added between its neighbours if an attribute is eliminated."""
+    """Return twice the number of edges that eliminating an attribute adds between its neighbours."""
     around = near[a]
     return sum((around & ~near[b] & ~(1 << b)).bit_count() for b in _members(around))
 

@@ -76,7 +76,10 @@ class MergedModel:
 
     @functools.cached_property
     def potentials(self) -> list[Floats]:
-        """The term of each value in the logarithm of a row's probability: its group's potential and its share there."""
+        """The term of each value in the logarithm of a row's probability.
+
+        It is the potential of the value's group plus the logarithm of the value's share of the group.
+        """
         found = []
         for a, counts in enumerate(self.likely):
             groups = self.merging.groups[a]

@@ -151,7 +151,7 @@ class TableMethod:
 
     @property
     def stages(self) -> list[int]:
-        """The number of rounds in each stage, after which one-way marginals may get the rest of the budget instead.
+        """The number of rounds in each stage. After a stage, one-way marginals may get the rest of the budget.
 
         Each stage is twice as long as the one before, except for the last.
 
