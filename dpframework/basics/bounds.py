@@ -30,13 +30,13 @@ class PrivateBoundsMiner(SearchMiner):
     """Bounds of a numeric attribute beyond which at most a share of the rows lie on either side.
 
     A schema needs public bounds, and safe ones are often far too wide. This miner searches for both bounds at once, by
-    bisection. Each look at the table releases noisy counts of the rows beyond the middle of the range in which each
-    bound may lie, and halves these ranges. The first look is cheap. If its counts do not clearly show for any bound
-    which half to take, and two standard deviations of their noise exceed half of the share `outside` of the rows, the
-    next look costs twice as much. The search stops once both bounds are found, or before more than half of the budget
-    would be spent. It takes the narrowest bounds known to be wide enough, or the schema's if no bin would be left
-    between these. The rest of the budget counts the rows between the bounds and beyond them. How many looks there are,
-    and what each costs, follows from released counts alone.
+    bisection. For each bound it keeps a range in which the bound may lie. A look at the table releases noisy counts of
+    the rows beyond the middle of each range. A range is halved if its count clearly shows which half to take, or if two
+    standard deviations of the noise are at most half of the share `outside` of the rows. The first look is cheap. After
+    a look that halves no range, the next one costs twice as much. The search stops once both bounds are found, or
+    before more than half of the budget would be spent. It takes the narrowest bounds known to be wide enough, or the
+    schema's if no bin would be left between these. The rest of the budget counts the rows between the bounds and beyond
+    them. How many looks there are, and what each costs, follows from released counts alone.
 
     Parameters
     ----------

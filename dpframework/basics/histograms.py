@@ -168,8 +168,8 @@ class HistogramMiner(TableMiner):
             cuts = sorted(point for point in points if lower < point < upper)
         attribute = query.at(cuts)
         counts, calibration = table.release("counts", cuts=tuple(cuts)), table.calibration("counts")
-        made = self.table_of(calibration, [attribute], counts[: attribute.size])
-        return made if len(counts) == attribute.size else attrs.evolve(made, exact_total=False)
+        frequencies = self.table_of(calibration, [attribute], counts[: attribute.size])
+        return frequencies if len(counts) == attribute.size else attrs.evolve(frequencies, exact_total=False)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:

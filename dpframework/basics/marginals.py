@@ -240,12 +240,12 @@ class MarginalsMiner(RowsMiner):
             return part.bounds_of_steps()
         calibrations = {one.path: one.calibration for one in part.steps if one.calibration is not None}
         variances = self.variances(part.schema, calibrations)
-        told = _describe_errors(variances)
+        errors = _describe_errors(variances)
         if self.ranges:
-            told.append(self._worst_range(part.schema, calibrations))
+            errors.append(self._worst_range(part.schema, calibrations))
         steps = tuple(calibrations)
         found = []
-        for names, variance, note in told:
+        for names, variance, note in errors:
             bound = part.rows_bound(f"marginal{names}", Noisy.margin_of(variance), BoundKind.COUNTS)
             found.append(attrs.evolve(bound, steps=steps, biases=[_UNBIASED], note=note))
         return found

@@ -64,8 +64,8 @@ class NumberMiner(GroupedMiner):
         """Plan the release of a query, whose bounds are public or come from an earlier step."""
         if not self.own_sources:
             return step(name, query, mechanism)
-        asked = query if isinstance(query, ScaledSums) else AtReleasedBounds(query)
-        return step(name, asked, mechanism, uses=map(beside, self.own_sources))
+        bounded = query if isinstance(query, ScaledSums) else AtReleasedBounds(query)
+        return step(name, bounded, mechanism, uses=map(beside, self.own_sources))
 
     def release(self, table: PrivateTable, name: str, query: Q) -> tuple[Any, Q]:
         """Release a step that `plan_step` made. Return the answer, and the query at the bounds that were used."""
@@ -89,9 +89,9 @@ class NumberMiner(GroupedMiner):
             lowest = "the lower one" if self.own_sources else f"{query.lower:g}"
             yield f"rows without '{self.attribute}' count as {lowest}"
 
-    def note(self, told: str) -> str:
+    def note(self, text: str) -> str:
         """Return the note of an error bound, which also says so if the amount depends on released bounds."""
-        return "; ".join(filter(None, (told, AT_MOST if self.own_sources else "")))
+        return "; ".join(filter(None, (text, AT_MOST if self.own_sources else "")))
 
     def named(self, what: str) -> str:
         """Return the name of a result, such as "mean of age where ill = true"."""

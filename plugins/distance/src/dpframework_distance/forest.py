@@ -141,6 +141,6 @@ def information(table: Array) -> float:
 
 def most_informative(tables: Mapping[int, Array], size: int) -> tuple[int, ...]:
     """Return the positions of the attributes with the most information on a target, at most `size` of them."""
-    said = {other: information(table) for other, table in tables.items()}
-    best = sorted((other for other in said if said[other] > 1e-9), key=lambda other: (-said[other], other))
+    bits = {other: information(table) for other, table in tables.items()}
+    best = sorted((other for other in bits if bits[other] > 1e-9), key=lambda other: (-bits[other], other))
     return tuple(sorted(best[:size]))

@@ -1,17 +1,17 @@
 """Distances that are learned from marginals alone (context "none") or from a forest of two-way tables ("tree").
 
-The whole budget is spent once, for all targets. Without a context it goes to the marginals of the targets. In a tree it
-goes to the marginals of all attributes, to selecting edges and to the joint histograms of the edges. Contexts and
+The whole budget is spent once, for all targets. Without a context it goes to the marginals of the targets. With a tree
+it goes to the marginals of all attributes, to selecting edges and to the joint histograms of the edges. Contexts and
 distances are read off the model that these releases make (see `forest`).
 
 A model knows of less dependence than there is. Along a path it knows only what the edges pass on, and of attributes in
 different trees it knows nothing. Yet a context is chosen for what it tells about the target. So the distances are those
-to be expected if P(y|x) varies about what the model says (see `estimates.unsure`). On an edge it does not vary. Where
-nothing is known, it varies by a share u of what it could vary by, and along a path by half of that. A context that
-lacks attributes is filled up with attributes of which nothing is known. The more attributes there are, the more the
-best of them tell. So u is a 200th of their number, at most .15 (from Adult, Mushroom and Cmc; docs/distances.md has
-other tables). If distances from the model are no more than noise, distances from shares alone are taken, provided that
-these differ more (`noise_test`).
+to be expected if P(y|x) varies about what the model says (see `estimates.unsure`). For an edge it does not vary. Where
+nothing is known, its variance is a share u of the largest that is possible, and along a path it is half of that. A
+context that lacks attributes is filled up with attributes of which nothing is known. The more attributes there are, the
+more the best of them tell. So u is a 200th of their number, at most .15 (from Adult, Mushroom and Cmc;
+docs/distances.md has other tables). If distances from the model are no more than noise, distances from shares alone are
+taken, provided that these differ more (`noise_test`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tell whether a model's distances are more than the noise of its tables, as post-processing.
 
 The model is taken for the truth, and noise as large as that of the released tables is drawn on its tables again, a few
-times, by a fixed sequence (a parametric bootstrap, Efron 1979). If this moves the squared distances of an attribute, as
+times, from a fixed seed (a parametric bootstrap, Efron 1979). If this moves the squared distances of an attribute, as
 a mean over draws, by as much as they differ from each other, the order of the distances is mere noise. Then distances
 from shares alone are better if they differ more from each other. If they do not, shares do not tell the values apart
 either.

@@ -328,17 +328,17 @@ class _SerenadeOnSchema:
             budget = float(shares.pairs * miner.epsilon) * rows_meant(schema)
             carried = choices_carried(budget, matches.answer_length, MOST_PAIRS)
         pairs = number_of_pairs(miner.pairs, carried, len(language.pairs))
-        asked, made = _choices_asked(miner, shares, pairs), functools.partial(cls, language, score, extension_score)
+        asked, build = _choices_asked(miner, shares, pairs), functools.partial(cls, language, score, extension_score)
         if not shares.extensions or (miner.budget is not None and miner.asked is not None):
-            return made(matches, pairs, asked, shares, miner.epsilon)
+            return build(matches, pairs, asked, shares, miner.epsilon)
         times = miner.times(pairs)
         candidates = language.number_of_extensions * (1 if times > 1 else pairs)
         spread = spread_of(extension_score, rows_public=public)
         choices = choices_within(worth_of(score), shares.extensions * miner.epsilon, spread, candidates)
         choices = min(choices, asked) // times * times
         if choices < min(pairs, asked) or (miner.budget is None and pairs > carried):
-            return made(matches, pairs, 0, shares.without_extensions(), miner.epsilon)
-        return made(matches, pairs, choices, shares, miner.epsilon)
+            return build(matches, pairs, 0, shares.without_extensions(), miner.epsilon)
+        return build(matches, pairs, choices, shares, miner.epsilon)
 
     @classmethod
     def _with_counted_rows(cls, miner: Serenade, share: Fraction, schema: Schema) -> _SerenadeOnSchema:
@@ -346,9 +346,9 @@ class _SerenadeOnSchema:
             raise InputError(f"count_share is given, but the schema knows its {schema.rows} rows; leave it out")
         language, shares = miner.language(schema), miner.budget or BudgetShares.of("d3")
         pairs = number_of_pairs(miner.pairs, MOST_PAIRS, len(language.pairs))
-        made = functools.partial(cls, language, RelativeScore(), OpenSurplus(), None)
+        build = functools.partial(cls, language, RelativeScore(), OpenSurplus(), None)
         counted = share * miner.epsilon
-        return made(pairs, _choices_asked(miner, shares, pairs), shares, miner.epsilon - counted, counted)
+        return build(pairs, _choices_asked(miner, shares, pairs), shares, miner.epsilon - counted, counted)
 
     @property
     def bounds(self) -> Score:

@@ -158,10 +158,10 @@ class SerenadeCS(Serenade):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return examples of all scores, of pairs in rows that are extended, and of views that share an attribute."""
-        asked: dict[str, Any] = {"pairs": 1, "extensions": 1, "budget": "d3"}
+        extended: dict[str, Any] = {"pairs": 1, "extensions": 1, "budget": "d3"}
         return {
             "default": _by_rows(cls),
-            **_extend_pairs(cls, asked, asked),
+            **_extend_pairs(cls, extended, extended),
             "jaccard": _by_index(cls),
             "shared": _share_attribute(cls),
             "planted": _plant_pairs(cls),
@@ -258,13 +258,13 @@ class SerenadeES(Serenade):
         """Return examples of all scores, of several pairs, of extensions, and of views that share an attribute."""
         from dpframework_greedy.witnesses import EXTENDED_SUPPORTS, PLANTED, matched_by_count, published_extension
 
-        asked: dict[str, Any] = {"pairs": 1, "rounds": 2, "budget": "d3"}
+        extended: dict[str, Any] = {"pairs": 1, "rounds": 2, "budget": "d3"}
         most: dict[str, Any] = {"pairs": 1, "rounds": 1, "budget": [0.05, 0.9, 0.05], "score": "logistic"}
         return {
             "default": _by_rows(cls),
             "several": _several(cls),
             "by count": Example(PLANTED, cls("0.01"), witnesses=matched_by_count()),
-            **_extend_pairs(cls, asked, {**asked, "rounds": 1}),
+            **_extend_pairs(cls, extended, {**extended, "rounds": 1}),
             "jaccard": _by_index(cls),
             "shared": _share_attribute(cls),
             "extensions": Example(PLANTED, cls(2, **most, **EXTENDED_SUPPORTS), witnesses=published_extension()),
@@ -286,7 +286,9 @@ def _several(miner: type[Serenade]) -> Example:
     return Example(FIVE, miner(2, pairs=4), witnesses=several())
 
 
-def _extend_pairs(miner: type[Serenade], asked: Mapping[str, Any], published: Mapping[str, Any]) -> dict[str, Example]:
+def _extend_pairs(
+    miner: type[Serenade], by_rows: Mapping[str, Any], published: Mapping[str, Any]
+) -> dict[str, Example]:
     """Return examples of pairs with extensions, scored in rows and as published, on tables where they lose most."""
     from dpframework_greedy.witnesses import (
         EXTENDED_SUPPORTS,
@@ -297,7 +299,7 @@ def _extend_pairs(miner: type[Serenade], asked: Mapping[str, Any], published: Ma
     )
 
     of_rows, of_pairs = (
-        miner(2, **asked, **EXTENDED_SUPPORTS),
+        miner(2, **by_rows, **EXTENDED_SUPPORTS),
         miner(32, score="logistic", **published, **PLANTED_SUPPORTS),
     )
     return {
