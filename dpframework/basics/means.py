@@ -40,10 +40,10 @@ _GRID = 257  # how many numbers a are tried for the upper end of a variance's in
 class MeanMiner(NumberMiner):
     """The mean of a numeric attribute over the rows that have a value, each clamped to public bounds.
 
-    **Where the number of those rows is public** (the schema has `rows`, and no value may be missing), the sum of the
-    differences from the middle of the bounds is released and divided by that number. Adding a row moves that sum by at
-    most half the width w of the bounds, and replacing one by at most w. So under replace-one the noise on the mean has
-    the standard deviation sqrt(2) w / (epsilon n).
+    **Where the number of those rows is public** (the schema has `rows`, no value may be missing, and neither `where`
+    nor `by` is given), the sum of the differences from the middle of the bounds is released and divided by that number.
+    Adding a row moves that sum by at most half the width w of the bounds, and replacing one by at most w. So under
+    replace-one the noise on the mean has the standard deviation sqrt(2) w / (epsilon n).
 
     **Otherwise** the pair of `queries.BoundDistances` is released: A, the sum of the values' distances from the lower
     bound, and B, the sum of those from the upper one, in widths. The mean is lower + w A / (A + B). With p = A / (A +

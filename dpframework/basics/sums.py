@@ -1,7 +1,8 @@
 """The sum of one numeric attribute, and the common base of all miners of its numbers.
 
-Values are clamped to public bounds: the schema's, or tighter ones. Tighter bounds mean less noise. Where values lie
-beyond them, they also mean a systematic error that no interval shows, so choose them from what is publicly known.
+Values are clamped to the schema's bounds, to tighter public ones, or to bounds that an earlier step releases. Tighter
+bounds mean less noise. Where values lie beyond them, they also mean a systematic error that no interval shows. Choose
+public bounds from what is publicly known.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Q = TypeVar("Q", bound=WithinBounds)
 
 @attrs.frozen
 class NumberMiner(GroupedMiner):
-    """A miner of one number of a numeric attribute, or of one number for each group."""
+    """The base class of miners of one number of a numeric attribute, or of one number for each group."""
 
     attribute: str
     bounds: tuple[float, float] | str | None = attrs.field(default=None, converter=as_bounds, kw_only=True)
