@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: The finding in a note on a column without any value.
+#: What an error, or a note on a drafted schema, says of a column without any value.
 NO_VALUES = "has no values at all"
 
 
@@ -35,7 +35,7 @@ class CutMode(Choice, what="numeric cut mode"):
     QUANTILE = "quantile"
     """Bins of about equal numbers of rows."""
     FREEDMAN_DIACONIS = "freedman-diaconis"
-    """Bins of the width 2 IQR / rows^(1/3)."""
+    """Bins of equal width, about 2 IQR / n^(1/3), where n is how many numbers the column has."""
     K_MEANS = "k-means"
     """Cut points midway between the centres of one-dimensional k-means."""
     OBSERVED = "observed"
@@ -51,7 +51,8 @@ class Choices:
     numeric
         How cut points are taken from columns of numbers.
     bins
-        The most bins of a numeric attribute.
+        The number of bins of a numeric attribute. There are fewer if cut points coincide. With
+        `CutMode.FREEDMAN_DIACONIS` it is used only if the IQR is 0, and with `CutMode.OBSERVED` never.
     max_categories
         The most values of a categorical attribute.
     categorical
@@ -192,7 +193,7 @@ def _categorical(name: str, series: pl.Series, where: str, missing: bool, choice
         written.setdefault(form, truth if truth in TRUTHS or form is None else label_of(form))
         if len(written) > choices.max_categories + 1:  # one more for the missing value
             break
-    missing = missing or None in written  # Python takes more characters for blanks than polars does
+    missing = missing or None in written  # a text that Python takes for blank, but polars does not
     labels = [label for form, label in written.items() if form is not None]
     if not labels:
         raise InputError(f"{where} {NO_VALUES}; leave it out with exclude")
@@ -209,7 +210,7 @@ def _numeric(name: str, numbers: NDArray[np.float64], where: str, missing: bool,
     if not (math.isfinite(lower) and math.isfinite(upper)):
         raise InputError(f"{where} holds infinite numbers; leave it out with exclude, or correct it")
     if lower == upper:
-        # Leave half a unit on each side, or more for numbers so large that floats are coarse.
+        # Leave 0.5 on each side, or more for numbers so large that floats are coarse.
         margin = max(0.5, abs(lower) * 1e-9)
         return Numeric(name, lower - margin, upper + margin, bins=1, missing=missing)
     match choices.numeric:

@@ -27,7 +27,7 @@ def midpoints(points: NDArray[np.float64]) -> NDArray[np.float64]:
 def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
     """Return the number of bins of width 2 IQR / rows^(1/3), at most the number of distinct values and `MOST_CODES`.
 
-    The width is 0 if half the rows share one value. In that case return `otherwise`.
+    The width is 0 if the lower and the upper quartile are equal. In that case return `otherwise`.
     """
     first, third = np.quantile(numbers, (0.25, 0.75))
     width: float = 2 * float(third - first) / len(numbers) ** (1 / 3)
@@ -81,7 +81,7 @@ def _lloyd(
     On a line a cluster is an interval, so each round needs only a search and differences of running sums.
     """
     rows = np.concatenate([[0], np.cumsum(weights)])
-    # Around the mean, running sums lose no digits to a common offset.
+    # The mean is subtracted first, so that running sums lose no digits to a common offset of all values.
     offset = float(np.average(points, weights=weights))
     sums = np.concatenate([[0.0], np.cumsum((points - offset) * weights)])
     for _ in range(ROUNDS):

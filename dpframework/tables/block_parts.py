@@ -14,15 +14,18 @@ from dpframework.tables.blocks import Block, cells_of, pack_index, part_of_each_
 from dpframework.tables.storage import read_only
 
 FEW_PARTS = 4  # up to this number of parts, one pass over the rows for each part is faster than sorting them
-HALVES = 2
-MANY = 1 << 16  # rows from which a kernel for two parts is worth loading; it then takes a third of the time
+HALVES = 2  # the number of parts for which there is a kernel
+MANY = 1 << 16  # from this number of rows, a kernel for two parts is worth loading, and takes a third of the time
 
 
 def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
-    """Return the parts of a block by a cut, each in the order of its rows. `packs` keeps their positions as bits."""
+    """Return the parts of a block by a cut. In each part, rows keep their order.
+
+    With `packs`, the positions of a part's rows are kept as one bit per row of the arrays, if that takes less memory.
+    """
     number, length = number_of_parts(by), block.length
-    # Where each row is in exactly one of two parts, a kernel writes the positions of both parts into one array. The
-    # first part begins at its start, the second at its end.
+    # Where each row is in exactly one of two parts, a kernel writes the positions of both parts into one array. It
+    # writes those of the first part from the start of the array, and those of the second part from its end backwards.
     in_one_each = isinstance(by, Attribute | Cases) and number == HALVES
     if in_one_each and block.rows >= MANY and (part_of := part_of_each_code(by, block.schema)) is not None:
         from dpframework.tables.kernels import halve_rows

@@ -1,4 +1,4 @@
-"""Blocks of encoded rows for counting kernels, on the private side only."""
+"""Blocks of encoded rows, which queries count on the data owner's side, and the part of a cut that each row is in."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Codes = NDArray[np.unsignedinteger]
 
 @final
 class PackedIndex:
-    """The positions of some rows, ascending, kept as a bit for each row of the arrays.
+    """The ascending positions of some rows in a block's arrays, kept as one bit for each row of the arrays.
 
-    This takes less memory than one int32 for each position if more than one row in 32 is among them. The index that was
+    The bits take less memory than one int32 per position if more than one row in 32 is among them. The index that was
     unpacked last stays in memory, so that a count that reads several columns unpacks it once.
     """
 
@@ -105,17 +105,17 @@ class Block:
     raw
         Raw float64 values of numeric attributes, by name. Each array is as long as the columns.
     index
-        The positions in the arrays of the rows that belong to this block, int32. Given as None for all rows, as an
-        array, or packed.
+        The positions of this block's rows in the arrays, int32. The class takes None for all rows, an array, or a
+        `PackedIndex`.
     derived
         Codes of derived attributes, by name. Each array is as long as the columns.
     made_of
-        The attributes of the table that each derived attribute depends on.
+        By the name of a derived attribute, the attributes of the table that it depends on.
     unit_codes
-        The number of each row's unit, an array as long as the columns. None unless a plan samples units of several
-        rows.
+        The number of each row's unit, an array as long as the columns. None if the table does not hold these numbers
+        (see `Table.unit_codes`).
     unit_places
-        The place of each row of the arrays among the rows of its unit. None where places are not known.
+        The place of each row of the arrays among the rows of its unit, from 0. None where places are not known.
     key_columns
         The keys of open attributes, by name, each as long as the columns. The codes of open attributes are all 0.
     """
@@ -209,7 +209,7 @@ class Block:
         return self._own(self.unit_places.array)
 
     def first_of_units(self, most: int) -> Block:
-        """Return the part of this block with the first rows of each unit, at most `most` of them."""
+        """Return the part of this block whose rows have one of the first `most` places within their units."""
         return self.at(self.index[self.places_in_units() < most])
 
     def at(self, index: NDArray[np.int32] | PackedIndex) -> Block:
@@ -231,7 +231,7 @@ class Block:
             return {n: columns[n] if n in known else HiddenColumn(n, self.length) for n in columns}
 
         known = {*asked, *(name for name, sources in self.made_of.items() if sources <= asked)}
-        own = dict(zip((a.name for a in self.schema), self.columns, strict=False))  # derived ones come last
+        own = dict(zip((a.name for a in self.schema), self.columns, strict=False))  # derived attributes come last
         columns = tuple(show(own).values())
         block = attrs.evolve(
             self, columns=columns, raw=show(self.raw), derived=show(self.derived), key_columns=show(self.key_columns)
@@ -239,7 +239,7 @@ class Block:
         return self._shown.setdefault(asked, block)
 
     def tiles(self, rows: int = TILE) -> Iterator[Block]:
-        """Yield this block in parts of consecutive rows that share its arrays. There is at least one part."""
+        """Yield this block in one or more parts of at most `rows` consecutive rows, which share its arrays."""
         if self.rows <= rows:
             yield self
             return
@@ -295,7 +295,10 @@ def cells_of(by: Cut, block: Block) -> NDArray[np.integer]:
 
 
 def part_of_each_code(by: Cut, schema: Schema) -> NDArray[np.integer] | None:
-    """Return the part of each code of an attribute, if the cut reads the codes of that attribute and nothing else."""
+    """Return the number of the part that each code of an attribute belongs to, -1 for no part, shape (codes,).
+
+    Return None unless the cut reads the codes of one attribute and nothing else.
+    """
     names = attributes_of(by)
     if len(names) != 1 or isinstance(attribute := schema[names[0]], Open):
         return None
@@ -311,7 +314,8 @@ def part_of_each_code(by: Cut, schema: Schema) -> NDArray[np.integer] | None:
 def _reads_codes(description: Description, schema: Schema) -> bool:
     """Tell whether a description reads codes alone.
 
-    One that reads raw values does not. One that a plugin defines may read anything.
+    A description of raw values does not. A description that a plugin defines may read anything, so it counts as one
+    that reads more than codes.
     """
     kind = type(description)
     if isinstance(description, Below):

@@ -1,10 +1,11 @@
-"""The engines that are always there."""
+"""The engines that this package defines. Plugins may add others."""
 
 from importlib.metadata import EntryPoint
 
 from dpframework.tables.engines import Engine, InMemory, Mapped, Threads
 
-#: In the order in which they are listed. Engines of clusters and databases are imported only where a study names them.
+#: These engines in the order in which they are listed. Those of clusters and databases are imported only where a study
+#: names them.
 BUILT_IN: tuple[type[Engine] | EntryPoint, ...] = (
     InMemory,
     Threads,

@@ -23,7 +23,7 @@ from dpframework.tables.worker_answers import (
 )
 from dpframework.tables.worker_shuffle import WorkerPlace
 
-MOST_LOSSES = 4  # how often a task is tried when workers are lost; the task itself may end them
+MOST_LOSSES = 4  # how often a task is tried when workers are lost, since the task itself may be what ends them
 _READING = "while it read its files"
 
 
@@ -37,8 +37,8 @@ class ClusterReader:
     live
         A function that waits until there are workers, and returns their addresses.
     answers
-        A function that calls workers at the same time, and yields each worker's address and answer, None for a lost
-        worker.
+        A function that calls workers at the same time, and yields each worker's address and answer. The answer of a
+        lost worker is None.
     actor
         A function that returns the name of the object that holds the pieces on the worker at an address.
     """
@@ -71,7 +71,7 @@ class ClusterReader:
             table.lose(piece)
         for _ in range(MOST_LOSSES):
             live = self.live()
-            # The rows of a shuffled piece follow from all pieces, so it is cheaper to read all lost ones at once.
+            # The rows of a shuffled piece depend on all pieces, so it is cheaper to read all lost pieces at once.
             if table.shuffle is not None:
                 missing += [piece for piece, address in table.places.items() if address not in live]
                 for piece in missing:
@@ -97,8 +97,8 @@ class ClusterReader:
     def _shuffle(self, table: OpenedTable, how: Shuffle[Any], missing: Collection[int], live: Collection[str]) -> None:
         """Have workers read the missing pieces of a shuffled table, whose rows depend on all pieces.
 
-        Every piece is read anew. A piece that is not missing is kept as it is. If a worker is lost, the missing pieces
-        stay missing.
+        The files of all pieces are read again for this. Workers keep their rows of pieces that are not missing. If a
+        worker is lost, the missing pieces stay missing.
         """
         given = _spread_evenly(table, missing, live)
         for piece, address in table.places.items():
@@ -141,7 +141,10 @@ class ClusterReader:
                 self._keep(table, address, piece, require_answer(answer, ReadAnswer, _READING))
 
     def _join_findings(self, answers: Iterator[tuple[str, int, Answer]], number: int) -> ShuffleFindings | None:
-        """Return the joint findings of a number of answers, None if fewer came or a worker could not reach another."""
+        """Return what all answers found together.
+
+        Return None if fewer than `number` answers came, or a worker could not reach another one.
+        """
         given = [answer for _, _, answer in answers]
         if len(given) < number or any(isinstance(answer, UnreachableAnswer) for answer in given):
             return None
@@ -168,7 +171,7 @@ class ClusterReader:
             turn = {address: own.pop(0) for address, own in waiting.items() if own}
             for address, answer in self.answers({address: call(number) for address, number in turn.items()}):
                 if isinstance(answer, FailureAnswer) and isinstance(answer.error, NotOpened):
-                    # Raised before `begun` is set: a first piece that cannot be opened is no fact of the rows.
+                    # This is raised before `begun` is set, since a file that cannot be opened tells nothing of rows.
                     raise answer.error
                 table.begun = True
                 if answer is None:
@@ -177,7 +180,7 @@ class ClusterReader:
                     yield address, turn[address], answer
 
     def _keep(self, table: OpenedTable, address: str, piece: int, read: ReadAnswer) -> None:
-        """Store which worker holds a piece, and its findings. If it was read before, the findings must be the same."""
+        """Store which worker holds a piece, and what it found there. A piece that is read again must give the same."""
         if table.read.setdefault(piece, read) != read:
             name = os.path.basename(table.pieces[piece].file)
             raise InputError(f"{name}: changed while the study ran, and a lost worker's rows cannot be had again")
@@ -186,7 +189,10 @@ class ClusterReader:
 
 
 def _spread_evenly(table: OpenedTable, pieces: Iterable[int], live: Collection[str]) -> dict[str, list[int]]:
-    """Return the pieces that each worker is to read. Each piece goes to a worker that holds the fewest by then."""
+    """Return, by the address of a worker, the pieces that it is to read.
+
+    Each piece goes to a worker that has the fewest pieces by then.
+    """
     share = {address: len(table.pieces_of(address)) for address in live}
     given: dict[str, list[int]] = {address: [] for address in live}
     for piece in pieces:

@@ -28,14 +28,15 @@ class OpenedTable:
     number
         The number by which workers know the table.
     pieces, key
-        The parts of the table, each of which one worker reads, and the secret key of their digests.
+        The parts of the table, each of which one worker reads, and the secret key of the digests by which a worker
+        shows that a piece is the same when it is read again.
     shuffle
-        How pieces become rows if a row may depend on rows of other pieces, else None.
+        How workers exchange what they read, if the rows of a piece depend on other pieces. Else None.
     read, places
         By the number of a piece, the findings in it, and the address of the worker that holds it.
     dropped, gone
-        Numbers of sets of rows whose handles are gone. Workers have been told of those in `gone`, and not yet of those
-        in `dropped`.
+        Numbers of sets of rows whose handles (`ClusterRows`) are gone. Workers have been told of those in `gone`, but
+        not yet of those in `dropped`.
     begun
         Whether a worker has answered, or was lost, while it read a piece.
     masks, told
@@ -61,7 +62,7 @@ class OpenedTable:
             told.discard(piece)
 
     def take_dropped(self) -> tuple[int, ...]:
-        """Return the numbers of the sets of rows that workers may drop, and forget their samples here."""
+        """Return the numbers of the sets of rows that workers may drop. Forget the masks of samples among them."""
         found = []
         # A handle that is dropped may add to this list at any time, also during the loop.
         while self.dropped:
@@ -87,11 +88,12 @@ class ClusterRows:
     table, number
         The table that the rows belong to, and the number by which workers know this set of rows.
     lineage
-        How they were made, from the whole table on.
+        How the rows were made, step by step from the whole table.
     kept
-        Sums that queries have kept for these rows (private).
+        Cached sums of queries over these rows (private).
     around
-        The caches of the whole that these rows are a part of, and of all its parts (private).
+        The caches of the whole that these rows are a part of, and of all its parts (private). None if they are no part,
+        or some row of the whole is in no part.
     samples
         The samples that these rows come from. They are kept as long as these rows, since a sample cannot be drawn
         again.
@@ -108,7 +110,7 @@ class ClusterRows:
         """Return handles of the parts of a cut, or of the same rows with one more attribute."""
         step = Derivation(self.number, numbers, by, attribute)
         kept: list[dict[Hashable, Any]] = [{} for _ in numbers]
-        parts = attribute is None and isinstance(by, Attribute | Cases)  # and each row is in one
+        parts = attribute is None and isinstance(by, Attribute | Cases)  # of which each row is in one
         found, samples = [], self._samples()
         for k, (number, own) in enumerate(zip(numbers, kept, strict=True)):
             around = RelatedCaches(self.kept, kept, k) if parts else None
@@ -132,7 +134,7 @@ class ClusterRows:
         return (*self.samples, self) if is_one else self.samples
 
     def __repr__(self) -> str:
-        """Show nothing."""
+        """Show no row and no count."""
         return "ClusterRows(rows are private)"
 
 

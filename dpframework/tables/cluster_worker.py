@@ -1,7 +1,8 @@
 """A worker of a cluster, which reads its own pieces of a table, keeps them, and counts their rows.
 
-Every error is caught here, and the other side learns only its kind. A cluster's log shows the text of an error that
-escapes, and that text may quote a row. Results are sums of integers, and are sent as plain data (see `worker_answers`).
+Every error is caught here, and the other side learns only its kind or, where a worker reads, the sentence of an
+`InputError`. A cluster's log shows the text of an error that escapes, and that text may quote a row. Counts are sums of
+integers, and all answers are sent as plain data (see `worker_answers`).
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ from dpframework.tables.worker_shuffle import ShuffledPieces, UnreachableError
 
 T = TypeVar("T")
 
-#: Packages of which both sides must have the same version, besides Python and the packages that count.
+#: Packages of which a worker and the study's process must have the same version. They must also have the same Python,
+#: and the same code of this package and its plugins.
 COMPARED = ("numpy", "numba", "polars", "cloudpickle", "dask", "distributed")
-_SENT = ("builtins", "dpframework")
+_ERROR_PACKAGES = ("builtins", "dpframework")  # packages whose classes of errors are named to the other side
 
 
 @attrs.frozen
@@ -55,7 +57,7 @@ class Derivation:
     Attributes
     ----------
     source
-        The number of the set of rows that these come from.
+        The number of the set of rows that they come from.
     results
         The numbers of the sets of rows that were made, in the order of the parts.
     by
@@ -120,9 +122,9 @@ class CountRequest:
     rows
         The number of the set of rows.
     lineage
-        How they were made, from the whole table on.
+        How the rows were made, step by step from the whole table.
     functions
-        The functions of a block that count.
+        Functions that take a `Block` and return counts.
     """
 
     rows: int
@@ -142,11 +144,14 @@ class ClusterWorker:
         self._gone: dict[int, set[int]] = {}  # by table: numbers of sets of rows that nobody will ask for again
 
     def versions(self, packages: Sequence[str]) -> bytes:
-        """Return the versions of the packages here that count, and the digests of some packages' code."""
+        """Return what `versions` finds on this worker, packed."""
         return _guard(lambda: versions(packages))
 
     def read(self, table: int, piece: int, given: bytes) -> bytes:
-        """Read a piece of a table and keep it. `given` is the `Piece`, a key, and numbers of sets of rows to drop."""
+        """Read a piece of a table and keep it.
+
+        `given` holds the `Piece`, the key of its digest, and numbers of sets of rows that nobody will ask for again.
+        """
 
         def reading() -> ReadAnswer:
             import cloudpickle
@@ -167,7 +172,10 @@ class ClusterWorker:
         return ReadAnswer(found, _digest(rows, key))
 
     def spread(self, table: int, piece: int, given: bytes) -> bytes:
-        """Spread a piece of a table. `given` is the `Shuffle`, the `Piece`, and the number of buckets."""
+        """Spread a piece of a table over buckets (see `Shuffle`).
+
+        `given` holds the `Shuffle`, the `Piece`, and the number of buckets.
+        """
 
         def spreading() -> ShuffleAnswer:
             import cloudpickle
@@ -177,7 +185,10 @@ class ClusterWorker:
         return _guard(spreading, telling=True)
 
     def gather(self, table: int, bucket: int, given: bytes) -> bytes:
-        """Gather a bucket. `given` is the `Shuffle`, and the `WorkerPlace` of each worker with its pieces."""
+        """Gather a bucket from all workers.
+
+        `given` holds the `Shuffle`, and the `WorkerPlace` of each worker with its pieces.
+        """
 
         def gathering() -> ShuffleAnswer | UnreachableAnswer:
             import cloudpickle
@@ -190,10 +201,10 @@ class ClusterWorker:
         return _guard(gathering)
 
     def settle(self, table: int, piece: int, given: bytes) -> bytes:
-        """Settle a piece and keep it.
+        """Make the final rows of a piece and keep them.
 
-        `given` is the `Shuffle`, the `Piece`, a key, numbers of sets of rows to drop, and the `WorkerPlace` of each
-        worker with its bucket.
+        `given` holds the `Shuffle`, the `Piece`, the key of its digest, numbers of sets of rows that nobody will ask
+        for again, and the `WorkerPlace` of each worker with its bucket.
         """
 
         def settling() -> ReadAnswer | UnreachableAnswer:
@@ -209,11 +220,11 @@ class ClusterWorker:
         return _guard(settling, telling=True)
 
     async def hand(self, *given: Any) -> list[bytes] | None:
-        """Hand over messages to another worker (see `ShuffledPieces.hand`), even while this worker waits for others."""
+        """Return messages for another worker (see `ShuffledPieces.hand`), even while this worker waits for others."""
         return self._shuffled.hand(*given)
 
     def handed(self, *given: Any) -> list[bytes] | None:
-        """Hand over messages to this worker itself."""
+        """Return messages for this worker itself (see `ShuffledPieces.hand`)."""
         return self._shuffled.hand(*given)
 
     def end(self, table: int) -> bytes:
@@ -239,7 +250,7 @@ class ClusterWorker:
         return _guard(counting)
 
     def tally(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
-        """Return sums over the rows of some pieces of functions that count by text (see `counts`)."""
+        """Return the sums of functions that count by text, over the rows of some pieces (see `counts`)."""
 
         def tallying() -> TallyAnswer | AbsentAnswer:
             found = list(self._of_pieces(table, pieces, given, self._tallies))
@@ -263,11 +274,14 @@ class ClusterWorker:
             held = self._pieces[table, piece]
             self._forget(held, dropped)
             own = [one for single in asked for one in count(held, single)]
-            self._forget(held, self._gone[table] & held.keys())  # rows that were made again on the way to others
+            self._forget(held, self._gone[table] & held.keys())  # and rows that were made again on the way
             yield own
 
     def sample(self, table: int, piece: int, given: bytes) -> bytes:
-        """Make a sample of some rows of a piece. `given` is a `CountRequest`, the sample's number, and its `Mask`."""
+        """Make a sample of some rows of a piece.
+
+        `given` holds a `CountRequest` that names the rows, the sample's number, and its `Mask`.
+        """
 
         def sampling() -> AbsentAnswer | int:
             import cloudpickle
@@ -301,23 +315,23 @@ class ClusterWorker:
             held.pop(number, None)
 
     def _counts(self, held: dict[int, Any], asked: CountRequest) -> list[NDArray[Any]]:
-        """Return functions' counts on some rows of a piece. The rows are made even if there are no functions."""
+        """Return the counts of functions on some rows of a piece. Make the rows even if there are no functions."""
         rows = self._make(held, asked.rows, asked.lineage)
         return [_integers(one) for one in self._engine.counts(rows, asked.functions)] if asked.functions else []
 
     def _tallies(self, held: dict[int, Any], asked: CountRequest) -> list[dict[str, int]]:
-        """Return the counts by text of functions on some rows of a piece."""
+        """Return what functions that count by text return for some rows of a piece."""
         rows = self._make(held, asked.rows, asked.lineage)
         return [self._engine.tally(rows, function) for function in asked.functions]
 
     def _has(self, table: int, piece: int, asked: CountRequest) -> bool:
-        """Tell whether a piece is here, and each sample that the rows come from."""
+        """Tell whether this worker holds a piece, and all samples that the requested rows come from."""
         held = self._pieces.get((table, piece))
         samples = [step.sample for step in asked.lineage if isinstance(step, SampleOf)]
         return held is not None and all(number in held for number in samples)
 
     def _make(self, held: dict[int, Any], number: int, lineage: Sequence[Derivation | SampleOf]) -> Any:
-        """Return some rows of a piece. Where they are not held, make them from the rows that they come from."""
+        """Return a set of rows of a piece by its number. If it is not held, make it from the rows it comes from."""
         if number not in held:
             step = next(one for one in lineage if isinstance(one, Derivation) and number in one.results)
             source = self._make(held, step.source, lineage)
@@ -330,7 +344,7 @@ class ClusterWorker:
 
 
 def versions(packages: Sequence[str]) -> Mapping[str, str]:
-    """Return the versions of Python and of `COMPARED`, and the digest of the code of some packages."""
+    """Return the versions of Python and of `COMPARED`, the byte order, and a digest of each package's code, by name."""
     found = {"python": platform.python_version(), "byte order": sys.byteorder}
     for name in COMPARED:
         try:
@@ -375,6 +389,6 @@ def _guard(function: Callable[[], Answer], *, telling: bool = False) -> bytes:
             return pack_answer(function())
     except BaseException as error:  # the worker's log would show an error that escapes
         # A class that a library makes while it reads may be named after a cell.
-        known = type(error).__module__.partition(".")[0] in _SENT
+        known = type(error).__module__.partition(".")[0] in _ERROR_PACKAGES
         kind = type(error).__name__ if known else "an error of its own"
         return pack_answer(FailureAnswer(kind, error if telling and isinstance(error, InputError) else None))

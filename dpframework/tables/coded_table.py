@@ -41,32 +41,32 @@ def _as_keys(keys: Mapping[str, KeyColumn]) -> Mapping[str, KeyColumn]:
 
 @attrs.frozen(eq=False, repr=False)
 class Table:
-    """A private table as codes on its schema's grid. It has no length, and its repr shows no row.
+    """A private table as codes on its schema's grid. `len` refuses it, and its repr shows no row.
 
     Make one with `read_table`, `read_two_views`, `table_from_frame` or `Table.from_codes`.
 
     Attributes
     ----------
     schema
-        The public facts.
+        The public facts about the table.
     columns
         The codes of each attribute of the schema, shape (rows,), contiguous and read-only, of the smallest unsigned
         type that holds them.
     values
-        By the name of a numeric attribute, its raw values, float64, shape (rows,), read-only, NaN where missing. Only
-        attributes whose values are kept are there.
+        By the name of a numeric attribute, its raw values, float64, shape (rows,), read-only, NaN where missing. It
+        holds only attributes whose values were read.
     unit
         The privacy unit that the table was read for. Each unit keeps at most `unit.rows` rows.
     key
-        The secret key of the hash by which these rows were chosen. None if there was nothing to choose.
+        The secret key of the hash by which the rows of each unit were chosen. None if there was nothing to choose.
     unit_codes
         The number of each row's unit, shape (rows,). It is needed for samples of whole units, and for keys, which count
         each unit once. None where units are not known, or each unit has one row.
     keys
         By the name of an open attribute, its keys. Its codes are all 0.
     unit_places
-        The place of each row within its unit, where `unit_codes` are known. It depends on the unit's own rows alone. A
-        plan may release from the first places only (see `queries.AtReleasedRows`).
+        The place of each row within its unit, from 0, where `unit_codes` are known. It depends on the unit's own rows
+        alone. A plan may release from the rows at the first places only (see `queries.AtReleasedRows`).
     """
 
     schema: Schema
@@ -89,7 +89,7 @@ class Table:
         return np.stack(self.columns)
 
     def with_units(self, codes: ArrayLike | None) -> Table:
-        """Return this table with the given numbers of rows' units, or without any for None (see `unit_codes`).
+        """Return this table with the given number of each row's unit (see `unit_codes`), or without numbers for None.
 
         The places of a unit's rows then follow the order of the table.
 
@@ -119,7 +119,7 @@ class Table:
         return attrs.evolve(self, unit_codes=codes, unit_places=places, keys=keys)
 
     def with_values(self, names: Collection[str] | None) -> Table:
-        """Return this table with the raw values of some attributes only, or of all for None."""
+        """Return this table with the raw values of only the named attributes. None keeps all raw values."""
         kept = self.values if names is None else {name: own for name, own in self.values.items() if name in names}
         return attrs.evolve(self, values=kept)
 
@@ -157,12 +157,13 @@ class Table:
         Parameters
         ----------
         schema
-            The public facts.
+            The public facts about the table.
         codes
-            Whole numbers, shape (attributes, rows). Those of attribute k lie in [0, its size). They are copied.
+            Whole numbers, shape (attributes, rows), which are copied. The codes of each attribute are from 0 to its
+            size minus 1.
         values
             Raw values of every numeric attribute, each of shape (rows,), in agreement with the codes, NaN where
-            missing. By default they are the middles of the bins. They are copied.
+            missing. They are copied. By default each value is the middle of its bin.
         unit
             The privacy unit. You must not give more rows of a unit than it may have.
         keys
@@ -219,7 +220,7 @@ def _check_keys(schema: Schema, given: Mapping[str, Sequence[str | None]], rows:
 
 
 def bin_middles(attribute: Numeric) -> NDArray[np.float64]:
-    """Return the middle of each bin, and NaN for the missing code."""
+    """Return the middle of each bin by its code. The code for missing values has NaN."""
     edges = np.array(attribute.edges)
     middles = edges[:-1] + np.diff(edges) / 2
     return np.append(middles, np.nan) if attribute.missing else middles

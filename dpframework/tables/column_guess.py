@@ -1,4 +1,4 @@
-"""Guess how the texts of one column are written. This reads private cells, and is for the owner only.
+"""Guess how the texts of columns are written. This reads private cells, and is for the data owner only.
 
 Each guess says what was found, with numbers of cells and examples, for the owner to see.
 """
@@ -25,11 +25,12 @@ from dpframework.tables.written_dates import parse_times
 if TYPE_CHECKING:
     import polars as pl
 
-#: Texts that mean a missing value in any column, and texts that mean one among numbers and dates.
+#: Texts that mean a missing value in any column. `_NULLS` also has texts that mean one only among numbers and dates.
 SURE_NULLS = ("NULL", "null", "Null", "\\N", "#N/A", "#NA", "N/A", "n/a", "<NA>", "<null>", "(null)")
 _NULLS = frozenset((*SURE_NULLS, "NA", "na", "None", "none", "NONE", "-", "--", "---", ".", "..", "?",
                     "k.A.", "k. A.", "keine Angabe", "missing", "Missing", "unknown", "Unknown", "unbekannt", "NaT",
                     "#VALUE!", "#DIV/0!", "#REF!"))  # fmt: skip
+#: Decimal signs with thousands separators, in the order in which they are tried.
 _STYLES = (
     (",", None), (",", "."), (".", ","), (",", " "), (".", " "), (".", "'"), (",", "'"),
 )  # fmt: skip
@@ -40,12 +41,14 @@ _FORMATS = (
     *(f"{day}{time}" for time in ("", " %H:%M:%S", " %H:%M") for day in _DAYS),
     "%H:%M:%S", "%H:%M", "%I:%M %p",
 )  # fmt: skip
+#: By a part of a date's format, the pattern of its shape (see `_look`).
 _LOOKS = {
     **dict.fromkeys(("%d", "%m", "%y", "%H", "%M", "%S", "%I"), "0"), "%Y": "[+-]?0",
     **dict.fromkeys(("%b", "%B", "%p"), "a"),
 }  # fmt: skip
 _AMBIGUOUS = {"%d/%m": "%m/%d"}
-_ANSWERS = frozenset(("None", "none", "NONE", "unknown", "Unknown", "unbekannt"))  # labels in many columns
+#: Texts of `_NULLS` that are labels in many columns.
+_ANSWERS = frozenset(("None", "none", "NONE", "unknown", "Unknown", "unbekannt"))
 _YES, _NO = frozenset(("yes", "y", "ja", "j", "oui", "si", "s\u00ed", "s\u00ec")), frozenset(("no", "n", "nein", "non"))
 _SYMBOLS = frozenset((
     "%", "\u2030", "\u20ac", "$", "\u00a3", "\u00a5", "EUR", "USD", "GBP", "CHF", "JPY", "SEK", "NOK", "DKK", "PLN",
@@ -57,7 +60,7 @@ _PADDED = r"^0[0-9]+$"
 _DAY_IN_DIGITS = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 _WHOLE, _GROUPED = r"^[+-]?[0-9]+$", r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$"
 _DIGITS, _LETTERS = re.compile("[0-9]+"), re.compile("[A-Za-z]+")
-_SHOWN = 5
+_SHOWN = 5  # the most texts that are shown as examples
 _FEW = 10  # the most texts that mean a missing value in one column; also how many texts a first look takes
 _SAMPLE = 500  # how many texts are tried before all of them
 
@@ -74,9 +77,10 @@ class Guess:
     is_number
         Whether the cells are numbers or dates, and not labels.
     found
-        The cells that are not in the notation of programs, in words, for the owner only. Empty if there are none.
+        A text for the owner only, which says which cells are not in the notation of programs, or may mean something
+        else in it. Empty if there are no such cells.
     proposal
-        How the draft reads such cells.
+        A text that says how the drafted schema reads such cells.
     """
 
     options: ColumnOptions = attrs.field(factory=ColumnOptions)
@@ -128,7 +132,7 @@ def guess_column(cells: DistinctCells) -> Guess:
     sure = rest.among(SURE_NULLS)
     if sure.any() and not sure.all():
         stand = rest.only(sure)
-        found = f"{_of(stand.cells, number)} stand for nothing: {_some(stand)}"
+        found = f"{_of(stand.cells, number)} mean a missing value: {_some(stand)}"
         return Guess(ColumnOptions(null=stand.by_frequency()), False, found, "read as missing")
     return Guess()
 
@@ -204,7 +208,7 @@ def _fits(style: tuple[str, str | None], texts: pl.Series) -> bool:
 
 
 def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
-    """Return the guess for dates or times, None if more than 5 % of the cells are neither."""
+    """Return the guess for dates or times. Return None if every format leaves out more than 5 % of the cells."""
     sample = cells.head(_SAMPLE)
     most = 0.95 * sample.cells
     shapes: dict[str, int] = collections.defaultdict(int)
@@ -239,7 +243,10 @@ def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | N
 
 @functools.cache
 def _look(form: str) -> re.Pattern[str]:
-    """Return a pattern that matches the shapes of all texts in a format, and of some other texts, as a quick test."""
+    """Return a pattern that matches the shapes of all texts in a format, and of some other texts, as a quick test.
+
+    In the shape of a text, each run of digits is written as 0, and each run of letters as a.
+    """
     if form == ISO:
         return re.compile("0-")
     parts = re.split(r"(%.)", form.replace(" ", ""))
@@ -252,7 +259,7 @@ def _parse(form: str, cells: DistinctCells) -> NDArray[np.bool_]:
 
 
 def common_nulls(options: Sequence[ColumnOptions]) -> tuple[str, ...]:
-    """Return the texts that mean a missing value in some column, and may mean it in all columns."""
+    """Return the texts that some column's options read as missing, and that mean a missing value in any column."""
     found = dict.fromkeys(text for own in options for text in own.null)
     return tuple(text for text in found if text in SURE_NULLS)
 
@@ -265,7 +272,7 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
     options
         The options of all columns of numbers.
     numbers
-        The texts of those columns whose numbers are in the notation of programs.
+        The texts of each of those columns whose numbers are in the notation of programs.
     """
     import polars as pl
 
@@ -275,7 +282,7 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
         return None, None
     decimal, thousands = next(iter(decimals)), next(iter(groups), None)
     shared = ColumnOptions(decimal=decimal, thousands=thousands)
-    for parts in ([texts.head(_FEW) for texts in numbers], numbers):  # a few texts of each column mostly decide it
+    for parts in ([texts.head(_FEW) for texts in numbers], numbers):  # mostly a few texts of each column decide
         texts = pl.concat(parts) if parts else pl.Series(dtype=pl.String)
         if styled_numbers(shared, texts)[1].any():
             return None, None
@@ -285,7 +292,9 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
 
 
 def yes_and_no(labels: Sequence[str]) -> dict[str, list[str]]:
-    """Return, by one spelling of yes or no, its other spellings, if all labels mean yes or no.
+    """Return, by one spelling of yes or no, its other spellings.
+
+    Return an empty dictionary if a label means neither yes nor no nor a missing value.
 
     Examples
     --------
@@ -339,7 +348,7 @@ def with_groups(
             continue
         numbers = cells.without(guess.options.null)
         if not all(re.search(f"{_WHOLE}|{_GROUPED}", text) for text in numbers.texts.head(_FEW)):
-            continue  # most columns of fractions are recognised by a few texts
+            continue  # a few texts are enough to recognise most columns of fractions
         marked = numbers.matching(_GROUPED)
         if marked.any() and (marked | numbers.matching(_WHOLE)).all():
             grouped = numbers.only(marked)

@@ -131,7 +131,7 @@ def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], boo
         try:
             series = values.to_polars() if isinstance(values, nw.Series) else pl.Series(values)
             return (list(values), False) if series.dtype == pl.Object else (series, False)
-        except (Exception, pl.exceptions.PanicException):  # it may quote a cell; cells are read one by one instead
+        except (Exception, pl.exceptions.PanicException):  # its text may quote a cell; cells are read one by one
             pass
     if not isinstance(values, nw.Series):
         return list(values), False
@@ -172,7 +172,7 @@ def _of_cells(cells: Sequence[Any]) -> Column:
     if len(kinds) == 1 and (kind := kinds.pop()) in plain:
         try:
             return _of_series(pl.Series(cells, dtype=plain[kind]))
-        except (Exception, pl.exceptions.PanicException):  # a text that cannot be encoded in UTF-8
+        except (Exception, pl.exceptions.PanicException):  # some text cannot be encoded in UTF-8, and is foreign below
             pass
     foreign = np.zeros(len(cells), dtype=np.bool_)
     texts = [_spell(cell) for cell in cells]
@@ -199,7 +199,7 @@ def _spell(cell: Any) -> Any:
         return None
     if isinstance(cell, bool | np.bool_):
         return "true" if cell else "false"
-    if isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64):  # a subclass of numpy's integers
+    if isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64):  # a time delta is one of numpy's integers
         if isinstance(cell, Decimal) and cell.is_nan():
             return None
         try:
@@ -235,13 +235,13 @@ def as_numbers(series: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_
     parsed = series.cast(pl.Float64, strict=False)
     if parsed.null_count() == series.null_count():
         return parsed.fill_null(math.nan).to_numpy(), np.zeros(len(series), dtype=np.bool_)
-    # Done only now, since stripping every cell takes time. Spaces around numbers, and truths among them, are rare.
+    # Cells are stripped only here, since that takes time. Spaces around numbers, and truths among them, are rare.
     text = pl.col("text").str.strip_chars()
     truth = pl.lit(None, dtype=pl.Float64)
     for word, value in TRUTHS.items():
         truth = pl.when(text.str.to_lowercase() == word).then(float(value)).otherwise(truth)
     number = text.cast(pl.Float64, strict=False).fill_null(truth)
-    both = series.alias("text").to_frame().select_seq(text, number=number)  # in one step: each has a fixed cost
+    both = series.alias("text").to_frame().select_seq(text, number=number)  # one step, since each has a fixed cost
     parsed, texts = both["number"], both["text"]
     strange = parsed.is_null() & (texts != "").fill_null(False)
     return parsed.fill_null(math.nan).to_numpy(), strange.to_numpy()

@@ -3,8 +3,8 @@
 A row's key is a keyed hash of its unit's id and of its place among that unit's own rows. Each unit keeps the k rows
 with the smallest keys, in the order of the table. So one more unit adds its own rows, at most k, and changes nothing
 else, since no other unit's ids, places or keys depend on it. A row's place in the whole table is not used, since one
-more row would shift it for all rows below. Nor is the number of other units' rows. All this holds for any key. The key
-is private so that nobody can write rows that are sure to be kept.
+more row would shift it for all rows below. The number of other units' rows is not used either. All this holds for any
+key. The key is private so that nobody can write rows that are sure to be kept.
 
 A row without an id is left out, since it belongs to no unit and no claim would cover it. Reading goes on, because a run
 that stopped would reveal that there is such a row. It stops only for an owner who asserts `data-fits-schema`.
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-KEY_BYTES = 32
-_ORDERED = 1 << 40  # larger than any place, so that the hash of the order never takes a message of the choice
+KEY_BYTES = 32  # the length of a private key
+#: This is added to the places that are hashed for the order of rows. It is larger than any place, so the hashes that
+#: choose rows never have the same message.
+_ORDER_OFFSET = 1 << 40
 
 
 @silenced(streams=True)
@@ -64,17 +66,17 @@ def kept_rows(
 
 @final
 class RowChoice:
-    """The choice of the rows that a table keeps of each unit, and of their order.
+    """The choice of the rows that a table keeps of each unit, and of their places within the unit.
 
-    The kept rows of a unit are ordered by another keyed hash, of its id and of each row's place among the rows that it
-    keeps. So its first k rows are a random choice of k rows.
+    The places of a unit's kept rows follow another keyed hash, of the unit's id and of each row's position among its
+    kept rows. So the rows at a unit's first k places are a random choice of k of its rows.
 
     Parameters
     ----------
     ids
         The id of each row that has one.
     present
-        The positions of these rows.
+        The positions of these rows in the table.
     most
         How many rows of each unit are kept at most.
     key
@@ -87,7 +89,7 @@ class RowChoice:
         self._ids, self._present, self._most, self._key = ids, present, most, key
         self._codes = unit_codes(ids)
         self._places, self._sizes = places_in_units(self._codes)
-        self._kept: NDArray[np.bool_] | None = None  # of all rows
+        self._kept: NDArray[np.bool_] | None = None  # which rows are kept, None for all
         many = np.flatnonzero(self._sizes[self._codes] > self._most)
         if len(many):
             self._kept = np.ones(len(self._codes), dtype=np.bool_)
@@ -110,7 +112,7 @@ class RowChoice:
 
     @property
     def codes(self) -> NDArray[np.uint32]:
-        """The number of each kept row's unit (see `unit_codes`). Every unit with rows keeps at least one."""
+        """The number of each kept row's unit (see `unit_codes`). Every unit that has rows keeps at least one row."""
         return self._codes if self._kept is None else self._codes[self._kept]
 
     def places(self) -> RowPlaces:
@@ -125,7 +127,7 @@ class RowChoice:
 
     @functools.cached_property
     def _number(self) -> NDArray[np.intp]:
-        """The position of each unit with several rows among these."""
+        """By the code of a unit with several rows, its position among these units. Meaningless for other units."""
         return np.cumsum(self._several) - 1
 
     @functools.cached_property
@@ -172,7 +174,7 @@ def order_by_hash(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray
     from dpframework.tables.unit_kernels import places_in_units
 
     # `kept_rows` hashes none of these messages, so which rows are kept says nothing about their order.
-    order = np.argsort(_row_keys(keys, units, places + _ORDERED))  # two equal keys are rare, and may be in any order
+    order = np.argsort(_row_keys(keys, units, places + _ORDER_OFFSET))  # equal keys are rare, and may have any order
     found = np.empty(len(units), dtype=np.int64)
     found[order] = places_in_units(units[order].astype(np.uint32))[0]
     return found
@@ -226,7 +228,7 @@ def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.
 
 
 def unit_codes(ids: pl.Series) -> NDArray[np.uint32]:
-    """Return a number for each row, equal for rows of one unit and different for others.
+    """Return a number for each row, the same for rows of one unit and different for rows of different units.
 
     Units are numbered from 0 in the order of their ids as texts, so the numbers depend on the set of ids alone.
 
@@ -240,7 +242,7 @@ def unit_codes(ids: pl.Series) -> NDArray[np.uint32]:
     texts = ids.alias("id")
     numbers = whole_numbers(texts)
     own = texts if numbers is None else numbers
-    # `rank` sorts all rows; there are fewer units to sort.
+    # Sorting the units takes less time than `rank`, which would sort all rows.
     units = own.unique()
     in_order = units.sort() if numbers is None else units.gather(units.cast(pl.String).arg_sort())
     codes = in_order.to_frame().with_row_index("unit")

@@ -28,7 +28,7 @@ from dpframework.tables.progress import tell_share
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK_BYTES = 1 << 22  # bytes of text in a block, which with masks and columns takes some ten times as much memory
+BLOCK_BYTES = 1 << 22  # bytes of text in a block; its masks and columns take some ten times as much memory
 
 _NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", " ": "a space"}
 
@@ -42,7 +42,7 @@ class CsvFile:
     path
         Where the file is.
     header
-        Its first line, after skipped ones.
+        The file's first line after the skipped ones, in UTF-8.
     columns
         The columns that the first line names.
     read
@@ -56,14 +56,14 @@ class CsvFile:
 
     @classmethod
     def open(cls, path: Path, read: ReadOptions | None = None) -> CsvFile:
-        """Read the first line.
+        """Return the file, of which only the beginning has been read.
 
         Raises
         ------
         NotOpened
             If the system refuses the file.
         InputError
-            If the file is empty, its first line is not a line of CSV, or it has too many columns.
+            If the file cannot be unpacked or decoded, has no line that names columns, or has too many columns.
         """
         read = read or ReadOptions()
         first = next(_texts(path, read.encoding, read.skip), b"")
@@ -105,7 +105,7 @@ class CsvFile:
                 yield self._block(text, positions)
 
     def _block(self, text: bytes, positions: Sequence[int]) -> list[pl.Series]:
-        """Return the columns of some lines, the first of which is the header."""
+        """Return the columns at some positions, read from the text of some lines, the first of which is the header."""
         import polars as pl
 
         separator = self.read.separator
@@ -168,7 +168,7 @@ def _texts(
                 if text is None:
                     raise _too_long(path)
                 yield text
-                # The file may have been empty when it was opened.
+                # The size is 0 if the file was empty when it was opened, and has been written since.
                 tell_share(file.tell() / max(size, 1))
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path.name}: cannot be unpacked; a whole gzip file is expected") from None
@@ -254,7 +254,8 @@ def lines_of(text: bytes, separator: str) -> tuple[NDArray[np.int64], NDArray[np
     """Return where each line starts, its number of fields, and whether it is blank.
 
     polars fills short lines with nulls, reads blank lines as rows, and drops surplus fields of columns that are not
-    asked for. All three would change the table silently. A line break or separator within quotes is text.
+    asked for. All three would change the table silently, so lines are checked first. A line break or separator within
+    quotes is text.
     """
     characters = np.frombuffer(text, dtype=np.uint8)
     breaks, commas = _outside(characters, separator, quoted=b'"' in text)

@@ -1,7 +1,7 @@
 """Connecting to a Dask cluster, or starting one on this machine.
 
 Whoever can connect to a scheduler can run code on its workers, and whoever poses as a scheduler can do much to this
-process. So both sides show certificates, unless the owner of the data writes that the network is trusted.
+process. So both sides show certificates, unless the owner of the data sets `trust_network`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Connection:
             ) from None
         if self.address is None:
             ending.enter_context(config.set(_local_settings(config.get("distributed.nanny.pre-spawn-environ"))))
-            pages = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}  # no dashboard but the scheduler's own
+            pages = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}  # the scheduler's own pages stay local
             number = self.workers or os.cpu_count() or 1
             # These certificates exist in memory only, so another user of the machine cannot connect to the workers.
             security = Security.temporary()
@@ -112,8 +112,8 @@ class Connection:
     def speaking(self) -> contextlib.AbstractContextManager[None]:
         """Return the context in which to use the client. In it, answers of a foreign cluster are read as plain data.
 
-        A cluster that was started here needs no such protection: its scheduler is a part of this process, and unpickles
-        what is sent to it.
+        For a cluster that was started here this would protect nothing, since its scheduler is a part of this process
+        and unpickles what workers send to it.
         """
         return contextlib.nullcontext() if self.address is None else plain_messages()
 

@@ -1,7 +1,8 @@
 """Rows on a cluster. Dask's workers read and keep the rows, functions are sent to them, and sums come back.
 
 This side holds no row. It only remembers how each set of rows was made (`cluster_worker.Derivation`). A worker makes
-the rows when it is first asked about them. So a worker that takes over the pieces of a lost one makes them again.
+the rows when it is first asked about them. So a worker that takes over the pieces of a lost worker makes their rows
+again.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Dask(Engine):
 
     @property
     def address(self) -> str | None:
-        """The scheduler's address as `Engine` says, None for a cluster that is started on this machine."""
+        """The scheduler's address (see `Engine.address`), None for a cluster that is started on this machine."""
         return self._connection.address
 
     def __enter__(self) -> Dask:
@@ -157,7 +158,7 @@ class Dask(Engine):
         dropped: tuple[int, ...],
         pieces: Iterable[int],
     ) -> list[NDArray[Any]]:
-        """Return the sums over some pieces of all functions of all requests, one after another."""
+        """Return the sums of all requests' functions, one after another, over the rows of some pieces."""
         totals: list[NDArray[Any]] = []
         number = sum(len(one.functions) for one in wanted)
         for answer in self._from_pieces("counts", rows, pickle((wanted, dropped)), pieces):
@@ -210,7 +211,7 @@ class Dask(Engine):
         parts = self._make(rows, by, number_of_parts(by))
         if parts:
             first, *_ = parts
-            self.counts(first, [])  # has the parts made now, so that a failure shows here
+            self.counts(first, [])  # the workers make the parts now, so that a failure shows here
         return parts
 
     def derive(self, rows: ClusterRows, attribute: Attribute, cases: Cases) -> ClusterRows:
@@ -220,7 +221,7 @@ class Dask(Engine):
         return derived
 
     def sample(self, rows: ClusterRows, drawn: Callable[[int], NDArray[np.bool_]]) -> ClusterRows:
-        """Sample as `Engine` says. The sample is drawn here, piece by piece, in the order of the rows."""
+        """Sample as `Engine` says. This process draws the sample, piece by piece, in the order of the rows."""
         number = next(self._numbers)
         masks = {}
         for piece in sorted(rows.table.places):
@@ -231,7 +232,7 @@ class Dask(Engine):
         return made
 
     def _tell_samples(self, rows: ClusterRows, pieces: Iterable[int]) -> None:
-        """Tell the workers that hold some pieces which rows are in the samples that these rows come from."""
+        """Tell workers, for some pieces, which of their rows are in the samples that a set of rows comes from."""
         table = rows.table
         for k, step in enumerate(rows.lineage):
             if not isinstance(step, SampleOf):
@@ -246,7 +247,7 @@ class Dask(Engine):
                         told.add(piece)
 
     def kept(self, rows: ClusterRows) -> dict[Hashable, Any]:
-        """Return the cache of `Engine`. Here it holds sums."""
+        """Return the cache of `Engine`. Here it holds sums over all workers."""
         return rows.kept
 
     def kept_around(self, rows: ClusterRows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
@@ -268,7 +269,7 @@ class Dask(Engine):
             self._ending.close()
 
     def _make(self, rows: ClusterRows, by: Cut, number: int, attribute: Attribute | None = None) -> list[ClusterRows]:
-        """Return handles of a number of sets of rows that are made from other rows."""
+        """Return handles of `number` sets of rows that are made from other rows."""
         return rows.derive(by, tuple(itertools.islice(self._numbers, number)), attribute)
 
     def _connect(self) -> None:

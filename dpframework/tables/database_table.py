@@ -13,6 +13,7 @@ from dpframework.facts.value_checks import printable_name
 from dpframework.facts.view_sides import require_joinable
 from dpframework.tables.unread_table import UnreadTable
 
+#: Beginnings of names of temporary tables that engines make, and of tables that belong to a database itself.
 _RESERVED = ("dpf_", "duckdb_", "pg_", "sqlite_")
 
 
@@ -26,7 +27,7 @@ def require_table_name(name: str, what: str) -> str:
     Raises
     ------
     InputError
-        If it does, or cannot be printed.
+        If the name belongs to either, or cannot be printed.
     """
     printable_name(name, what)
     for part in name.lower().split("."):

@@ -27,9 +27,10 @@ def with_derived(schema: Schema, encoded: Mapping[str, EncodedColumn]) -> dict[s
     Parameters
     ----------
     schema
-        The public facts.
+        The public facts about the table.
     encoded
-        The encoded columns by name, each of shape (rows,). All columns that derived ones read must be among them.
+        The encoded columns by name, each of shape (rows,). All columns of the files that derived columns read must be
+        among them.
     """
     found = dict(encoded)
     cells: dict[str, Cells] = {}
@@ -42,7 +43,7 @@ def with_derived(schema: Schema, encoded: Mapping[str, EncodedColumn]) -> dict[s
 
 
 def read_cells(attribute: Attribute, column: EncodedColumn) -> Cells:
-    """Return the cells of a column as expressions read them: raw values, or codes with `MISSING` as a mark."""
+    """Return the cells of a column as expressions read them: raw values, or codes with `MISSING` for missing cells."""
     if column.values is not None:
         return column.values
     codes = column.codes.astype(np.int32)
@@ -68,9 +69,9 @@ def settle_cells(
     column
         How the column is derived.
     inputs
-        The attributes that it may read.
+        The attributes that the column may read.
     cells
-        The cells of these attributes, or the aggregates of each unit's rows.
+        The cells of these attributes, or what was aggregated of each unit's rows.
     """
     return settle(attribute, _on_grid(attribute, column.cells(inputs, cells)), column.outside)
 

@@ -1,4 +1,4 @@
-"""The distinct texts of columns, each with its number of cells. Guessing from these is faster than from all cells."""
+"""The distinct texts of columns, each with its number of cells. Guesses read these texts instead of all cells."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class DistinctCells:
         return int(self.counts.sum())
 
     def number(self, which: Any) -> int:
-        """Return how many cells hold the texts that a mask names, shape (texts,)."""
+        """Return how many cells hold a text that is selected by a mask of shape (texts,)."""
         return int(self.counts[np.asarray(which, dtype=np.bool_)].sum())
 
     def only(self, which: Any) -> DistinctCells:
-        """Return the texts that a mask names, shape (texts,)."""
+        """Return the distinct cells whose texts are selected by a mask of shape (texts,)."""
         import polars as pl
 
         mask = np.asarray(which, dtype=np.bool_)
@@ -76,22 +76,22 @@ class DistinctCells:
         return self.texts.is_in(list(texts)).to_numpy()
 
     def without(self, texts: Collection[str]) -> DistinctCells:
-        """Return the distinct cells without some texts."""
+        """Return the distinct cells whose texts are not in a collection."""
         return self.only(~self.among(texts)) if texts else self
 
     def matching(self, pattern: str) -> NDArray[np.bool_]:
-        """Return in which texts a pattern occurs, shape (texts,)."""
+        """Return which texts a pattern occurs in, shape (texts,)."""
         if len(self.texts) <= _FEW:
             found = re.compile(pattern).search
             return np.array([found(text) is not None for text in self.texts.to_list()], dtype=np.bool_)
         return self.texts.str.contains(pattern).to_numpy()
 
     def head(self, most: int) -> DistinctCells:
-        """Return the first `most` texts."""
+        """Return the distinct cells with the first `most` texts."""
         return self.only(np.arange(len(self.texts)) < most)
 
     def by_frequency(self) -> list[str]:
-        """Return the texts, the most frequent first, and equally frequent ones in order."""
+        """Return the texts, the most frequent first, and equally frequent ones in alphabetical order."""
         pairs = zip(self.counts.tolist(), self.texts.to_list(), strict=True)
         return [text for _, text in sorted(pairs, key=lambda pair: (-pair[0], pair[1]))]
 

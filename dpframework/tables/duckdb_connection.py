@@ -62,6 +62,8 @@ class DuckDBConnection(SqlConnection):
 
     Raises
     ------
+    InputError
+        If DuckDB is not installed.
     NotOpened
         If the file cannot be opened.
     """
@@ -123,8 +125,8 @@ class DuckDBConnection(SqlConnection):
     def lookups(self, table: str, numbers: Sequence[str], rows: int, cell: str) -> dict[str, str] | None:
         """Look up cells in lists if there are few of them (see `SqlConnection`).
 
-        A file may store a column's cells as a dictionary. DuckDB then looks up each of its entries once, and not each
-        row.
+        A file may store a column's cells as a dictionary. With lists, DuckDB then looks up each entry of the dictionary
+        once, and not each row.
         """
         if rows > FEW_CELLS:
             return None

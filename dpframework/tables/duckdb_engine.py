@@ -111,7 +111,9 @@ class DuckDB(SqlEngine):
 
 
 def _of_file(file: str, columns: Mapping[str, str], number: int | None) -> str:
-    """Return the query for some columns of a Parquet file, and for the places of its rows if the file has a number.
+    """Return the SQL of the query that reads some columns of a Parquet file.
+
+    The query also gives the place of each row, which is null if the file has no number.
 
     Raises
     ------

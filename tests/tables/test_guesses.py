@@ -55,7 +55,7 @@ WORDS = ["north", "east", "south", "west", "up", "down", "in", "out", "left", "r
         (["20240131", "20231201"], True, {"date": "%Y%m%d"}, "all 2 cells are dates in digits, such as 20240131"),
         (["20240131", "20231301"], True, {}, ""),
         (["1", "2", "NA", "?", "NA"], True, {"null": ["NA", "?"]}, "3 of 5 cells are not numbers: NA, ?"),
-        (["NULL", "a", "b", "a"], False, {"null": ["NULL"]}, "1 of 4 cells stand for nothing: NULL"),
+        (["NULL", "a", "b", "a"], False, {"null": ["NULL"]}, "1 of 4 cells mean a missing value: NULL"),
         (["NULL", "NULL"], False, {}, ""),
         (["NA", "a", "b"], False, {}, ""),
         (["1,5", "2"], True, {"decimal": ","}, "1 of 2 cells are written as 1,5"),
