@@ -1,7 +1,7 @@
 """Encode a private column as integer codes on the schema's public grid, each cell by itself.
 
-This module sees private cells. So no error here shows a cell or a number of cells, or keeps another library's error,
-which might show some.
+This module sees private cells. So no error here shows a cell or a number of cells. Nor does it keep another library's
+error, which might show cells.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def cells_of(attribute: Attribute, column: Column) -> EncodedCells:
 
 
 def outside(cells: EncodedCells, policy: OutOfDomain) -> NDArray[np.bool_]:
-    """Return which cells a policy leaves without a value of the domain, shape (rows,)."""
+    """Return which cells have no value of the domain under a policy, shape (rows,). `settle` takes these as missing."""
     gone = cells.codes < 0
     if policy is OutOfDomain.MISSING and cells.beyond is not None:
         gone |= cells.beyond
@@ -215,7 +215,7 @@ def unfit(attribute: Attribute, cells: EncodedCells) -> frozenset[Unfit]:
     found = {
         Unfit.OUTSIDE: (cells.codes == OUTSIDE).any(),
         Unfit.BEYOND: cells.beyond is not None and cells.beyond.any(),
-        Unfit.MISSING: attribute.missing_code is None and (cells.codes == MISSING).any(),  # never of an open attribute
+        Unfit.MISSING: attribute.missing_code is None and (cells.codes == MISSING).any(),  # not in open attributes
     }
     return frozenset(way for way, there in found.items() if there)
 
@@ -248,7 +248,7 @@ def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> N
 
 
 def cells_of_numbers(attribute: Numeric, numbers: NDArray[np.float64]) -> EncodedCells:
-    """Return the cells of some numbers, NaN where missing, on a numeric attribute's grid. Shape (rows,)."""
+    """Return the cells of a numeric column, given its numbers, NaN where missing, shape (rows,)."""
     beyond = (numbers < attribute.lower) | (numbers > attribute.upper)
     if bool(beyond.any()):
         numbers = np.clip(numbers, attribute.lower, attribute.upper)
@@ -280,8 +280,8 @@ def _are_even(cuts: NDArray[np.float64]) -> bool:
 def _bins_of_even(numbers: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.integer]:
     """Return the number of cuts at or below each number, for cuts that are nearly even. For NaN it is arbitrary.
 
-    A division finds this number up to an error of 1. For a cut is less than a quarter of a step from its even place,
-    and rounding moves the quotient by far less than the rest of a step. Two comparisons with the cuts themselves
+    A division finds this number up to an error of 1, since each cut is less than a quarter of a step from its even
+    place, and rounding moves the quotient by far less than the rest of a step. Two comparisons with the cuts themselves
     correct the error.
     """
     steps = len(cuts) - 1

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dpframework.tables.files import TableFiles
 
 MOST_ROWS = 1 << 20  # the most rows of a block, so that kernels need little memory besides its codes
-Rows: TypeAlias = Any
+Rows: TypeAlias = Any  # an engine's opaque handle of some rows
 
 
 class Engine(abc.ABC):
@@ -50,9 +50,9 @@ class Engine(abc.ABC):
     reads_files: ClassVar[bool] = False
     #: Whether the engine reads tables of a database, by `open` of a `DatabaseTable`.
     reads_tables: ClassVar[bool] = False
-    #: Whether `open` bounds how many rows each unit contributes. An engine that is given tables need not.
+    #: Whether `open` bounds how many rows each unit contributes. Tables that an engine is given are bounded already.
     bounds_units: ClassVar[bool] = False
-    #: Whether `open` joins the rows of two views in separate files. An engine that is given tables need not.
+    #: Whether `open` joins the rows of two views in separate files. Tables that an engine is given are joined already.
     joins_views: ClassVar[bool] = False
     #: Whether the engine knows each row's place within its unit, from the table that it was given or has read.
     places_rows: ClassVar[bool] = False
@@ -78,9 +78,9 @@ class Engine(abc.ABC):
         """Return a handle of all rows of a table."""
 
     def asked(self) -> str | None:
-        """Return a sentence for reports on who counted the last table and how much was asked, None for this process.
+        """Return a sentence for reports, which says who counted the last table and how many questions were asked.
 
-        The sentence may depend on the plan and on releases only, and not on the rows.
+        Return None if this process counts. The sentence may depend on the plan and on releases only, not on the rows.
         """
         return None
 
@@ -183,7 +183,7 @@ class Engine(abc.ABC):
         """Return a handle of a sample of whole units, by the table's `unit_codes`.
 
         Either all rows of a unit are in the sample, or none, in whichever blocks they lie. `drawn` is called once, with
-        the number of units that have a row here. By default samples of units are refused, as in `sample`.
+        the number of units that have a row among these. By default samples of units are refused, as in `sample`.
 
         Raises
         ------
@@ -229,7 +229,7 @@ class _Blocks(Engine):
         self._blocks = blocks
 
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate the function on one block after another. Those of a mapped table are brought into memory in turn."""
+        """Evaluate the function on one block after another. A mapped table's blocks come into memory in turn."""
         return [function(block) for block in rows]
 
     def load(self, table: Table) -> _Rows:
@@ -255,7 +255,7 @@ class _Blocks(Engine):
         """Split as `Engine` says, block by block, so that memory grows with the parts only."""
         blocks = self.map(rows, functools.partial(parts_of, by, packs=self.mapped))
         parts = [_Rows(part) for part in zip(*blocks, strict=True)]
-        if isinstance(by, Attribute | Cases):  # each row is in a part
+        if isinstance(by, Attribute | Cases):  # each row is in exactly one part
             kept = [part.kept for part in parts]
             for k, part in enumerate(parts):
                 part.around = RelatedCaches(self.kept(rows), kept, k)
@@ -294,7 +294,7 @@ class _Blocks(Engine):
 
 @final
 class InMemory(_Blocks):
-    """All rows in memory, counted by one thread, in one block unless there are more than `MOST_ROWS`."""
+    """All rows in memory, counted by one thread, in one block unless there are more than `MOST_ROWS` rows."""
 
     name = "memory"
 
@@ -319,12 +319,12 @@ class Mapped(_Blocks):
 
 @final
 class Threads(_Blocks):
-    """A block of rows for each thread. Kernels that release the interpreter lock run at the same time.
+    """All rows in memory, in blocks that threads count. Kernels that release the interpreter lock run at the same time.
 
     Parameters
     ----------
     threads
-        The number of blocks and threads, by default one for each processor.
+        The number of threads, by default one for each processor. There are at least as many blocks of rows.
     """
 
     name = "threads"

@@ -28,7 +28,7 @@ _PIECE: Final = 1 << 20  # bytes of a sheet that are searched together
 _LONGEST_PLACE: Final = 64  # the most bytes of a cell's place, such as r="AB12", with spaces around the equals sign
 _DAY_OF_TIMES = "1899-12-31 "  # the date that the reader puts before a time of day
 _PLACE = re.compile(rb"\br\s*=\s*[\"']([A-Za-z]{0,3})([0-9]{1,7})[\"']")
-#: Patterns of places, each with the most columns (or rows) of a sheet where no pattern above it is found.
+#: Patterns of places. A sheet has at most the given number of columns (or rows) if no pattern above is found in it.
 _COLUMNS = (
     (re.compile(rb"\br\s*=\s*[\"'][A-Za-z]{3}"), 16_384),
     (re.compile(rb"\br\s*=\s*[\"'][B-Zb-z][A-Za-z]"), 702),
@@ -49,7 +49,7 @@ class ExcelFile:
     columns
         The names in that row.
     frame
-        The cells below it, as texts. Rows of empty cells are left out if there are several columns.
+        The cells below that row, as texts. Rows of empty cells are left out if there are several columns.
     """
 
     columns: tuple[str, ...] = attrs.field(repr=False)  # not shown, since they are cells if no row names the columns
@@ -149,7 +149,7 @@ class _Bound:
         self._columns, self._rows = 26, 99_999
 
     def look(self, text: bytes) -> None:
-        """Raise the bound by what one piece of the file shows."""
+        """Raise the bound if one piece of the file shows a place beyond it."""
         if self._is_sheet is None:
             self._is_sheet = b"worksheet" in text[:4096]
         if self._is_sheet:

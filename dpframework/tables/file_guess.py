@@ -1,4 +1,7 @@
-"""Guess how a CSV file is written. This reads private rows, and is for the owner only (see `infer_schema`)."""
+"""Guess how a CSV file is written, and in which row a table begins in an Excel sheet.
+
+This reads private rows, and is for the data owner only (see `infer_schema`).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from dpframework.tables.table_paths import files_of, is_url
 
 _HEAD = 1 << 20  # how many bytes are read at once
 _LINES = 1 << 17  # the most bytes from which the separator is guessed
-_MOST = 1 << 26  # the number of bytes after which the encoding is taken as UTF-8
+_MOST = 1 << 26  # if about this number of bytes are valid UTF-8, the file is taken to be UTF-8
 _SEPARATORS = (",", ";", "\t", "|")
 _ROWS = 30  # how many rows are searched for the column names
 
@@ -31,10 +34,14 @@ _ROWS = 30  # how many rows are searched for the column names
 def guess_file(data: Any) -> ReadOptions | None:
     """Return the separator, the encoding and the number of lines above the names of a CSV file, None for other data.
 
-    The encoding is UTF-16 if the file begins with its byte order mark. Otherwise it is UTF-8 if all bytes that are read
-    agree with that, else windows-1252. The separator is one by which all lines at the beginning have the same number of
-    fields, at least two. Of several such separators, the one with the most fields is chosen. Lines at the beginning
-    with far fewer filled fields than the others count as lines above the column names.
+    The encoding is UTF-16 if the file begins with a byte order mark of UTF-16. Otherwise it is UTF-8 if all bytes that
+    are read agree with that, else windows-1252.
+
+    The separator is one by which all lines at the beginning have the same number of fields, at least two. If there is
+    none, it is one by which more than 80 % of the lines, but not the first, have the same number of fields, at least
+    three. Of several such separators, the one with the most fields is chosen. If there is none of either kind, the
+    first line decides. Lines at the beginning with far fewer filled fields than the others count as lines above the
+    column names.
     """
     if not isinstance(data, str | os.PathLike) or is_url(os.fspath(data)):
         return None
@@ -121,6 +128,6 @@ def _separator(text: bytes) -> str:
             best, fields_of_best = separator, most
     if fields_of_best:
         return best
-    # The lines agree by no separator. The first line names the columns, so it decides.
+    # With no separator do the lines agree. The first line names the columns, so it decides.
     first = {separator: int(lines_of(whole, separator)[1][0]) for separator in _SEPARATORS}
     return max(_SEPARATORS, key=lambda one: first[one])

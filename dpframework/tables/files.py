@@ -1,4 +1,4 @@
-"""The description of a table's files, made before any is opened, since other processes may read them."""
+"""The description of a table's files. It is made before any file is opened, since other processes may read them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class TableFiles(UnreadTable):
             raise InputError(
                 f"id '{self.id}' joins two views, and only one is given; give the right view too, or leave id out"
             )
-        if self.schema.per_unit is not None:  # else reading the files raises it
+        if self.schema.per_unit is not None:  # without it, reading the files checks the unit
             self.unit.require_fits(self.schema)
 
     def read(self, *, mapped: bool = False) -> Table:
@@ -108,7 +108,7 @@ class TableFiles(UnreadTable):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The names in errors of the table, or of the left and the right view, as if one process read them.
+        """What errors call the table, or the left and the right view, as if one process read all files.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class TableFiles(UnreadTable):
 
     @property
     def sources(self) -> dict[str, str]:
-        """By the name of an attribute, the name of its table in errors, as if one process read it."""
+        """By the name of an attribute, what errors call the table that holds it, as if one process read all files."""
         return self.sources_by(self.shown)
 
     def builder(self, names: Sequence[str]) -> TableBuilder:
@@ -174,11 +174,11 @@ class Piece:
     file
         A path or a URL.
     part
-        The number of the piece and the number of equal parts that the file's rows are cut into.
+        The number of this part of the file, from 0, and the number of equal parts into which the file is cut.
     how
         The options by which the piece is read.
     side
-        The number of the piece's view: 0 for the left or only one, 1 for the right one.
+        The number of the piece's view: 0 for the left view or the only one, 1 for the right view.
     """
 
     file: str

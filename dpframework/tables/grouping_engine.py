@@ -1,4 +1,4 @@
-"""Engines that count cross tables and nothing else, such as databases. Anything that can group rows can be one.
+"""Engines that count cross tables and nothing else, such as databases. Anything that can group rows can do so.
 
 Such an engine is told by public expressions what to count. It never evaluates a function on rows, so no code of this
 process needs to reach the rows.
@@ -45,14 +45,14 @@ class PartSelection:
 @final
 @attrs.frozen
 class CaseColumn:
-    """One more attribute, the case of each row.
+    """One more attribute, which tells the case that each row belongs to.
 
     Attributes
     ----------
     attribute
         The new attribute.
     cases
-        The cases, whose numbers are its codes.
+        The cases. The numbers of the cases are the attribute's codes.
     """
 
     attribute: Attribute
@@ -117,11 +117,14 @@ class GroupingEngine(Engine):
         """Return the counts of some rows in cross tables, each array in its table's shape, 0 where there is no row."""
 
     def tables_of(self, asked: Sequence[tuple[Rows, Sequence[Crosstab]]]) -> list[list[NDArray[np.int64]]]:
-        """Return the counts of several sets of rows of one table in cross tables, by default counted one by one."""
+        """Return the counts of several sets of rows of one table, each in its own cross tables.
+
+        By default the sets of rows are counted one by one.
+        """
         return [self.tables(rows, tables) for rows, tables in asked]
 
     def counts(self, rows: Rows, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
-        """Return the counts of queries, from the tables that they name.
+        """Return the counts of queries, computed from the cross tables that they name.
 
         Raises
         ------
@@ -137,8 +140,8 @@ class GroupingEngine(Engine):
     ) -> list[list[NDArray[Any]]]:
         """Return the counts of queries on several sets of rows (see `counts`).
 
-        A cross table that several queries name is counted once. A margin of another table is not counted but summed
-        from it.
+        A cross table that several queries name is counted once. A cross table that is a margin of another one is not
+        counted, but summed from the other one's counts.
         """
         each = [[self._joint(rows, function) for function in functions] for rows, functions in asked]
         wanted = [whole_tables(table for one in own for table in one.tables) for own in each]
@@ -182,7 +185,9 @@ class GroupingEngine(Engine):
 
 
 def whole_tables(tables: Iterable[Crosstab]) -> dict[Crosstab, Crosstab]:
-    """Return, for each table, the smallest of the others that it is a margin of, or the table itself.
+    """Return, by cross table, the table to count from which its counts follow: a larger table, or itself.
+
+    A table is counted if it is no margin of another table. A margin follows from the smallest counted table around it.
 
     Examples
     --------
@@ -208,7 +213,7 @@ def whole_tables(tables: Iterable[Crosstab]) -> dict[Crosstab, Crosstab]:
 
 
 def margin_of(table: Crosstab, whole: Crosstab, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the counts of a table from the counts of a larger one that has all of its columns.
+    """Return the counts of a cross table, summed from the counts of a larger table that has all of its columns.
 
     Examples
     --------

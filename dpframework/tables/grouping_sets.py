@@ -109,7 +109,7 @@ class Family:
 
 
 def families(handles: Sequence[SelectedRows]) -> list[Family]:
-    """Sort parts into families. The tables of one family can be counted together in a query."""
+    """Sort parts into families. The cross tables of one family's parts can be counted in the same queries."""
     found: list[Family] = []
     for place, rows in enumerate(handles):
         if not any(family.add_if_disjoint(place, rows) for family in found):
@@ -121,7 +121,7 @@ def families(handles: Sequence[SelectedRows]) -> list[Family]:
 @final
 @attrs.frozen
 class _TableRequest:
-    """A cross table of one part, and which columns of a query's result hold its cells and sums."""
+    """A cross table of one part, and which columns of a query's result hold the numbers of its cells and its sums."""
 
     place: int
     number: int

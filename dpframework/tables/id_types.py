@@ -77,7 +77,7 @@ def _innermost(kind: Any) -> Any:
 
 def _holds_ids(kind: Any) -> bool:
     if type(kind).__module__.partition(".")[0] != "pyarrow":
-        cell = getattr(kind, "type", None)  # numpy's timedelta64 is a subclass of its integers
+        cell = getattr(kind, "type", None)  # timedelta64 is a subclass of numpy's integers
         return isinstance(cell, type) and issubclass(cell, _OF_CELLS) and not issubclass(cell, np.timedelta64)
     from pyarrow import types
 

@@ -60,7 +60,7 @@ class Ids:
     series
         The id of each row as a text, null where there is none. Rows with equal ids belong to the same person.
     unfit
-        Whether each cell holds a value that cannot be an id, so that its row has no id, shape (rows,).
+        Whether each row's cell holds a value that cannot be an id, shape (rows,). Such a row has no id.
     wanted
         Whether each row needs an id, shape (rows,). None if all do.
     """
@@ -78,7 +78,7 @@ class Ids:
         return "Ids(rows are private)"
 
     def only(self, rows: NDArray[np.bool_]) -> Ids:
-        """Return the ids of some rows. The others get none, and `require_all` does not ask for one."""
+        """Return the ids of some rows. Other rows get no id, and `require_all` does not ask for theirs."""
         import polars as pl
 
         return Ids(self.series.set(pl.Series(~rows), None), self.unfit & rows, rows)
@@ -109,7 +109,7 @@ class Ids:
 
 
 def exact_ids(series: pl.Series) -> Ids:
-    """Return the ids of rows, given as texts that are ids already."""
+    """Return `Ids` of texts that are ids already."""
     return Ids(series, np.zeros(len(series), dtype=np.bool_))
 
 
@@ -152,7 +152,7 @@ def ids_of(values: Any, where: str) -> Ids:
         kinds = set(map(type, cells)) - {type(None)}
         exact = {str: pl.String, int: pl.Int64, float: pl.Float64, bytes: pl.Binary, bool: pl.Boolean}
         if len(kinds) == 1 and (kind := kinds.pop()) in exact:
-            # A number may have too many bits, and a text may not be UTF-8.
+            # This fails for a number of too many bits, or a text that is not UTF-8. Cells are then read one by one.
             with contextlib.suppress(Exception, pl.exceptions.PanicException):
                 series = pl.Series(cells, dtype=exact[kind])
     if series is not None:
@@ -178,7 +178,7 @@ def ids_in(source: Source, name: str) -> Ids:
 
 
 def _of_series(series: pl.Series, where: str) -> pl.Series:
-    """Return the ids of cells of one type. Each is the same as `_of_object` returns for the cell."""
+    """Return the ids of cells of one type. Each id is the same as `_of_object` returns for the cell."""
     import polars as pl
 
     dtype = series.dtype

@@ -39,11 +39,11 @@ def infer_schema(
 ) -> Schema:
     """Make a schema from a file or dataframe. This reads private data and is **not** private.
 
-    A column of booleans, of only 0 and 1, or of only true and false is Boolean; one of numbers, also as text, is
-    Numeric between its observed bounds; any other is Categorical with its observed values, sorted. An attribute may be
-    missing if one of its values is. How the file and its cells are written is guessed where they are not in the
-    notation of programs (see `draft_schema`, which also gives reasons). The schema's `inferred` lists the facts that
-    were taken from the data. The schema does not contain the number of rows.
+    A column of booleans, of only 0 and 1, or of only true and false becomes Boolean. A column of numbers, also as
+    texts, becomes Numeric between its observed bounds. Any other column becomes Categorical with its observed values,
+    sorted. An attribute allows missing values if one of its cells is missing. How the file and its cells are written is
+    guessed where they are not in the notation of programs (see `draft_schema`, which also gives reasons). The schema's
+    `inferred` lists the facts that were taken from the data. The schema does not contain the number of rows.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def infer_schema(
     views
         "left" or "right" by the name of a column, for the columns that belong to a view.
     categorical, exclude
-        Columns to declare categorical although they hold numbers, and columns to leave out.
+        Columns to declare categorical although they may hold numbers, and columns to leave out.
     open_columns
         Columns to declare open. Nothing is taken from their cells.
     read
@@ -104,8 +104,8 @@ def draft_schema(
 
     This guesses the separator and the encoding of a CSV file, texts that mean a missing value (NULL, -), decimal
     commas, thousands separators, dates and times, and digits that are labels because some begin with a zero. A column
-    that cannot become an attribute is left out. A note on each such column says what was found, with numbers of cells,
-    examples, and the lines of the schema.
+    that cannot become an attribute is left out. A note on each column that is written in such a way or left out says
+    what was found, with numbers of cells, examples, and the lines of the schema.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def _draft(
     source = open_source(data, read=written)
     if "" in source.columns and (skipping := guess_skip(data, written)) != written:
         written, source = skipping, open_source(data, read=skipping)
-    _refuse_undeclared(choices, source.columns, f"{source.name}: ")
+    _refuse_unknown_choices(choices, source.columns, f"{source.name}: ")
     _refuse_unknown(exclude, source.columns, f"{source.name}: column to exclude")
     names = [name for name in source.columns if name not in exclude]
     if not names:
@@ -176,8 +176,8 @@ def infer_two_view_schema(
     left, right
         Paths or dataframes. Their columns become the left and the right view.
     id
-        A column of both that joins them and is left out of the schema. Only the joined rows are read. Without it, rows
-        are matched by position.
+        A column of both sides that joins their rows and is left out of the schema. Only the joined rows are read.
+        Without `id`, rows are matched by position.
     numeric, bins, max_categories, categorical, exclude, open_columns
         As for `infer_schema`. Names may belong to either side.
 
@@ -198,7 +198,7 @@ def infer_two_view_schema(
     read = _agree_on_options(left, right)
     sources = open_source(left, read=read), open_source(right, read=read)
     known = [name for source in sources for name in source.columns]
-    _refuse_undeclared(choices, known)
+    _refuse_unknown_choices(choices, known)
     _refuse_unknown(exclude, known, "column to exclude")
     left_names, right_names = ([n for n in s.columns if n not in (*exclude, id)] for s in sources)
     for source, names in zip(sources, (left_names, right_names), strict=True):
@@ -220,14 +220,14 @@ def infer_two_view_schema(
 
 
 def _agree_on_options(left: Any, right: Any) -> ReadOptions:
-    """Return the guessed options by which both of two files are read."""
+    """Return the guessed options by which two files are read. Refuse files whose options differ."""
     written, other = guess_file(left), guess_file(right)
     if written is not None and other is not None and written != other:
         raise InputError("the two files differ in separator, encoding or skipped lines; write both in the same way")
     return written or other or ReadOptions()
 
 
-def _refuse_undeclared(choices: Choices, known: Collection[str], where: str = "") -> None:
+def _refuse_unknown_choices(choices: Choices, known: Collection[str], where: str = "") -> None:
     """Refuse choices that name unknown columns."""
     _refuse_unknown(choices.categorical, known, f"{where}column to declare categorical")
     _refuse_unknown(choices.open_columns, known, f"{where}column to declare open")

@@ -144,7 +144,7 @@ def as_cases(column: Column, schema: Schema) -> Column:
 
 
 def describe_known(name: str, number: float) -> Description:
-    """Return a description that holds wherever a numeric attribute has a value, below a number or not below it."""
+    """Return a description that holds for every value of a numeric attribute, and not where it is missing."""
     return Or([Below(name, number), Not(Below(name, number))])
 
 
@@ -154,7 +154,7 @@ def require_own_codes(own: Attribute, counted: Attribute) -> None:
     Raises
     ------
     InputError
-        If it has. The sentence names the attribute and both numbers of codes.
+        If it has more codes. The sentence names the attribute and both numbers of codes.
     """
     if own.size > counted.size:
         raise InputError(
@@ -175,7 +175,7 @@ def codes_in_bins(block: Block, attribute: Attribute) -> NDArray[Any]:
 
 
 def _codes(block: Block, column: Column) -> NDArray[Any]:
-    """Return the cell of each row of a block in a column."""
+    """Return the number of the cell that each row of a block has along one axis, shape (rows,)."""
     if isinstance(column, Cases):
         return column.cells(block)
     if isinstance(column, Attribute):
@@ -200,7 +200,7 @@ def _columns(given: Iterable[Column]) -> tuple[Column, ...]:
 @final
 @attrs.frozen
 class Crosstab:
-    """A cross table of the numbers of rows in its cells, or of the sums of a numeric attribute in its cells.
+    """A cross table whose cells hold numbers of rows, or sums of a numeric attribute over their rows.
 
     A table without columns has a single cell, for all rows.
 
@@ -268,7 +268,7 @@ class Crosstab:
 @final
 @attrs.frozen(eq=False)
 class JointCounts:
-    """The cross tables from whose counts a query's counts follow, and the function that computes these.
+    """The cross tables from whose counts a query's counts follow, and the function that computes the query's counts.
 
     Attributes
     ----------
@@ -300,7 +300,7 @@ class JointCounts:
         Raises
         ------
         InputError
-            If a table does. The sentence names the attribute.
+            If a table reads such an attribute. The sentence names the attribute.
         """
         for name in dict.fromkeys(name for table in self.tables for name in table.attributes):
             if self.shown and name not in self.shown and not made_of.get(name, {name}) <= self.shown:

@@ -1,4 +1,4 @@
-"""Numba kernels that count rows of a block, in one pass over its codes or as bits.
+"""Numba kernels that count the rows of a block, divide them into two parts, or count the ones in a word of bits.
 
 Import them inside functions, since numba takes 0.6 s to load.
 """
@@ -36,7 +36,8 @@ def add_class_counts(
     classes
         The class of each counted row, in the order of the rows, below the number of columns of `counts`.
     tables
-        Four tables of the size of `counts`, all 0. Give them the size 0 where they would be too large.
+        Four tables of the size of `counts`, all 0, shape (4, codes * classes). If they would be too large, give the
+        shape (4, 0), and rows are added to `counts` one by one.
     counts
         The counts to add to, shape (codes, classes).
     """
@@ -51,7 +52,7 @@ def add_class_counts(
     stride, four = np.uint32(n_classes), rows - rows % 4
     if whole:
         for i in range(0, four, 4):
-            # All is read before anything is written, since the compiler cannot know that the arrays differ.
+            # All codes are read before a count is written, since the compiler cannot know that the arrays differ.
             a, b = np.uint32(column[i]), np.uint32(column[i + 1])
             c, d = np.uint32(column[i + 2]), np.uint32(column[i + 3])
             a, b = a * stride + classes[i], b * stride + classes[i + 1]

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from dpframework.facts.open_attribute import Open
 
-NO_KEY = 0
+NO_KEY = 0  # the number for a row without a key
 KEY_CODES = np.dtype(np.uint32)
 
 
-# `storage.read_only` does the same. It is not imported, since whoever plans would load that module.
+# `storage.read_only` does the same. It is not imported, so that planning does not load that module.
 def _lock(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
     view = codes.view()
     view.flags.writeable = False
@@ -44,7 +44,7 @@ class KeyBook:
         return self._texts
 
     def number(self, key: str | None) -> int:
-        """Return the number of a key, a new one for a new key, and `NO_KEY` for None."""
+        """Return the number of a key, and `NO_KEY` for None. A key that the book lacks gets the next number."""
         return NO_KEY if key is None else self._numbers.setdefault(key, len(self._numbers) + 1)
 
     def find(self, key: str | None) -> int:
@@ -119,7 +119,7 @@ class KeyColumn:
         return attrs.evolve(self, firsts=firsts)
 
     def texts(self) -> list[str | None]:
-        """Return the key of each row, None for a row without one."""
+        """Return the key of each row, None for a row without a key."""
         named = (None, *self.book.texts)
         return [named[code] for code in self.codes.tolist()]
 
@@ -158,7 +158,7 @@ def keys_of_texts(attribute: Open, given: Sequence[str | None]) -> KeyColumn:
 
 
 def add_counts(counted: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    """Return the sum of the counts of each key."""
+    """Return, by key, the sum of its counts in all of the mappings."""
     total: dict[str, int] = {}
     for one in counted:
         for key, count in one.items():

@@ -30,11 +30,12 @@ from dpframework.tables.sources import columns_as_source, open_source
 from dpframework.tables.written_cells import as_written
 
 SHOWN = 4  # the most attributes that a warning names
+#: Codes, raw values of a numeric attribute, and which cells are unknown, or None if there is no unknown cell.
 Encoded: TypeAlias = tuple[NDArray[np.unsignedinteger], NDArray[np.float64] | None, NDArray[np.bool_] | None]
 
 
 class UnknownCellWarning(UserWarning):
-    """Rows to predict have cells outside the schema, which a prediction leaves out."""
+    """Rows to predict have unknown cells (see `NewRows.unknown`), which a prediction leaves out."""
 
 
 @final
@@ -45,7 +46,7 @@ class NewRows:
     Attributes
     ----------
     block
-        The rows' codes and values. Those of an unknown cell mean nothing.
+        The rows' codes and values. The code and value of an unknown cell mean nothing.
     unknown
         By the name of an attribute with unknown cells, which rows have one, shape (rows,). A cell is unknown if the
         schema allows no missing values, and the cell is missing or has a value outside the schema.
@@ -77,8 +78,8 @@ class NewRows:
             The attributes that the model reads.
         out_of_domain
             How to treat a value outside the schema. "error" refuses it. "clamp" moves a number beyond a bound to
-            that bound, and "missing" does not. All other values outside the schema become missing, or unknown where the
-            schema allows no missing values.
+            that bound, and takes all other such values as missing. "missing" takes all such values as missing. Where
+            the schema allows no missing values, these cells are unknown.
         source
             The name of the rows in errors.
 

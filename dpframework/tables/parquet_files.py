@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BLOCK_CELLS = 1 << 22  # about how many cells a block has
 BLOCK_BYTES = 1 << 26  # about how many bytes the texts of a block may take
 MOST_DIGITS = 38  # the most digits of a decimal number that polars holds
-# Bounds on the rows of a block. Few rows are slow, since a row group is opened anew for each block with rows of it.
+# Bounds on the rows of a block. Blocks of few rows are slow, since a row group is opened again for each block in it.
 FEWEST_ROWS, MOST_ROWS = 1 << 14, 1 << 18
 
 T = TypeVar("T")
@@ -120,7 +120,8 @@ class ParquetFile:
             frame = self._read(asked.slice(low, number).collect, InputError, remedy)
             if frame.height != number:
                 raise InputError(self._broken)
-            # The texts of a part take little memory. A file may store a long text once, although many rows hold it.
+            # A file may store a long text once, although many rows hold it. So the block is cut into parts whose texts
+            # take little memory.
             size = sum(int(column.sum()) for column in frame.select(of.string().str.len_bytes().cast(pl.UInt64)))
             parts = min(frame.height, -(-size // BLOCK_BYTES))
             for part in frame.iter_slices(-(-frame.height // parts)) if parts > 1 else (frame,):

@@ -22,7 +22,7 @@ from dpframework.tables.table_builder import RowFindings, require_found
 
 
 def shuffle_of(files: TableFiles, pieces: Sequence[Piece]) -> Shuffle[Any] | None:
-    """Return how pieces of a table become its rows, or None if no row depends on rows of other pieces.
+    """Return the shuffle that makes a table's rows from its pieces, or None if no row depends on rows of other pieces.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def read_in_pieces(
     number, buckets
         The least number of pieces, and the number of buckets if the table is shuffled.
     shuffle
-        A function that returns how pieces become rows, None if no row depends on rows of other pieces.
+        A function that returns the shuffle, as `shuffle_of` does.
 
     Raises
     ------

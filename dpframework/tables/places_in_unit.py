@@ -1,4 +1,4 @@
-"""The place of each row within its unit, from 0. It is computed when a query first reads it; most do not."""
+"""The place of each row within its unit, from 0. It is computed when a query first reads it, and few do."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _ALLOWED = {
     ("dpframework.tables.cluster_worker", "ClusterWorker"): "the class of that object",
     ("builtins", "bytes"): "the class of that object's answers",
 }
-NotPlain = pickle.UnpicklingError
+NotPlain = pickle.UnpicklingError  # raised for a message that holds another class
 _plain_only = contextvars.ContextVar("plain_only", default=False)
 
 
@@ -46,7 +46,7 @@ def plain_messages() -> Iterator[None]:
 
 @functools.cache
 def _watch_messages() -> None:
-    """Put the check in place of Dask's own function, once in a process."""
+    """Put a function that checks messages in place of Dask's own, once in a process."""
     from distributed import client as of_clients
     from distributed.protocol import pickle as of_dask
 
@@ -62,7 +62,10 @@ def _watch_messages() -> None:
 
 @functools.cache
 def client_class() -> Any:
-    """Return a class of Dask clients that handle no events. Dask's own unpickles and prints a cluster's warnings."""
+    """Return a class of Dask clients that handle no events.
+
+    Dask's own clients unpickle and print the warnings that a cluster sends.
+    """
     from distributed import Client
 
     class PlainClient(Client):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL that may only read, and whose errors reveal nothing of the rows."""
+"""A connection to PostgreSQL that may only read and make temporary tables. Its errors reveal nothing of the rows."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ _KINDS = {
 }
 #: PostgreSQL's own roles whose members can do more than read tables.
 _ROLES = ("pg_write_all_data", "pg_write_server_files", "pg_execute_server_program", "pg_read_server_files")
+#: The test whether a schema is not one of PostgreSQL's own.
 _OURS = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'"
 _ROLE = "pg_has_role(session_user, r.oid, 'member')"  # the connection's own role, and those that it may assume
-#: Rights beyond reading. By the words of an error, the query that tells whether the role has the right.
+#: Rights beyond reading. By the words of an error about a right, the query that tells whether the role has that right.
 _RIGHTS = {
     "is a superuser": f"select bool_or(r.rolsuper) from pg_roles r where {_ROLE}",
     "may create roles or databases, or bypass row security": (
@@ -97,6 +98,8 @@ class PostgresConnection(SqlConnection):
 
     Raises
     ------
+    InputError
+        If psycopg is not installed.
     NotOpened
         If the connection fails, the role has other rights or may create no temporary tables, or the encoding is not
         UTF8.
@@ -215,7 +218,7 @@ class PostgresConnection(SqlConnection):
         for oid in (one.type_code for one in described):
             name = self._names_of_types.get(oid, "unknown")
             kind = CellKind.TEXT if oid in self._enums else _KINDS.get(name, CellKind.OTHER)
-            # Another collation might take two texts as equal.
+            # Another collation might take two different texts as equal.
             types.append(ColumnType(kind, name, '(cast({} as text) collate "C")', short=name == "float4"))
         return types
 

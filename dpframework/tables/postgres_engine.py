@@ -14,7 +14,7 @@ from dpframework.tables.sql_connection import identifier, text
 from dpframework.tables.sql_engine import SqlEngine
 from dpframework.tables.sql_row_choice import RowChooser, SqlPiece
 
-_CHECKED = ("verify-ca", "verify-full")
+_CHECKING_MODES = ("verify-ca", "verify-full")  # modes of libpq in which the server must show a certificate
 
 
 @final
@@ -33,13 +33,13 @@ class Postgres(SqlEngine):
     timeout
         The number of seconds after which a query is ended, which ends the run. By default there is no limit.
     trust_network
-        Whether a connection to another machine need not show a certificate.
+        Whether a server on another machine need not show a certificate.
 
     Raises
     ------
     InputError
-        When the engine is used: if the connection to another machine need not show a certificate, and the network is
-        not trusted.
+        When the engine is used: if psycopg is not installed, `connection` cannot be read or names a service, or a
+        server on another machine need not show a certificate although the network is not trusted.
     """
 
     name = "postgres"
@@ -54,8 +54,7 @@ class Postgres(SqlEngine):
         Raises
         ------
         InputError
-            If `connection` cannot be read or names a service, or if a connection to another machine need not show a
-            certificate and the network is not trusted.
+            As the class says.
         """
         psycopg = postgres_module()
         try:
@@ -72,7 +71,7 @@ class Postgres(SqlEngine):
             raise InputError("engine 'postgres': a service hides which database is used; write host and dbname instead")
         hosts = str(given.get("hostaddr") or given.get("host") or "").split(",")
         local = all(host.startswith("/") or host in ("", "localhost", "127.0.0.1", "::1") for host in hosts)
-        if not (local or self._trusted or given.get("sslmode") in _CHECKED):
+        if not (local or self._trusted or given.get("sslmode") in _CHECKING_MODES):
             raise InputError(
                 "engine 'postgres': a connection to another machine must check who answers; write sslmode=verify-full "
                 "and sslrootcert into it, or set trust_network = true"
@@ -81,7 +80,7 @@ class Postgres(SqlEngine):
 
     @property
     def address(self) -> str:
-        """The database's host, name and user. Plans show this, and approvals bind it."""
+        """The database's host, port, name and user, and psycopg's version. Plans show this, and approvals bind it."""
         given = self._parameters()
         at = f"{given.get('hostaddr') or given.get('host') or 'this machine'}:{given.get('port', '5432')}"
         user = f" as {given['user']}" if "user" in given else ""

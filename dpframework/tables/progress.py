@@ -20,8 +20,8 @@ class _Watch:
 
     Attributes
     ----------
-    told
-        The function that is called with the number of files read so far, and of all files.
+    observer
+        The function that is called with the number of files read so far and the number of all files.
     done, files
         These two numbers, when a file was last finished.
     """
@@ -36,9 +36,11 @@ _watch: ContextVar[_Watch | None] = ContextVar("dpframework_watch", default=None
 
 @contextlib.contextmanager
 def watch_progress(observer: Callable[[float, int], None]) -> Iterator[None]:
-    """In this context, call a function with the numbers of files read so far and of all files, whenever more is read.
+    """While the context lasts, tell a function how many files have been read and how many there are.
 
-    A file that is being read counts by the share of its bytes, so 2.25 means that a quarter of the third file is read.
+    The function is called whenever more is read.
+    A file that is being read counts by the share of its bytes. So 2.25 means that a quarter of the third file has been
+    read.
     """
     token = _watch.set(_Watch(observer))
     try:

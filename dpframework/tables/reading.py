@@ -38,7 +38,10 @@ def encode_bounded(
     values: Collection[str] | None = None,
     mapped: bool = False,
 ) -> Table:
-    """Encode the rows that are kept of each privacy unit, block by block."""
+    """Return a table of the rows that are kept of each privacy unit, encoded block by block.
+
+    If the schema has `per_unit`, the table has one row for each unit instead, made from all of its rows.
+    """
     names_to_read(schema, unit)
     unit.require_span()
     if schema.per_unit is not None:
@@ -66,7 +69,7 @@ def add_blocks(builder: TableBuilder, source: Source, schema: Schema, unit: Priv
     InputError
         If the source lacks a column.
     DoesNotFit
-        If the policy refuses rows without a date, and there is one.
+        If the policy refuses rows without a date, and there is such a row.
     """
     import polars as pl
 
@@ -121,7 +124,7 @@ def with_ids(source: Source, schema: Schema, unit: PrivacyUnit, policy: OutOfDom
     InputError
         If the source lacks a column, or the type of the id column cannot hold ids.
     DoesNotFit
-        If the policy refuses rows without a date, and there is one.
+        If the policy refuses rows without a date, and there is such a row.
     """
     names, span = names_to_read(schema, unit), unit.require_span()
     source.require(source_columns(schema))
@@ -258,7 +261,7 @@ def read_table(
         Parquet files are read in the order of their names. A pattern looks like `"visits/2026-*.parquet"`. A URL names
         a Parquet file, such as "s3://bucket/visits.parquet", or a database, such as "postgresql+psycopg://host/name".
     schema
-        The public facts. Columns that it does not name are not read.
+        The public facts about the table. Columns that the schema does not name are not read.
     out_of_domain
         How to treat a value outside the schema: "error", "clamp" or "missing".
     unit
