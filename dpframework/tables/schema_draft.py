@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 #: Modes whose cut points depend on which values occur, and not on how many cells hold each value.
 _OF_DISTINCT = (CutMode.EQUAL_WIDTH, CutMode.OBSERVED)
+#: Attributes for which columns of numbers and columns of labels are read, before their own attributes are known.
 _NUMBER, _LABEL = Numeric("number", 0, 1, bins=1), Boolean("label")
 
 
@@ -46,11 +47,11 @@ class ColumnNote:
     column
         The column's name.
     found
-        The finding in its cells, in words.
+        A text that says what was found in the cells.
     proposal
-        The treatment by the draft, or a step for you to take.
+        A text that says how the draft treats these cells, or what you can do.
     lines
-        The lines of a schema file that do so.
+        The lines of a schema file that do what the proposal says.
     left_out
         Whether the draft leaves out the column. If so, `lines` would make it an attribute.
     """
@@ -77,8 +78,8 @@ class SchemaDraft:
     schema
         The schema, marked as inferred.
     notes
-        Notes on the columns whose cells are not in the notation of programs, in the order of the columns. The notes
-        show private cells, so keep them to yourself.
+        Notes on the columns that are left out, or have cells that may be meant in another way, in the order of the
+        columns. The notes show private cells, so keep them to yourself.
     """
 
     schema: Schema
@@ -106,7 +107,7 @@ def draft_of(
     choices: Choices,
     read: ReadOptions,
 ) -> tuple[SchemaDraft, list[InputError]]:
-    """Return the draft of a schema, and why columns were left out.
+    """Return the draft of a schema, and the errors of the columns that were left out.
 
     Parameters
     ----------
@@ -190,7 +191,7 @@ def _texts(values: Any) -> pl.Series | None:
 def _guess_of(
     name: str, found: DistinctCells | None, values: Any, where: str, choices: Choices, read: ReadOptions
 ) -> tuple[Guess, DistinctCells | None]:
-    """Return how a column is written, by its given options or by its cells, and its texts if they were used for it."""
+    """Return how a column is written, by its given options or by its cells, and its distinct texts if they decided."""
     import polars as pl
 
     known = read.of_column(name)
@@ -263,7 +264,7 @@ def _notes(name: str, guess: Guess, cells: DistinctCells | None, attribute: Attr
         texts = doubtful.by_frequency()
         found = f"{doubtful.cells:,} of {cells.cells:,} cells hold {', '.join(texts)}"
         lines = _read_lines(name, {"null": texts})
-        yield ColumnNote(name, found, "read as a label; where it stands for nothing, write", lines)
+        yield ColumnNote(name, found, "read as a label; where it means a missing value, write", lines)
 
 
 def _read_lines(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class IdFinding(enum.Enum):
 
 @attrs.frozen(repr=False)
 class ShuffleFindings:
-    """The findings of a piece, or a bucket, for a strict policy (private).
+    """Facts about a piece or a bucket by which the strict policy, `OutOfDomain.ERROR`, may refuse the table (private).
 
     Attributes
     ----------
@@ -103,13 +103,13 @@ class SpreadPiece(Generic[S]):
     found: ShuffleFindings = ShuffleFindings()
 
     def __repr__(self) -> str:
-        """Show nothing."""
+        """Show no row and no count."""
         return "SpreadPiece(rows are private)"
 
 
 @attrs.frozen(repr=False)
 class Shuffle(abc.ABC, Generic[S]):
-    """How pieces of a table become its rows. It holds no row, and is sent to the processes that read.
+    """The way in which pieces of a table become its rows. It holds no row, and is sent to the processes that read.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class Shuffle(abc.ABC, Generic[S]):
 
 
 def findings_of(ids: Ids, side: int = 0) -> frozenset[tuple[IdFinding, int]]:
-    """Return the findings about the ids of a piece."""
+    """Return the findings about the ids of a piece of the view with the number `side`."""
     there = ((IdFinding.UNFIT, ids.any_unfit), (IdFinding.MISSING, ids.any_missing))
     return frozenset((one, side) for one, is_there in there if is_there)
 

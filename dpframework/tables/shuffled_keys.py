@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 
 def find_keys_counted_once(schema: Schema, unit: PrivacyUnit) -> list[Open]:
-    """Return the open attributes if a unit may have several rows, since it then counts once for each key."""
+    """Return the open attributes if units may have several rows, else an empty list.
+
+    A unit of several rows counts once for each of its keys, so all of its rows must be known. With one row for each
+    unit, all rows count.
+    """
     return [one for one in schema if isinstance(one, Open)] if unit.groups_rows else []
 
 
@@ -35,7 +39,7 @@ def keys_in(source: Source, attributes: Sequence[Open], number: int) -> list[Key
     Raises
     ------
     InputError
-        If the source cannot be read, or its number of rows has changed.
+        If the source cannot be read, or its number of rows is no longer `number`.
     """
     names = [attribute.name for attribute in attributes]
     books, parts = [KeyBook() for _ in names], [[np.zeros(0, dtype=np.uint32)] for _ in names]

@@ -2,11 +2,11 @@
 
 Whether a row is kept depends on a hash of its unit's id and of its place among the unit's own rows (see
 `contributions`). A bucket adds up, in the order of the table, how many rows of a unit the earlier pieces have. So it
-knows the place of each row, and which places are kept. Its answer to a piece is one bit for each row with an id. Rows
-stay where they were read.
+knows the place of each row, and which places are kept. Its answer to a piece is one bit for each row with an id, and
+one more for each open attribute (see `shuffled_keys`). Rows stay where they were read.
 
-A piece sends each of its ids once, with a count. So a person with very many rows causes no longer messages than
-another.
+A piece sends each of its ids once, with a count. So without open attributes, a person with very many rows causes no
+longer messages than another person.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from dpframework.tables.files import Piece
     from dpframework.tables.table_builder import RowFindings
 
-MOST_CHOSEN = 1 << 22  # about how many rows are chosen among at once; units with more rows are treated in groups
+#: Units are taken in groups that have about this number of rows together, and the kept rows of a group are chosen at
+#: once. This bounds the memory that the choice takes.
+MOST_CHOSEN = 1 << 22
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -75,7 +77,7 @@ class IdRows:
         return ranges((np.cumsum(self.counts) - self.counts)[here], self.counts[here])
 
     def __repr__(self) -> str:
-        """Show nothing."""
+        """Show no row and no count."""
         return "IdRows(rows are private)"
 
 
@@ -114,7 +116,7 @@ class BoundedRows(Shuffle[IdRows]):
         counts = whole["rows"].to_numpy().astype(np.int64)
         totals = np.bincount(whose, counts, number).astype(np.int64)  # exact, since a table has fewer than 2^53 rows
         starts = np.cumsum(totals) - totals
-        # Which rows are kept, where rows are sorted by unit.
+        # From here on, rows are sorted by unit. `kept` says which of them are kept.
         ids, most = whole["id"].unique(maintain_order=True), self.how.unit.rows
         kept = np.ones(int(totals.sum()), dtype=np.bool_)
         large = np.flatnonzero(totals > most)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dpframework.tables.table_builder import RowFindings
 
 _LEFT, _RIGHT = 0, 1
-_OWN = ("id", "rows", "row")
+_OWN = ("id", "rows", "row")  # the columns of a message besides cells: an id, its number of rows, and its first row
 
 
 @final
@@ -106,7 +106,8 @@ class JoinedRows(Shuffle[int]):
         times = [np.bincount(whose[side], counts[side], number) for side in (~on_right, on_right)]
         matched = (times[_LEFT] == 1) & (times[_RIGHT] == 1)
         of_left = np.full(number, -1)
-        # An id that occurs once in the left view has this position. All other ids are not joined.
+        # For an id that occurs once in the left view, this is the position of its row in `whole`. Other ids are not
+        # joined.
         of_left[whose[~on_right]] = np.flatnonzero(~on_right)
         starts = np.cumsum(sizes) - sizes
         answers: list[list[pl.DataFrame]] = [[] for _ in frames]

@@ -73,7 +73,7 @@ class Source:
         return {name: whole_column([block[name] for block in blocks], f"{self.name}: '{name}'") for name in names}
 
     def fix(self, names: Collection[str]) -> Source:
-        """Return a source of these columns that gives the same rows in the same order whenever it is read."""
+        """Return a source that has these columns and gives the same rows in the same order whenever it is read."""
         if not self.once:
             return self
         taken = list(self.take(names).values())
@@ -232,7 +232,7 @@ def _of_files(
     part: tuple[int, int],
     read_options: ReadOptions | None,
 ) -> Source:
-    """Return the rows of files, one file after another. Each must have the requested columns."""
+    """Return the rows of files, one file after another. Each file must have the requested columns."""
     files = files_at(places)
     if not files:
         raise NotOpened("the list of files is empty; give at least one")

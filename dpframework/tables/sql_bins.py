@@ -65,7 +65,7 @@ class EvenSteps:
 
     @classmethod
     def of(cls, lower: float, upper: float, cuts: Sequence[float]) -> EvenSteps | None:
-        """Return steps that give every number the right bin, None if there are none, or fewer than three cuts.
+        """Return steps that give every number the right bin, None if there are no such steps or fewer than three cuts.
 
         Subtraction, division by a positive number and `floor` never decrease, even with rounding. So if the lower end,
         each cut and the float before each cut get the right bin (or the right one or the next), then all numbers do.

@@ -11,7 +11,8 @@ import attrs
 
 from dpframework.facts.errors import InputError
 
-#: The first and the last date that Python can hold. Other dates, and infinite ones, are foreign to readers.
+#: The first and the last date that Python can hold. Readers take other dates, and infinite ones, as values that no
+#: schema can hold (foreign).
 _FIRST, _LAST = "0001-01-01", "9999-12-31"
 _END = "9999-12-31 23:59:59.999999"
 
@@ -54,7 +55,10 @@ class ColumnType:
     short: bool = False
 
     def plain(self, *, dates: bool) -> ColumnType:
-        """Return the type by which an attribute's cells are read: `CellKind.OTHER` if no schema can hold such cells."""
+        """Return the type by which an attribute's cells are read. It is `CellKind.OTHER` if no schema can hold them.
+
+        `dates` tells whether the attribute's options read dates and times.
+        """
         held = {CellKind.WHOLE, CellKind.REAL, CellKind.TRUTH, CellKind.TEXT}
         times = {CellKind.DATE, CellKind.TIME, CellKind.ZONED}
         if self.kind in held or (dates and self.kind in times):
@@ -62,7 +66,10 @@ class ColumnType:
         return attrs.evolve(self, kind=CellKind.OTHER)
 
     def cell(self, column: str) -> str:
-        """Return the SQL expression that differs between distinct cells, null for a missing cell."""
+        """Return the SQL expression that is equal for equal cells and different for others, null for a missing cell.
+
+        All cells of the kind `CellKind.OTHER` count as equal, since none of them is read.
+        """
         if self.kind is CellKind.OTHER:
             return f"(case when {column} is null then null else true end)"
         return self.encoded.format(column) if self.kind in (CellKind.TEXT, CellKind.UUID) else column
@@ -111,7 +118,7 @@ class ColumnType:
         Raises
         ------
         InputError
-            If the type is such a one.
+            If the column has such a type.
         """
         name = self.name.upper()
         if self.kind is CellKind.OTHER and name.startswith(("TIME", "INTERVAL")):

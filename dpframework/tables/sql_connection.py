@@ -23,15 +23,16 @@ class SqlConnection(abc.ABC):
     """A connection to a database.
 
     Its statements contain names of tables and columns, whole numbers and thresholds. They contain no cell and no label,
-    since databases may log statements. All other data that is sent is numbers: codes of distinct cells, and places of
-    rows.
+    since databases may log statements. All other data that is sent is numbers, such as codes of distinct cells and
+    places of rows.
     """
 
     #: The name of the database in errors.
     product: ClassVar[str]
     #: The statement that begins a transaction in which every query sees the same rows.
     begins: ClassVar[str]
-    #: The types that hold the unsigned whole numbers of 1, 2, 4 and 8 bytes. The last one holds 63 bits.
+    #: By a number of bytes, 1, 2, 4 or 8, the type that holds unsigned whole numbers of this size. The type for 8 bytes
+    #: holds 63 bits.
     whole: ClassVar[Mapping[int, str]]
 
     #: The SQL test whether a number is NaN, with `{}` for the number.

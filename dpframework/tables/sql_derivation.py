@@ -35,7 +35,7 @@ def with_derived_columns(connection: SqlConnection, table: str, schema: Schema) 
         A temporary table with the codes `c0`, `c1`, ... of the columns that are not derived, and the values `v0`, ...
         of numeric ones that derived columns read. The number in a name is the attribute's position in the schema.
     schema
-        The public facts.
+        The public facts about the table.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def with_numbers(
     connection: SqlConnection,
     table: str,
     places: Sequence[str],
-    made: Callable[[Mapping[str, Any]], Mapping[str, NDArray[Any]]],
+    make: Callable[[Mapping[str, Any]], Mapping[str, NDArray[Any]]],
     kinds: Mapping[str, str],
 ) -> str:
     """Return the name of a temporary table with more columns, made from existing ones. It replaces the given table.
@@ -72,7 +72,7 @@ def with_numbers(
     places
         The columns from which the new ones are made, at least one. Names of columns of real numbers begin with v, and
         a missing number is null. Names of columns of whole numbers begin with c, and no number is null.
-    made
+    make
         A function that returns the new columns, given the distinct combinations of the cells of `places`.
     kinds
         The SQL types of new columns of whole numbers, by name.
@@ -87,7 +87,7 @@ def with_numbers(
     with connection.temporary_tables(table, distinct, own):
         each = f"select distinct {listed} from {table}"
         connection.run(f"create temp table {distinct} as select {listed}, row_number() over () as k from ({each}) t")
-        numbers = dict(made(connection.columns(f"select {listed} from {distinct} order by k")))
+        numbers = dict(make(connection.columns(f"select {listed} from {distinct} order by k")))
         connection.upload(own, {"k": np.arange(1, 1 + len(next(iter(numbers.values())))), **numbers})
         more = [f"cast(n.{name} as {kinds[name]}) as {name}" if name in kinds else f"n.{name}" for name in numbers]
         same = " and ".join(f"{_cell('t', place)} = {_cell('d', place)}" for place in places)
@@ -121,7 +121,7 @@ def read_of(schema: Schema, names: Sequence[str], found: Mapping[str, Any]) -> d
 
 
 def numbers_of(k: int, column: EncodedColumn) -> dict[str, NDArray[Any]]:
-    """Return the columns of a coded table for the attribute at position `k` of the schema."""
+    """Return, by name, the columns of a table of codes for the attribute at position `k` of the schema."""
     codes: dict[str, NDArray[Any]] = {f"c{k}": column.codes.astype(np.int64)}
     return codes if column.values is None else {**codes, f"v{k}": column.values}
 

@@ -67,7 +67,7 @@ class CodedTable:
 class SqlEngine(GroupingEngine):
     """Keeps the codes of a table in a temporary table of a database, which counts them."""
 
-    sends_messages = True  # several requests become one query, so that a level of a tree takes one
+    sends_messages = True  # many requests become few queries, such as all those of one level of a tree
     bounds_units = True
     places_rows = True
     reads_tables: ClassVar[bool] = True
@@ -87,7 +87,10 @@ class SqlEngine(GroupingEngine):
     def _pieces(
         self, source: TableFiles | DatabaseTable, columns: Mapping[str, str], chooser: RowChooser, placed: bool
     ) -> list[SqlPiece]:
-        """Return queries that give the rows. `columns` maps names of columns in the result to names in the source."""
+        """Return queries that give the rows. `columns` maps names of columns in the result to names in the source.
+
+        If `placed`, the queries also give the place of each row.
+        """
 
     @abc.abstractmethod
     def _place(self, table: str, columns: Collection[str]) -> str | None:
@@ -110,7 +113,7 @@ class SqlEngine(GroupingEngine):
     def asked(self) -> str | None:
         """Return a sentence on which database counted, and how many queries and cross tables it counted.
 
-        The number of statements that opened the table is not told. It depends on the rows, since a connection may look
+        The number of statements that opened the table is left out. It depends on the rows, since a connection may look
         up few distinct cells in another way.
         """
         if self._opened is None:
@@ -223,7 +226,7 @@ class SqlEngine(GroupingEngine):
     def _piece_of_table(
         self, source: DatabaseTable, columns: Mapping[str, str], chooser: RowChooser, placed: bool
     ) -> SqlPiece:
-        """Return the query of a table's columns. Rows of a view or a query are copied, so that it runs only once."""
+        """Return the query of a table's columns. Rows of a view or a query are copied, so that it is run only once."""
         unordered = (
             f"{source.shown}: its rows have no order, which samples and the choice of a unit's rows need; name the "
             "column that orders them with order="
@@ -238,7 +241,7 @@ class SqlEngine(GroupingEngine):
         except QueryStopped:
             raise
         except InputError:
-            if source.query:  # not `NotOpened`: a database may evaluate a query on rows to tell its columns
+            if source.query:  # no `NotOpened`, since the database may have evaluated the query on rows
                 raise InputError(
                     f"{source.shown}: the database refuses it, or this connection may not read its tables; correct it"
                 ) from None
@@ -285,7 +288,7 @@ class SqlEngine(GroupingEngine):
                 )
 
     def _number(self, name: str, attributes: Sequence[str]) -> int:
-        """Return the number of rows, and refuse a table with a cell that has no code."""
+        """Return the number of rows of a table of codes. Refuse a table with a cell that has no code."""
         known = " and ".join(f"c{k} is not null" for k in range(len(attributes)))
         ((rows, coded),) = self._connection.rows(f"select count(*), count(*) filter (where {known}) from {name}")
         if rows != coded:
@@ -298,7 +301,7 @@ class SqlEngine(GroupingEngine):
         return found
 
     def tables_of(self, asked: Sequence[tuple[SelectedRows, Sequence[Crosstab]]]) -> list[list[NDArray[np.int64]]]:
-        """Count cross tables of several parts of a table, in one query for parts that share no rows.
+        """Count cross tables of several parts of a table. Parts that share no rows are counted in the same queries.
 
         Raises
         ------

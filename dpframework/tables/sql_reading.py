@@ -1,8 +1,8 @@
 """Encode rows in a database, by the same functions as in other tables, on the distinct cells.
 
 A cell's code depends on the cell alone. So each distinct cell is encoded once, in this process, as in any other table,
-and the codes are joined back by the cells' bytes. Only numbers that are stored as numbers are encoded in SQL, by
-comparisons.
+and the codes are joined back by the cells' bytes. Numbers that are stored as numbers are put into bins in SQL instead
+(see `sql_bins`). Truths that are stored as truths need no search for distinct cells, unless the policy may refuse one.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ class SourceEncoder:
     ) -> None:
         self._connection, self._source, self._schema = connection, source, schema
         self._policy, self._values, self._beside = policy, values, beside
-        # A strict policy must find misfits among the kept rows only. Otherwise cells of other rows do no harm.
+        # A strict policy must find misfits among the kept rows only. Under another policy, cells of rows that are not
+        # kept do no harm.
         self._looked_at = source.kept if policy is OutOfDomain.ERROR else source.every
         self._maps: list[str] = []
 
@@ -123,7 +124,7 @@ class SourceEncoder:
         return query, tuple(columns[k].unfit if k in columns else none for k in range(len(self._schema)))
 
     def forget(self) -> None:
-        """Drop the temporary tables from cells to codes."""
+        """Drop the temporary tables that map cells to codes."""
         for name in self._maps:
             self._connection.drop(name)
 
@@ -161,7 +162,7 @@ class SourceEncoder:
         return CodeExpressions(code, value, unfit=frozenset(ways))
 
     def _look_up(self, attribute: Attribute, column: str, kind: ColumnType) -> CodeExpressions:
-        """Return the expressions that look up cells in a table of the distinct cells, which are encoded here."""
+        """Return the expressions that look up cells in a table of the distinct cells, which this process encodes."""
         options, cell = self._schema.read.of_column(attribute.name), kind.cell(column)
         if kind.kind is CellKind.TRUTH and self._policy is not OutOfDomain.ERROR:
             return self._truths(attribute, column, kind)
@@ -233,7 +234,7 @@ class CellNumbers:
         return cls(connection, name, (kind.values(found), kind.missing()))
 
     def to_table(self, numbers: Mapping[str, NDArray[Any]]) -> str:
-        """Return the name of a table from each `cell` to the given numbers, and drop the table of cells."""
+        """Return the name of a table that maps each `cell` to the given numbers, and drop the table of cells."""
         connection, own, name = self.connection, self.connection.new_name("codes"), self.connection.new_name("map")
         with connection.temporary_tables(self.table, own):
             connection.upload(own, {"k": np.arange(1, 1 + len(next(iter(numbers.values())))), **numbers})
@@ -249,7 +250,7 @@ def _write(number: float) -> str:
 
 
 def needed_values(schema: Schema, values: frozenset[str] | None) -> frozenset[str]:
-    """Return the numeric attributes whose values are kept or read by derived columns."""
+    """Return the names of the numeric attributes whose values are kept, all for None, or read by derived columns."""
     read = {name for column in schema.derive for name in column.inputs}
     kept = set(schema.names) if values is None else read.union(values)
     return frozenset(a.name for a in schema if isinstance(a, Numeric) and a.name in kept)

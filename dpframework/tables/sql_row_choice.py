@@ -29,6 +29,7 @@ from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_reading import CellNumbers, SqlSource
 from dpframework.tables.written_cells import read_days, read_ids
 
+#: Names of columns in the engine's queries and tables.
 ID, DAY, ORDER, PLACE, UNIT, NTH = "unit_id", "on_day", "in_order", "place", "unit", "nth_of_unit"
 _OF_IDS = {CellKind.WHOLE, CellKind.REAL, CellKind.TRUTH, CellKind.TEXT, CellKind.BYTES, CellKind.UUID}
 
@@ -81,12 +82,12 @@ class RowChooser:
         return f"select * from {name}"
 
     def of_period(self, piece: SqlPiece, span: Period, column: str) -> SqlPiece:
-        """Return the rows of a piece with a date in a period.
+        """Return a piece of those rows of another piece that have a date in a period.
 
         Raises
         ------
         DoesNotFit
-            If the policy refuses rows without a date, and there is one.
+            If the policy refuses rows without a date, and there is such a row.
         """
         where, options = f"{piece.name}: column '{column}'", self._read.of_column(column)
         kind = self._type(piece, DAY).plain(dates=True)
@@ -106,16 +107,17 @@ class RowChooser:
     def of_units(
         self, pieces: Sequence[SqlPiece], unit: PrivacyUnit, key: bytes | None, *, placed: bool
     ) -> list[SqlSource]:
-        """Return the rows of some pieces that each unit keeps, with the number of their `unit`.
+        """Return queries of the rows of some pieces that each unit keeps.
 
-        With `placed`, rows also have their place within the unit if a unit may have several rows.
+        The queries also give a number for each row's `unit`. If units may have several rows, and with `placed`, they
+        give each row's place within its unit.
 
         Raises
         ------
         InputError
             If the type of a column cannot hold ids.
         DoesNotFit
-            If the policy refuses rows without an id, and there is one.
+            If the policy refuses rows without an id, and there is such a row.
         """
         connection, column = self._connection, unit.id or ""
         maps, ids = self._number([(piece, f"{piece.name}: the id column '{column}'") for piece in pieces], column)
@@ -158,7 +160,7 @@ class RowChooser:
         ]
 
     def _in_their_order(self, kept: str, ids: Any, key: bytes) -> str:
-        """Return the table of the kept rows with the place of each within its unit (see `RowChoice`)."""
+        """Return the name of a table of the kept rows with the place of each row within its unit (see `RowChoice`)."""
         connection = self._connection
         several = connection.columns(
             f"select unit, count(*) as n from {kept} group by unit having count(*) > 1 order by unit"
@@ -179,7 +181,10 @@ class RowChooser:
         return placed
 
     def with_units(self, pieces: Sequence[SqlPiece], unit: PrivacyUnit) -> list[SqlSource]:
-        """Return all rows with an id, with the number of their `unit`. This raises the errors of `of_units`."""
+        """Return queries of all rows with an id, and of the number of each row's `unit`.
+
+        This raises the errors of `of_units`.
+        """
         maps, _ = self._number([(piece, f"{piece.name}: the id column '{unit.id}'") for piece in pieces], unit.id or "")
         return [
             SqlSource(piece.query, f"select s.*, m.unit from ({piece.query}) as s join {name} as m on {cell} = m.cell")
@@ -187,7 +192,7 @@ class RowChooser:
         ]
 
     def of_views(self, left: SqlPiece, right: SqlPiece, sides: Sequence[Sequence[str]], column: str) -> SqlSource:
-        """Return the joined rows of two views, for the ids that occur once in each.
+        """Return the query of the joined rows of two views, for the ids that occur once in each view.
 
         Parameters
         ----------
@@ -203,8 +208,7 @@ class RowChooser:
         InputError
             If the type of a column cannot hold ids.
         DoesNotFit
-            If the policy refuses ids that are missing or occur twice, and there is one, or if it is strict and the
-            views have no id in common.
+            If the policy is strict, and an id is missing, occurs twice in a view, or no id is in both views.
         """
         connection = self._connection
         named = [(piece, f"{piece.name}: the id column '{column}'") for piece in (left, right)]
@@ -234,7 +238,11 @@ class RowChooser:
         return SqlSource(query, query)
 
     def _number(self, pieces: Sequence[tuple[SqlPiece, str]], column: str) -> tuple[list[tuple[str, str]], Any]:
-        """Return, for each piece, the table from an id's cell to its number and the cell's expression, and all ids."""
+        """Give a number to each id of some pieces.
+
+        Return, for each piece, the name of the table that maps the cell of an id to the id's number, and the SQL
+        expression of such a cell. Also return all ids, in the order of their numbers.
+        """
         import polars as pl
 
         found = []
@@ -250,7 +258,7 @@ class RowChooser:
                 if self._has_null(piece, cell, ID):
                     raise DoesNotFit(missing_ids(where))
             found.append((cells, cell, ids.series))
-        # Sorted, so that numbers do not depend on the order of a query's result.
+        # Ids are sorted, so that their numbers do not depend on the order of a query's result.
         every = pl.concat([series for _, _, series in found]).drop_nulls().unique().sort()
         numbers = pl.DataFrame({"id": every}).with_row_index("number")
         maps = []

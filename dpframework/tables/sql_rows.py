@@ -23,7 +23,8 @@ from dpframework.tables.columns import quietly
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK_ROWS: Final = 1 << 14
+BLOCK_ROWS: Final = 1 << 14  # the most rows of a block
+#: What SQLite is allowed to do (see `_only_reads`).
 _MAY = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE))
 NEEDS_QUERY = "is a database; name its table, or a query, in [read] of the schema (table, query)"
 
@@ -48,7 +49,7 @@ class SqlRows:
 
     @classmethod
     def open(cls, place: str, name: str, read: ReadOptions, options: Mapping[str, str] | None = None) -> SqlRows:
-        """Read the names of the columns, and no row.
+        """Return the table or the query, after asking for the names of its columns. No row is fetched.
 
         Parameters
         ----------
@@ -66,7 +67,7 @@ class SqlRows:
         NotOpened
             If neither a table nor a query is named, or the database cannot be reached.
         InputError
-            If the database refuses the query, or it has too many columns.
+            If the database refuses the query, or its result has too many columns.
         """
         if not read.of_database:
             raise NotOpened(f"{name}: {NEEDS_QUERY}")
@@ -74,7 +75,7 @@ class SqlRows:
         source = ".".join(map(quote, read.table.split("."))) if read.table else f"(\n{read.query}\n)"
         rows = cls(name, (), connect, quote, f"{source} t")
         quietly(rows._reach, f"{name}: the database cannot be reached; nothing was read", NotOpened)
-        # Not `NotOpened`: a database may evaluate a query on all rows even if none is fetched.
+        # This is no `NotOpened`, since a database may evaluate a query on all rows even if none is fetched.
         remedy = "correct table or query in [read], or ask who keeps the database"
         columns = quietly(rows._names, f"{name}: the database refuses what [read] asks for; {remedy}")
         if len(columns) > MOST_COLUMNS:
@@ -129,7 +130,7 @@ def as_texts(cells: Sequence[Any]) -> pl.Series:
     texts = [cell if type(cell) is str else _text(cell) for cell in cells]
     try:
         return pl.Series(texts, dtype=pl.String)
-    except (Exception, pl.exceptions.PanicException):  # a text that cannot be encoded in UTF-8
+    except (Exception, pl.exceptions.PanicException):  # some text cannot be encoded in UTF-8
         pass
     return pl.Series([t if t is None else t.encode("utf-8", "replace").decode() for t in texts], dtype=pl.String)
 
@@ -161,8 +162,8 @@ def _sqlite(path: str) -> tuple[Callable[[], Any], Callable[[str], str]]:
 
 def _only_reads(action: int, first: str | None, second: str | None, *_: str | None) -> int:
     """Let SQLite read tables and do nothing else: attach no files, change no settings, load no code."""
-    code = second == "load_extension" or action not in _MAY
-    return sqlite3.SQLITE_DENY if code else sqlite3.SQLITE_OK
+    denied = second == "load_extension" or action not in _MAY
+    return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK
 
 
 def _server(url: str, name: str, options: Mapping[str, str] | None) -> tuple[Callable[[], Any], Callable[[str], str]]:

@@ -1,7 +1,7 @@
 """Write public expressions over codes and values in SQL, for engines that count in a database.
 
 The SQL contains columns' names that an engine chose, whole numbers and thresholds. It contains no label, no cell and no
-name that a user gave. It is standard SQL: comparisons, `and`, `or`, `case`, `coalesce`, `floor`.
+name that a user gave. It is standard SQL, such as comparisons, `and`, `or`, `case`, `coalesce` and `floor`.
 """
 
 from __future__ import annotations
@@ -156,13 +156,17 @@ class SqlColumns:
         if steps.half_up:
             return f"cast(floor({exact} + 0.5e0) as bigint)"
         under = f"floor({exact})"
-        # This difference is exact, since both numbers are multiples of the last place of the larger one.
+        # This difference is exact, except for numbers between -0.5 and 0. There it is at least 0.5 even after rounding,
+        # so that the result is 0, since -1 is odd.
         rest = f"({exact} - {under})"
         odd = f"cast({under} as bigint) % 2 <> 0"
         return f"(cast({under} as bigint) + case when {rest} > 0.5e0 or ({rest} = 0.5e0 and {odd}) then 1 else 0 end)"
 
     def parts(self, by: Cut) -> dict[int, str]:
-        """Return the test of each part of a cut. In this order, a row is in the first part whose test holds, if any."""
+        """Return, by the number of a part of a cut, the SQL test whether a row is in it.
+
+        If several tests hold for a row, the row is in the part whose test comes first.
+        """
         if isinstance(by, Attribute):
             return {code: f"{self.codes[by.name]} = {code}" for code in range(by.size)}
         if isinstance(by, Cases):

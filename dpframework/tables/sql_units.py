@@ -1,8 +1,8 @@
-"""Columns of people in a database, where the rows of each unit become one row, as they do in memory.
+"""A table in a database with one row for each unit, made from all rows of the unit as in memory.
 
 The cells that an aggregate reads in a row are made in this process from the distinct cells, as for all derived columns.
-So is the column that its result becomes. In between, the database only counts, compares whole numbers and doubles, and
-adds doubles in the order of the rows. The results of these operations are the same everywhere.
+So is the column that the aggregate's result becomes. In between, the database only counts, compares whole numbers and
+doubles, and adds doubles in the order of the rows. The results of these operations are the same everywhere.
 """
 
 from __future__ import annotations
@@ -81,7 +81,10 @@ def table_of_units(connection: SqlConnection, table: str, rows: UnitRows, schema
 def _with_parts(
     connection: SqlConnection, table: str, schema: Schema, column: DerivedColumn, parts: Mapping[str, Operand]
 ) -> str:
-    """Return a table with the cells that an aggregate reads in each row, where -1 is a missing label or truth."""
+    """Return the name of a table that also has the cells that an aggregate reads in each row.
+
+    In these cells, -1 is a missing label or truth.
+    """
 
     def make(found: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         length = len(next(iter(found.values())))
@@ -109,7 +112,7 @@ def _not_missing(part: str) -> str:
 
 
 def _end(table: str, parts: Sequence[str], *, last: bool) -> str:
-    """Return a query of each unit's known cells, numbered from its first or its last one."""
+    """Return the SQL of a query of each unit's known cells, numbered from the unit's first or last known cell."""
     order = ", ".join(f"{one}{' desc' if last else ''}" for one in (*parts[1:], "place"))
     where = " and ".join(map(_not_missing, parts))
     number = f"row_number() over (partition by unit order by {order})"
@@ -117,7 +120,10 @@ def _end(table: str, parts: Sequence[str], *, last: bool) -> str:
 
 
 def _mode(table: str, part: str) -> str:
-    """Return a query of each unit's codes, numbered from the most frequent one, and equally frequent ones by code."""
+    """Return the SQL of a query of each unit's codes, numbered from the most frequent code.
+
+    Equally frequent codes are in the order of the codes.
+    """
     number = f"row_number() over (partition by unit order by count(*) desc, {part})"
     return f"select unit, {part} as x, {number} as n from {table} where {_not_missing(part)} group by unit, {part}"
 
@@ -125,7 +131,10 @@ def _mode(table: str, part: str) -> str:
 def _with_column(
     connection: SqlConnection, table: str, result: str, column: DerivedColumn, rows: UnitRows, schema: Schema
 ) -> str:
-    """Return a table with the codes and values of the column that an aggregate's results become."""
+    """Return the name of a table that also has the codes and values of a column.
+
+    The column is what an aggregate's results become.
+    """
     k = schema.index(column.name)
     attribute = schema.attributes[k]
 

@@ -53,7 +53,7 @@ class RowFindings:
         The number of rows.
     unfit
         For each attribute, the ways in which some of its cells lie outside the schema. Empty unless the policy is
-        strict.
+        `OutOfDomain.ERROR`.
     """
 
     rows: int
@@ -79,7 +79,8 @@ def require_found(schema: Schema, found: RowFindings, sources: Mapping[str, str]
     Raises
     ------
     DoesNotFit
-        If it does. The sentence does not depend on the order of the rows, or on how they were cut into parts.
+        If a fact is broken or a cell refused. The sentence does not depend on the order of the rows, or on how they
+        were cut into parts.
     """
     require_public_counts(schema, found.rows, source_names(schema, sources))
     for attribute, ways in zip(schema, found.unfit, strict=True):
@@ -95,9 +96,9 @@ class TableBuilder:
     Parameters
     ----------
     schema
-        The public facts.
+        The public facts about the table.
     sources
-        By the name of an attribute, the name of its table in errors.
+        By the name of an attribute, what errors call the table that holds it.
     policy
         How to treat a value outside the schema.
     values
@@ -128,9 +129,10 @@ class TableBuilder:
         self._read = {name for column in schema.derive for name in column.inputs} if schema.derive else frozenset[str]()
 
     def add(self, columns: Mapping[str, Any], encoded: Mapping[str, EncodedColumn] | None = None) -> None:
-        """Encode one more block: by name, a column of each attribute that is not derived, all of the same length.
+        """Encode one more block, given its columns of equal length by the names of the attributes.
 
-        `encoded` holds columns that are codes already.
+        An attribute that is neither derived nor in `encoded` needs a column. `encoded` holds columns that are codes
+        already.
 
         Raises
         ------
@@ -139,7 +141,7 @@ class TableBuilder:
         DoesNotFit
             If there are now more rows than the schema says, or than any table may have.
         """
-        # The cells that derived columns read. Derived columns come after all others.
+        # `read` collects the cells that derived columns read. Derived columns come after all others in the schema.
         read: dict[str, NDArray[Any]] = {}
         for k, attribute in enumerate(self._schema):
             name = attribute.name
@@ -161,7 +163,7 @@ class TableBuilder:
                 self._keys[name].append(self._books[name].codes(column.keys))
         self._rows = next(iter(self._codes)).length
         bound = self._schema.row_bound
-        # The end refuses this too. Refusing it here saves reading the rest.
+        # `table` would refuse this too. Refusing it here saves reading the rest.
         if self._rows > (MOST_ROWS if bound is None else bound):
             require_public_counts(self._schema, self._rows, source_names(self._schema, self._sources))
 

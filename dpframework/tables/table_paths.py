@@ -77,7 +77,7 @@ def require_once(files: Iterable[str]) -> None:
     Raises
     ------
     NotOpened
-        If a file does.
+        If a file occurs twice.
     """
     known: dict[Hashable, str] = {}
     for file in files:

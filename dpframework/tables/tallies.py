@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpframework.tables.blocks import Block
 from dpframework.tables.storage import read_only
 
-BYTE, WORD = 1 << 8, 1 << 16
+BYTE, WORD = 1 << 8, 1 << 16  # how many values one byte and two bytes have
 MANY = 1 << 15  # the number of codes from which counting pairs pays off
 FEW = 1 << 17  # the number of codes up to which numpy counts them in less time than numba takes to load
 
@@ -54,9 +54,10 @@ def tally(parts: Iterable[NDArray[Any]], number: int) -> NDArray[np.int64]:
 
 
 def joint_codes(columns: Iterable[NDArray[Any]], sizes: Sequence[int]) -> NDArray[Any]:
-    """Return the cell of each row in the cross table of some columns of codes, one column at a time.
+    """Return the number of each row's cell in the cross table of some columns of codes, shape (rows,).
 
-    Cells have the smallest type that holds the number of cells. For a single column, its codes are the cells.
+    The columns are taken one at a time. The result has the smallest type that holds the number of cells. For a single
+    column, the result is the column itself.
     """
     given = iter(columns)
     cell = next(given)

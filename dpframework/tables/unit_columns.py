@@ -2,7 +2,7 @@
 
 Each aggregate keeps a few arrays with one element per unit. A row changes the elements of its own unit alone, and rows
 are taken in order. So a unit's result depends on its own rows alone, whatever rows of other units lie between them and
-wherever blocks end. Missing cells are skipped. A unit with missing cells only has a missing result.
+wherever blocks end. Missing cells are skipped. If all cells of a unit are missing, so is its result, but a count is 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ class Accumulator(abc.ABC):
 
     @abc.abstractmethod
     def add(self, units: Units, parts: Sequence[Cells]) -> None:
-        """Add rows in order, given their units and the cells of each part of the aggregate, each of shape (rows,)."""
+        """Add rows in order, given their units and the cells of each expression that the aggregate reads.
+
+        All of them have the shape (rows,).
+        """
 
     @abc.abstractmethod
     def cells(self) -> Cells:
@@ -86,7 +89,10 @@ class _Extreme(Accumulator):
 
 @final
 class _Truth(Accumulator):
-    """The decisive truth for a unit that has it in some cell, the other truth for a unit that has only that one."""
+    """The result is the decisive truth if some cell of the unit holds it, else the other truth if some cell holds that.
+
+    For `any` the decisive truth is true, for `all` it is false.
+    """
 
     def __init__(self, number: int, decisive: int) -> None:
         self._decisive, self._found = decisive, np.full(number, -1, dtype=np.int32)
@@ -168,12 +174,12 @@ class _Mode(Accumulator):
 
 
 def _empty(part: Operand) -> Any:
-    """Return the mark of a missing cell of a part."""
+    """Return the mark of a missing cell of an expression that an aggregate reads."""
     return math.nan if isinstance(part.domain, Numbers) else np.int32(-1)
 
 
 def _size(part: Operand) -> int:
-    """Return how many labels or truths a part can have."""
+    """Return how many labels or truths an expression that an aggregate reads can give."""
     return len(part.domain.values) if isinstance(part.domain, Labels) else 2
 
 
@@ -194,7 +200,7 @@ class ColumnEncoder:
     ----------
     unfit
         By the name of a column, the ways in which some cells so far lie outside the schema. Empty unless the policy is
-        strict.
+        `OutOfDomain.ERROR`.
     """
 
     def __init__(self, schema: Schema, source: str, policy: OutOfDomain) -> None:
@@ -286,7 +292,7 @@ def _read(rows: UnitRows) -> dict[str, Any]:
 
 
 def accumulator(name: str, parts: Sequence[Operand], number: int) -> Accumulator:
-    """Return the accumulator of an aggregate, given its name, its parts and the number of units."""
+    """Return the accumulator of an aggregate, given its name, the expressions it reads, and the number of units."""
     made: dict[str, Callable[[], Accumulator]] = {
         "count": lambda: _Count(number),
         "sum": lambda: _Sum(number),

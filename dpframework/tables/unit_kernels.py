@@ -1,7 +1,7 @@
-"""Numba kernels that number and choose the rows of units, and the kernel of the keyed hash that chooses among them.
+"""Numba kernels that number and choose the rows of units, and that compute the keyed hash by which rows are chosen.
 
-Import them inside functions, since numba takes 0.6 s to load. Symbols from the hash's paper: v0 to v3 are its four
-words of state.
+Import them inside functions, since numba takes 0.6 s to load. Symbols from the paper on the hash (see `siphash`): v0 to
+v3 are its four words of state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def places_in_units(codes: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArr
 
 
 def smallest_of_each(keys: NDArray[np.uint64], units: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
-    """Return which rows have the smallest keys of their unit. Of two equal keys, the earlier row's is smaller.
+    """Return which rows have the smallest keys of their unit. Of two rows with equal keys, the earlier one comes first.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def smallest_of_each(keys: NDArray[np.uint64], units: NDArray[np.int64], most: i
     """
     number = int(units.max()) + 1 if len(units) else 0
     sizes, found = np.zeros(number, dtype=np.int64), np.zeros(len(units), dtype=np.bool_)
-    # These arrays must not take more memory than the rows themselves.
+    # `least` and `rows` must not take more memory than the rows themselves.
     if number * most <= len(units):
         least, rows = np.empty((number, most), dtype=np.uint64), np.empty((number, most), dtype=np.int64)
         _mark_smallest(keys, units, least, rows, sizes, found)

@@ -15,18 +15,20 @@ from dpframework.facts.view_sides import attributes_of_views
 
 @attrs.frozen(kw_only=True)
 class UnreadTable:
-    """How rows are read, wherever they are.
+    """The options by which a table is read, wherever its rows are.
 
     Attributes
     ----------
+    schema
+        The public facts about the table.
     out_of_domain, unit, key, values
         As for `read_table`.
     id
         The column that joins two views (see `read_two_views`).
     ordered
-        Whether samples may be drawn. For them the rows must be in order, and a database numbers the rows.
+        Whether samples may be drawn. If so, the rows must be in order, and a database numbers them.
     placed
-        Whether the place of each row within its unit may be asked for. A database numbers the rows of each unit for it.
+        Whether the place of each row within its unit may be asked for. If so, a database numbers the rows of each unit.
     """
 
     schema: Schema
@@ -39,7 +41,7 @@ class UnreadTable:
     placed: bool = True
 
     def sources_by(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the name of each attribute's table, given the name of the only table or the names of both views."""
+        """Return, by attribute's name, what errors call its table, given the name of the table or of each view."""
         if len(names) == 1:
             return dict.fromkeys(self.schema.names, names[0])
         sides = attributes_of_views(self.schema)

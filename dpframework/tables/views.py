@@ -42,7 +42,7 @@ def read_two_views(
     left_path, right_path
         Files as for `read_table`.
     schema
-        The public facts. Each attribute must have a view, and each view an attribute.
+        The public facts about the table. Each attribute must have a view, and each view an attribute.
     id
         A column of both files that names each row once. Rows are joined where both files have the id, in the order of
         the left file. All other rows are left out, also those without an id or with an id that occurs twice in its

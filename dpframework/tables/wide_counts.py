@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 
-WIDE = 8  # bytes
+WIDE = 8  # the number of bytes of a count
 
 
 def in_64_bits(counts: Any) -> NDArray[Any]:

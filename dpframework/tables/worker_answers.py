@@ -33,8 +33,8 @@ class ReadAnswer:
     found
         The number of the piece's rows, and the ways in which some cells do not fit.
     digest
-        The digest of the piece's codes and values, under a key that the client drew. A piece that is read again must
-        have the same digest.
+        The digest of the piece's codes, values and keys, under a secret key that the client drew. A piece that is read
+        again must have the same digest.
     """
 
     found: RowFindings
@@ -71,7 +71,7 @@ class ShuffleAnswer:
 
 @attrs.frozen
 class UnreachableAnswer:
-    """A worker's answer that another worker, whose messages it needs, is not there."""
+    """A worker's answer that it cannot get the messages that it needs from another worker."""
 
 
 @attrs.frozen(repr=False)

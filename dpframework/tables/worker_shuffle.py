@@ -17,7 +17,7 @@ from dpframework.tables.files import Piece
 from dpframework.tables.shuffle import Shuffle, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
 
-PIECES, BUCKETS = "pieces", "buckets"
+PIECES, BUCKETS = "pieces", "buckets"  # the kinds of senders of messages
 
 
 class UnreachableError(Exception):
@@ -43,11 +43,11 @@ class WorkerPlace:
 
 @final
 class ShuffledPieces:
-    """A worker's part of the tables that are being shuffled. It is empty once they are settled."""
+    """A worker's part of the tables that are being shuffled. `end` empties it."""
 
     def __init__(self) -> None:
-        self._messages: dict[tuple[str, int, int], dict[int, bytes]] = {}  # by sender and then receiver
-        self._states: dict[tuple[int, int], Any] = {}  # of a piece
+        self._messages: dict[tuple[str, int, int], dict[int, bytes]] = {}  # of a sender, to each receiver
+        self._states: dict[tuple[int, int], Any] = {}  # by table and piece
 
     def spread(self, table: int, piece: int, how: Shuffle[Any], described: Piece, buckets: int) -> ShuffleFindings:
         """Read a piece and keep its messages. This raises the errors of `Shuffle.spread`."""

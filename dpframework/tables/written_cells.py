@@ -38,9 +38,10 @@ def as_written(source: Source, schema: Schema, unit: PrivacyUnit = ROW) -> Sourc
     source
         The rows.
     schema
-        The public facts. If its `read` has no options for cells, the source itself is returned.
+        The public facts about the table. If its `read` has no options for cells, the source itself is returned.
     unit
-        The privacy unit. In its column of ids only null texts are replaced. Its column of dates is read by its formats.
+        The privacy unit. In the column of ids, only null texts are replaced. The column of dates is read by the formats
+        that the options give for it.
     """
     readers: dict[str, Callable[[Any, str], Any]] = {}
     for name in source.columns:
@@ -93,13 +94,13 @@ def read_cells(attribute: Attribute, options: ColumnOptions, values: Any, where:
 
 
 def _numbers(options: ColumnOptions, values: Any, where: str) -> Column:
-    """Return a column of floats, where cells that are no numbers are foreign."""
+    """Return a column of floats. A cell that is no number is foreign (see `Column`)."""
     import polars as pl
 
     cells, categories = plain_cells(values, where)
     if isinstance(cells, pl.Series):
         found, strange = _numbers_of_series(options, cells)
-    else:  # texts and other cells separately, so that one more text does not change how numbers are spelled
+    else:  # texts and other cells are read apart, so that one more text does not change how numbers are spelled
         texts = as_column([cell if isinstance(cell, str) else None for cell in cells], where)
         others = [None if isinstance(cell, str) else cell for cell in cells]
         found, strange = _numbers_of_series(options, texts.series.cast(pl.String))
@@ -153,7 +154,7 @@ def _numbers_of_series(options: ColumnOptions, series: pl.Series) -> tuple[NDArr
 
 
 def without_symbols(texts: pl.Series, symbols: Sequence[str]) -> pl.Series:
-    """Return texts without a symbol before or after the number, such as EUR or %, and without the space between."""
+    """Return texts without a symbol before and after the number, such as EUR or %, and without the space between."""
     if not symbols:
         return texts
     either = "|".join(re.escape(symbol) for symbol in sorted(symbols, key=len, reverse=True))
@@ -176,7 +177,7 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     number = pl.when(text.str.contains(spelled)).then(plain).cast(pl.Float64, strict=False)
     parsed = texts.alias("text").to_frame().select_seq(number).to_series()  # in one step, since each has a fixed cost
     found, strange = parsed.fill_null(math.nan).to_numpy(), np.zeros(len(texts), dtype=np.bool_)
-    # inf, NaN and truths are the same in all styles. A number in another style is no number.
+    # inf, NaN and truths are written alike in all styles. A number in another style counts as no number.
     if parsed.null_count() != texts.null_count():
         words = texts.is_not_null() & parsed.is_null()
         strange = words.to_numpy()
@@ -187,6 +188,7 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     return found, strange
 
 
+#: By a thousands separator, the pattern of all signs that are read as this separator, if there are several.
 _GROUPING = {" ": "[ \u00a0\u2009\u202f]"}
 
 
@@ -278,7 +280,7 @@ def _relabel(options: ColumnOptions, series: pl.Series, *, styled: bool) -> pl.S
 
 
 def _relabelling(options: ColumnOptions) -> Callable[[str, Form | None, float | None], str | None]:
-    """Return the function from a cell's text, form and number to its label, None for a missing one."""
+    """Return the function from a cell's text, form and number to its label, which is None for a missing cell."""
     nulls = {of_text(text) for text in options.null}
     sources = {of_text(text): label for label, texts in options.labels for text in texts}
     own = {of_text(label) for label in options.targets}
@@ -305,7 +307,7 @@ def read_ids(options: ColumnOptions, values: Any, where: str) -> Ids:
 
 
 def read_days(options: ColumnOptions, values: Any, where: str) -> Any:
-    """Return the days in the column that says which period a row lies in."""
+    """Return the dates in a column, null where a cell has none. They say which period a row lies in."""
     import polars as pl
 
     from dpframework.tables.dates import days_of

@@ -1,4 +1,4 @@
-"""Read dates and times in texts and in objects, and turn them into numbers."""
+"""Read dates and times in texts and in objects, and turn them into numbers or days."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dpframework.tables.columns import is_missing
 if TYPE_CHECKING:
     import polars as pl
 
-# An offset from UTC is ignored, since a time counts as the clock showed it.
 _EPOCH = datetime.date(1970, 1, 1)
+# An offset from UTC is ignored, since a time counts as the clock showed it.
 _ISO = (
     r"^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(:[0-9]{2})?(\.[0-9]+)?)?"
     r"(?: ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?$"
@@ -94,7 +94,10 @@ def _iso(day: pl.Series, minute: pl.Series, second: pl.Series, fraction: pl.Seri
 
 
 def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
-    """Return the numbers of dates, points in time (in their own zone) or times of day, None for other types."""
+    """Return the numbers of dates, points in time (in their own zone) or times of day.
+
+    Return None for other types, and for times of day unless the unit is hours.
+    """
     import polars as pl
 
     dtype = series.dtype
@@ -120,7 +123,10 @@ def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
 
 
 def date_number(cell: Any, unit: DateUnit) -> float | None:
-    """Return the number of a Python object, None if it is no date or time, or a time of day that must become days."""
+    """Return the number of a Python object.
+
+    Return None if it is no date or time, or a time of day unless the unit is hours.
+    """
     if is_missing(cell):
         return None
     if isinstance(cell, np.datetime64):

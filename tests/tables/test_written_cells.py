@@ -635,7 +635,8 @@ def test_lines_above_the_names_are_skipped_and_names_stand_in_one_line(tmp_path,
     told = str(draft)
     assert "Raucher: labels say yes or no in several ways: ja, J; nein, Nein" in told or "nein, Nein; ja, J" in told
     assert 'Raucher] labels = { ja = ["J"], nein = ["Nein"] }' in told
-    assert "Rhesus: 20 of 40 cells hold -; read as a label; where it stands for nothing, write: [read.columns" in told
+    rhesus = "Rhesus: 20 of 40 cells hold -; read as a label; where it means a missing value, write: [read.columns"
+    assert rhesus in told
     with pytest.raises(dpf.InputError, match="no line below the 90 that"):
         dpf.read_table(file, attrs.evolve(schema, read=attrs.evolve(schema.read, skip=90)))
 
