@@ -1,4 +1,4 @@
-"""The attribute that a column of private data suggests: its kind, its bounds, its cut points and its values."""
+"""Infer an attribute from a column of private data: its kind, its bounds, its cut points and its values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Choices:
     categorical
         Names of columns that are declared categorical although they may hold numbers.
     open_columns
-        Names of columns that are declared open.
+        Names of columns that are declared open, so that the schema lists none of their values.
     """
 
     numeric: CutMode
@@ -110,8 +110,8 @@ def attribute_of(
     name
         The column's name.
     column
-        The private cells, already read by the column's options. Distinct texts are enough where cut points depend on
-        distinct values only.
+        The private cells, already read by the options that say how the column is written. Distinct texts are enough
+        where cut points depend on distinct values only.
     where
         The beginning of an error's sentence, which names the column.
     choices
@@ -155,7 +155,9 @@ def _cells_of(column: Column | DistinctCells, where: str) -> tuple[pl.Series, bo
     if isinstance(column, DistinctCells):
         rows, series, missing, categories = len(column.texts) or column.missing, column.texts, column.missing, False
     elif column.foreign is not None and bool(column.foreign.any()):
-        raise InputError(f"{where} holds neither numbers, texts nor booleans; leave it out with exclude")
+        raise InputError(
+            f"{where} has cells that no schema can hold, such as lists or very long texts; leave it out with exclude"
+        )
     else:
         rows, categories = len(column), column.categories
         series, missing = present(column.series)

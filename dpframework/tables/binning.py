@@ -25,9 +25,10 @@ def midpoints(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
-    """Return the number of bins of width 2 IQR / rows^(1/3), at most the number of distinct values and `MOST_CODES`.
+    """Return the number of bins of width 2 IQR / n^(1/3), where n is how many numbers there are.
 
-    The width is 0 if the lower and the upper quartile are equal. In that case return `otherwise`.
+    It is at most the number of distinct values, and at most `MOST_CODES`. The width is 0 if the lower and the upper
+    quartile are equal. In that case return `otherwise`.
     """
     first, third = np.quantile(numbers, (0.25, 0.75))
     width: float = 2 * float(third - first) / len(numbers) ** (1 / 3)

@@ -1,4 +1,7 @@
-"""Split a block of rows by a cut. Each part is a block with the ascending positions of its rows."""
+"""Split a block of rows by a cut (see `dpframework.facts.cuts`).
+
+Each part is a block that shares the arrays, and holds the ascending positions of its rows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Blocks of encoded rows, which queries count on the data owner's side, and the part of a cut that each row is in."""
+"""Blocks of encoded rows, which queries count on the data owner's side.
+
+A cut divides the rows of a block into disjoint parts by the values of attributes (see `dpframework.facts.cuts`).
+"""
 
 from __future__ import annotations
 
@@ -92,7 +95,7 @@ class HiddenColumn:
 
 @attrs.frozen(eq=False, repr=False)
 class Block:
-    """Some rows of a private table, as integer codes on the schema's grid.
+    """Some rows of a private table, as integer codes of the values and bins that the schema lists.
 
     A part of a block is a block too: it shares the arrays, and `index` says which of their rows belong to it.
 
@@ -117,7 +120,8 @@ class Block:
     unit_places
         The place of each row of the arrays among the rows of its unit, from 0. None where places are not known.
     key_columns
-        The keys of open attributes, by name, each as long as the columns. The codes of open attributes are all 0.
+        By the name of an open attribute, the keys of its cells, which are texts that no schema lists. They are as long
+        as the columns. The codes of open attributes are all 0.
     """
 
     schema: Schema

@@ -141,7 +141,7 @@ class ClusterReader:
                 self._keep(table, address, piece, require_answer(answer, ReadAnswer, _READING))
 
     def _join_findings(self, answers: Iterator[tuple[str, int, Answer]], number: int) -> ShuffleFindings | None:
-        """Return what all answers found together.
+        """Return the findings of all answers, joined.
 
         Return None if fewer than `number` answers came, or a worker could not reach another one.
         """
@@ -180,7 +180,10 @@ class ClusterReader:
                     yield address, turn[address], answer
 
     def _keep(self, table: OpenedTable, address: str, piece: int, read: ReadAnswer) -> None:
-        """Store which worker holds a piece, and what it found there. A piece that is read again must give the same."""
+        """Store which worker holds a piece, and what it found there.
+
+        If the piece was read before, the worker must have found the same.
+        """
         if table.read.setdefault(piece, read) != read:
             name = os.path.basename(table.pieces[piece].file)
             raise InputError(f"{name}: changed while the study ran, and a lost worker's rows cannot be had again")

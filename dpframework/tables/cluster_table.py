@@ -21,7 +21,7 @@ from dpframework.tables.worker_answers import ReadAnswer
 
 @attrs.define(eq=False)
 class OpenedTable:
-    """A table on the cluster, with its pieces, the findings in each, and the worker that holds each.
+    """A table on the cluster, with its pieces, what was found in each piece, and which worker holds it.
 
     Attributes
     ----------
@@ -33,7 +33,8 @@ class OpenedTable:
     shuffle
         How workers exchange what they read, if the rows of a piece depend on other pieces. Else None.
     read, places
-        By the number of a piece, the findings in it, and the address of the worker that holds it.
+        By the number of a piece, what a worker found in it (see `ReadAnswer`), and the address of the worker that holds
+        it.
     dropped, gone
         Numbers of sets of rows whose handles (`ClusterRows`) are gone. Workers have been told of those in `gone`, but
         not yet of those in `dropped`.

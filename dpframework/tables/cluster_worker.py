@@ -134,7 +134,10 @@ class CountRequest:
 
 @final
 class ClusterWorker:
-    """Holds pieces of tables in a worker's memory. It is an actor, so its methods are called one at a time."""
+    """Holds pieces of tables in a worker's memory.
+
+    It is an actor of Dask, so its methods, except for `hand`, are called one at a time.
+    """
 
     def __init__(self) -> None:
         # With this engine, parts of a table take one bit for each row.

@@ -41,7 +41,9 @@ def _as_keys(keys: Mapping[str, KeyColumn]) -> Mapping[str, KeyColumn]:
 
 @attrs.frozen(eq=False, repr=False)
 class Table:
-    """A private table as codes on its schema's grid. `len` refuses it, and its repr shows no row.
+    """A private table as codes of the values and bins that its schema lists.
+
+    The number of rows is private too, so `len` does not work on a table, and its repr shows neither a row nor a count.
 
     Make one with `read_table`, `read_two_views`, `table_from_frame` or `Table.from_codes`.
 
@@ -53,8 +55,8 @@ class Table:
         The codes of each attribute of the schema, shape (rows,), contiguous and read-only, of the smallest unsigned
         type that holds them.
     values
-        By the name of a numeric attribute, its raw values, float64, shape (rows,), read-only, NaN where missing. It
-        holds only attributes whose values were read.
+        By the name of a numeric attribute, its raw values, float64, shape (rows,), read-only, NaN where missing.
+        Attributes whose values are not kept are absent.
     unit
         The privacy unit that the table was read for. Each unit keeps at most `unit.rows` rows.
     key

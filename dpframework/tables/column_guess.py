@@ -1,6 +1,7 @@
 """Guess how the texts of columns are written. This reads private cells, and is for the data owner only.
 
-Each guess says what was found, with numbers of cells and examples, for the owner to see.
+Each guess says what was found, with numbers of cells and examples, for the owner to see. In the notation of programs, a
+number has a decimal point and no thousands separators, and a missing cell is empty. All other notations are guessed.
 """
 
 from __future__ import annotations
@@ -265,7 +266,7 @@ def common_nulls(options: Sequence[ColumnOptions]) -> tuple[str, ...]:
 
 
 def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series]) -> tuple[str | None, str | None]:
-    """Return the decimal sign and the thousands separator that all columns of numbers can share, else None twice.
+    """Return the decimal sign and the thousands separator that all columns of numbers can share, or None for both.
 
     Parameters
     ----------

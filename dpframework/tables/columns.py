@@ -1,6 +1,6 @@
 """Columns of any container as series of plain cells, so that how a cell is read depends on the cell alone.
 
-A container may hold its cells in an array of one type, or as Python objects. Objects are spelled one by one. A library
+A container may hold its cells in an array of one type, or as Python objects. Objects become texts one by one. A library
 that converts them together chooses one type for all, and one more row may change that type.
 """
 

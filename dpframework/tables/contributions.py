@@ -3,8 +3,8 @@
 A row's key is a keyed hash of its unit's id and of its place among that unit's own rows. Each unit keeps the k rows
 with the smallest keys, in the order of the table. So one more unit adds its own rows, at most k, and changes nothing
 else, since no other unit's ids, places or keys depend on it. A row's place in the whole table is not used, since one
-more row would shift it for all rows below. The number of other units' rows is not used either. All this holds for any
-key. The key is private so that nobody can write rows that are sure to be kept.
+more row would shift it for all rows below. The number of other units' rows is not used either. All this holds whatever
+the key of the hash is. That key is private so that nobody can write rows that are sure to be kept.
 
 A row without an id is left out, since it belongs to no unit and no claim would cover it. Reading goes on, because a run
 that stopped would reveal that there is such a row. It stops only for an owner who asserts `data-fits-schema`.
@@ -132,7 +132,7 @@ class RowChoice:
 
     @functools.cached_property
     def _unit_keys(self) -> NDArray[np.uint64]:
-        """The keys of the units with several rows, made once for both choices."""
+        """The keys of the units with several rows. The choice of rows and that of their places share them."""
         return unit_keys(self._key, self._unit_ids())
 
     def _unit_ids(self) -> pl.Series:
@@ -167,7 +167,7 @@ def order_by_hash(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray
     keys
         The key of each unit (see `unit_keys`).
     units
-        The position of each row's unit, shape (rows,).
+        The position in `keys` of each row's unit, shape (rows,).
     places
         Each row's place among the rows of its unit in the order of the table.
     """

@@ -62,7 +62,10 @@ class DuckDB(SqlEngine):
 
     @property
     def address(self) -> str | None:
-        """DuckDB's name and version, since its code counts, and its database. Plans show this and approvals bind it."""
+        """DuckDB's name and version, since its code counts, and its database.
+
+        Plans show this, and the approval of a plan holds for nothing else.
+        """
         try:
             there = f"DuckDB {version('duckdb')}, in this process"
         except PackageNotFoundError:

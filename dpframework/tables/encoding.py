@@ -1,4 +1,4 @@
-"""Encode a private column as integer codes on the schema's public grid, each cell by itself.
+"""Encode a private column as integer codes of the values and bins that the schema lists, each cell by itself.
 
 This module sees private cells. So no error here shows a cell or a number of cells. Nor does it keep another library's
 error, which might show cells.
@@ -121,7 +121,7 @@ def encode_column(
     out_of_domain: OutOfDomain | str = OutOfDomain.CLAMP,
     source: str = "table",
 ) -> EncodedColumn:
-    """Encode one column on an attribute's public grid.
+    """Encode one column as codes of an attribute's public values or bins.
 
     A cell's code depends on the cell alone, by its canonical form (see `dpframework.facts.canonical_cells`). Null, NaN
     and blank text are missing. A truth may be stored as a boolean, as 0 or 1, or as a text: true/false, yes/no, t/f,
@@ -168,7 +168,7 @@ def encode_column(
 
 
 def cells_of(attribute: Attribute, column: Column) -> EncodedCells:
-    """Return the cells of a column with their codes on an attribute's grid, before a policy treats them."""
+    """Return the cells of a column with their codes for an attribute, before a policy treats them."""
     match attribute:
         case Numeric():
             numbers, strange = as_numbers(column.series)

@@ -70,7 +70,10 @@ class Engine(abc.ABC):
 
     @property
     def address(self) -> str | None:
-        """Where rows are counted, if not by this process's own code. Plans show the address, and approvals bind it."""
+        """Where rows are counted, None if by this process's own code.
+
+        Plans show the address, and the approval of a plan holds for no other address.
+        """
         return None
 
     @abc.abstractmethod
@@ -139,8 +142,8 @@ class Engine(abc.ABC):
     def kept_around(self, rows: Rows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
         """Return the cache of the whole that these rows are a part of, and the caches of its other parts (private).
 
-        Counts of the last part are then known without counting: the whole's counts minus the other parts' counts. None
-        by default, and where some row is in no part.
+        Counts of the last part are then known without counting: the whole's counts minus the other parts' counts.
+        Return None by default, and where some row is in no part.
         """
         return None
 

@@ -39,9 +39,10 @@ def guess_file(data: Any) -> ReadOptions | None:
 
     The separator is one by which all lines at the beginning have the same number of fields, at least two. If there is
     none, it is one by which more than 80 % of the lines, but not the first, have the same number of fields, at least
-    three. Of several such separators, the one with the most fields is chosen. If there is none of either kind, the
-    first line decides. Lines at the beginning with far fewer filled fields than the others count as lines above the
-    column names.
+    three. Of several such separators, the one with the most fields is chosen. If there is none of either kind,
+    the separator that is most frequent in the first line is chosen.
+
+    Lines at the beginning with far fewer filled fields than the others count as lines above the column names.
     """
     if not isinstance(data, str | os.PathLike) or is_url(os.fspath(data)):
         return None
@@ -128,6 +129,6 @@ def _separator(text: bytes) -> str:
             best, fields_of_best = separator, most
     if fields_of_best:
         return best
-    # With no separator do the lines agree. The first line names the columns, so it decides.
+    # No separator gives most lines the same number of fields. The first line names the columns, so it decides.
     first = {separator: int(lines_of(whole, separator)[1][0]) for separator in _SEPARATORS}
     return max(_SEPARATORS, key=lambda one: first[one])

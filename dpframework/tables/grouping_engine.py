@@ -1,7 +1,7 @@
-"""Engines that count cross tables and nothing else, such as databases. Anything that can group rows can do so.
+"""Engines that count cross tables and nothing else, such as databases.
 
-Such an engine is told by public expressions what to count. It never evaluates a function on rows, so no code of this
-process needs to reach the rows.
+Anything that can group rows can be such an engine. Public expressions tell it what to count. It never evaluates a
+function on rows, so no code of this process needs to reach the rows.
 """
 
 from __future__ import annotations
@@ -185,9 +185,10 @@ class GroupingEngine(Engine):
 
 
 def whole_tables(tables: Iterable[Crosstab]) -> dict[Crosstab, Crosstab]:
-    """Return, by cross table, the table to count from which its counts follow: a larger table, or itself.
+    """Return, for each cross table, the table that is counted in its place: itself, or a larger one.
 
-    A table is counted if it is no margin of another table. A margin follows from the smallest counted table around it.
+    A table that is no margin of another table is counted itself. A margin is summed from the smallest of the counted
+    tables that have all of its columns.
 
     Examples
     --------

@@ -48,7 +48,7 @@ def infer_schema(
     Parameters
     ----------
     data
-        The path of a CSV or Parquet file, or a dataframe of polars, pandas or pyarrow.
+        A path as for `read_table`, or a dataframe of polars, pandas or pyarrow.
     numeric
         How to take cut points: "equal-width", "quantile", "freedman-diaconis", "k-means" or "observed".
     bins

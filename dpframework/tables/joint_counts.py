@@ -27,7 +27,7 @@ from dpframework.tables.tallies import joint_codes, tally
 @final
 @attrs.frozen
 class WholeSteps:
-    """The values of a numeric attribute as whole steps. Each is rounded by itself, so that their sums are exact.
+    """The values of a numeric attribute as whole numbers of steps. Each value is rounded alone, so sums are exact.
 
     A value is clamped to the bounds and then counts as `(value - origin) / step`, rounded to the nearest whole number.
     A row without a value has no steps.

@@ -85,7 +85,9 @@ def halve_rows(
     second: NDArray[np.bool_],
     positions: NDArray[np.int32],
 ) -> int:
-    """Write the positions of two kinds of rows into an array: one from its start, the other from its end backwards.
+    """Write the positions of two kinds of rows into an array.
+
+    Those of the first kind are written from the array's start, those of the second kind from its end backwards.
 
     Each position is written at both ends, and the next position overwrites one of the two. This needs no branch, which
     a processor could not predict, and so takes a third of the time.

@@ -1,4 +1,6 @@
-"""The keys of open attributes on the private side: the number of each row's key, and the text of each number.
+"""The keys of open attributes on the private side, as a number for each row and a text for each number.
+
+The key of a row is the text in its cell. The schema lists no values of an open attribute, so any text may occur.
 
 Numbers are given in the order in which texts are met. This order says something about the rows, so numbers never leave
 this side. Only a text with its count does, once a mechanism has chosen to show it, and in the order of the texts.

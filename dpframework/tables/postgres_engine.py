@@ -80,7 +80,10 @@ class Postgres(SqlEngine):
 
     @property
     def address(self) -> str:
-        """The database's host, port, name and user, and psycopg's version. Plans show this, and approvals bind it."""
+        """The database's host, port, name and user, and the version of psycopg.
+
+        Plans show this, and the approval of a plan holds for nothing else.
+        """
         given = self._parameters()
         at = f"{given.get('hostaddr') or given.get('host') or 'this machine'}:{given.get('port', '5432')}"
         user = f" as {given['user']}" if "user" in given else ""

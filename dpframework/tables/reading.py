@@ -1,4 +1,4 @@
-"""Reading a private table onto its schema's public grid, from files, a frame or columns."""
+"""Read a private table from files, a dataframe or columns, as codes of the values and bins that its schema lists."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def check_fit(
     Parameters
     ----------
     data
-        The path of a CSV or Parquet file, or a dataframe of polars, pandas or pyarrow. With `right`, the left view.
+        A path as for `read_table`, or a dataframe of polars, pandas or pyarrow. With `right`, the left view.
     schema
         The schema by which a run would read the data.
     right
@@ -105,7 +105,7 @@ def check_fit(
     >>> for misfit in check_fit(frame, Schema([Numeric("age", 0, 120, bins=4), Boolean("ill")])):
     ...     print(misfit)
     age: numbers beyond its bounds 0 and 120 in 1 row, such as '203'
-    ill: missing values, for which the schema has no cell (missing = true) in 1 row
+    ill: missing values, which the schema does not allow (missing = true) in 1 row
     """
     found: list[Misfit] = []
     if right is None:
@@ -158,7 +158,7 @@ def _misfits(attribute: Attribute, read: Column, column: Column) -> Iterator[Mis
         yield Misfit(attribute.name, what, int(cells.beyond.sum()), _examples(column, cells.beyond))
     missing = cells.codes == MISSING
     if attribute.missing_code is None and bool(missing.any()):
-        what = "missing values, for which the schema has no cell (missing = true)"
+        what = "missing values, which the schema does not allow (missing = true)"
         yield Misfit(attribute.name, what, int(missing.sum()))
 
 

@@ -48,7 +48,7 @@ S = TypeVar("S")
 
 
 class IdFinding(enum.Enum):
-    """A fact about ids by which a strict policy may refuse the table."""
+    """A fact about ids by which the strict policy, `OutOfDomain.ERROR`, may refuse the table."""
 
     UNFIT = "unfit"
     """A cell holds a value that cannot be an id."""

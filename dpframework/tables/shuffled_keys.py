@@ -1,4 +1,4 @@
-"""Keys of units whose rows lie in several pieces. A unit counts once for each of its keys (see `keys`).
+"""Keys of open attributes for units whose rows lie in several pieces (see `keys`). A unit counts once for each key.
 
 Which of a unit's rows is the first with a key depends on all rows of the unit. So a piece sends each bucket the keys of
 its rows together with their ids.

@@ -80,7 +80,9 @@ class Source:
         return Source(self.name, tuple(names), lambda positions: iter([[taken[k] for k in positions]]))
 
     def require(self, names: Collection[str], remedy: str = "correct the names in the schema or in the table") -> None:
-        """Refuse a table in which a column is absent or occurs twice. `remedy` ends the sentence about absent columns.
+        """Refuse a table in which one of these columns is absent or occurs twice.
+
+        The sentence about absent columns ends with `remedy`.
 
         Raises
         ------

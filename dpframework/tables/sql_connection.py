@@ -22,9 +22,9 @@ MOST_STATEMENTS = 1000  # how many of the last statements are remembered
 class SqlConnection(abc.ABC):
     """A connection to a database.
 
-    Its statements contain names of tables and columns, whole numbers and thresholds. They contain no cell and no label,
-    since databases may log statements. All other data that is sent is numbers, such as codes of distinct cells and
-    places of rows.
+    Its statements contain names of tables, columns and files, the owner's own query if there is one, whole numbers and
+    thresholds. No cell and no label is written into them, since databases may log statements. All other data that is
+    sent is numbers, such as codes of distinct cells and places of rows.
     """
 
     #: The name of the database in errors.
@@ -161,7 +161,10 @@ class SqlConnection(abc.ABC):
                 kind, stopped = type(error).__name__, self._why_stopped(error)
         if stopped is not None:
             raise QueryStopped(f"{self.product} ended a query, which {_STOPPED[stopped]}", kind=stopped)
-        raise InputError(f"{self.product} cannot read or count this table ({kind}); nothing is told of its rows")
+        raise InputError(
+            f"{self.product} cannot read or count this table ({kind}); the text of its error is not shown, since it "
+            "may quote rows"
+        )
 
     @property
     @abc.abstractmethod

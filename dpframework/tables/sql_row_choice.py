@@ -1,8 +1,8 @@
 """Choose the rows of a database that a table keeps: the rows of a period, a few of each unit, the pairs of two views.
 
-Distinct ids and dates leave the database. So does the number of rows of each unit over its limit, or of each unit with
-several rows where a plan asks for places of rows in units. Only numbers are sent back. Which rows a unit keeps is
-chosen as in every other table, by the place of each row among the unit's own rows.
+Distinct ids and dates leave the database. So does the number of rows of each unit that has more rows than it may keep
+and, where a plan asks for places of rows in units, of each unit with several rows. Only numbers are sent back. Which
+rows a unit keeps is chosen as in every other table, by the place of each row among the unit's own rows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _OF_IDS = {CellKind.WHOLE, CellKind.REAL, CellKind.TRUTH, CellKind.TEXT, CellKin
 @final
 @attrs.frozen
 class SqlPiece:
-    """Rows that one query reads, with a0, a1, ... for the attributes, and `unit_id`, `on_day`, `place` where needed.
+    """Rows that one query reads.
+
+    The columns of the query are a0, a1, ... for the attributes and, where needed, `unit_id`, `on_day` and `place`.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """Count codes fast. Counts without classes use numpy alone, so that a study of counts need not load numba.
 
 Two codes of one byte each form a number below 65,536. Counting these numbers takes half as many additions, and
-consecutive additions to the same cell, which wait for each other, are rarer. Summed over the first and over the second
-code of the pairs, these counts are the exact counts of codes.
+consecutive additions to the same cell, which wait for each other, are rarer. The counts of pairs, summed once over the
+first code and once over the second, give the exact counts of codes.
 """
 
 from __future__ import annotations

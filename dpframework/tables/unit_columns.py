@@ -277,7 +277,7 @@ class UnitColumns:
             found.add(units, read)
 
     def encode(self, schema: Schema) -> dict[str, EncodedColumn]:
-        """Return the columns of units on the grid of a schema, each of shape (units,)."""
+        """Return the columns of units, encoded by a schema, each of shape (units,)."""
         inputs = self._rows.schema.derivation_inputs
         return {
             column.name: settle_cells(schema[column.name], column, inputs, {AGGREGATED: found.cells()})

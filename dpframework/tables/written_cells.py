@@ -1,7 +1,7 @@
 """Read cells in the notation of their table, such as null texts, decimal commas, dates and labels.
 
-The public options of a column (see `ReadOptions`) decide what each of its cells means, before the cells are encoded on
-the schema's grid. Cells are read together for speed, but each gives the same result as if it were read alone.
+The public options of a column (see `ReadOptions`) decide what each of its cells means, before the cells are encoded by
+the schema. Cells are read together for speed, but each gives the same result as if it were read alone.
 """
 
 from __future__ import annotations

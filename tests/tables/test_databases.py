@@ -237,7 +237,8 @@ def test_a_query_needs_the_assumption_of_one_in_python_too(server: Server) -> No
     schema, query, engine = dpf.Schema([dpf.Boolean("ill")]), "select * from t", server.engine()
     asks = dpf.Schema(schema.attributes, read={"query": f"{query};"})
     for other in (schema, dpf.Schema(schema.attributes, read={"query": "select * from u"})):
-        with pytest.raises(dpf.InputError, match="the schema must hold the same query, and only one"):
+        told = "the schema must hold the same query, and only one query can be given"
+        with pytest.raises(dpf.InputError, match=told):
             DatabaseTable(query, other, query=True)
     with pytest.raises(
         dpf.InputError, match=r"the schema's \[read\] has a query; give it as the table, with query=True"

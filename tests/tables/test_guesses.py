@@ -140,7 +140,7 @@ def test_a_date_that_fits_two_orders_says_so() -> None:
 def test_what_is_shown_of_texts_is_short() -> None:
     found = guess("1", "2", "#VALUE!", "NA", "na", "?", "--", "---", "NA").found
     assert found == "7 of 9 cells are not numbers: NA, #VALUE!, --, ---, ?, ..."
-    assert guess("a", "NULL", "b").found.endswith("nothing: NULL")
+    assert guess("a", "NULL", "b").found.endswith("missing value: NULL")
     long = "x" * 41
     assert guess(*whole(60), "y" * 40, long).found.endswith(f"numbers: {long[:37]}..., {'y' * 40}")
 
