@@ -231,7 +231,7 @@ def _numeric(name: str, numbers: NDArray[np.float64], where: str, missing: bool,
     cuts = np.unique(cuts)
     cuts = cuts[(cuts > lower) & (cuts < upper)]
     if len(cuts) >= MOST_CODES:
-        raise InputError(f"{where} has more than {MOST_CODES} distinct values; choose other cuts")
+        raise InputError(f"{where} has more than {MOST_CODES} distinct values; choose another way to take cut points")
     if len(cuts) == 0:
         return Numeric(name, lower, upper, bins=1, missing=missing)
     return Numeric(name, lower, upper, cuts=cuts.tolist(), missing=missing)

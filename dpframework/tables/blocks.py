@@ -207,8 +207,8 @@ class Block:
         """
         if self.unit_places is None:
             raise InputError(
-                "the table does not say which row of its unit each row is; read it with the study's unit, on an engine "
-                "that tells units apart"
+                "the places of rows within their units are not known; read the table with the study's unit, on an "
+                "engine that tells units apart"
             )
         return self._own(self.unit_places.array)
 

@@ -186,7 +186,7 @@ class ClusterReader:
         """
         if table.read.setdefault(piece, read) != read:
             name = os.path.basename(table.pieces[piece].file)
-            raise InputError(f"{name}: changed while the study ran, and a lost worker's rows cannot be had again")
+            raise InputError(f"{name}: changed while the study ran, and a lost worker's rows cannot be read again")
         table.places[piece] = address
         tell(len(table.places), len(table.pieces))
 

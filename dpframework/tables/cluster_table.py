@@ -139,7 +139,7 @@ class ClusterRows:
         return "ClusterRows(rows are private)"
 
 
-def pickle(asked: Any) -> bytes:
+def pickle(content: Any) -> bytes:
     """Return an object as bytes that workers can load.
 
     Raises
@@ -150,7 +150,7 @@ def pickle(asked: Any) -> bytes:
     import cloudpickle
 
     try:
-        return bytes(cloudpickle.dumps(asked))
+        return bytes(cloudpickle.dumps(content))
     except Exception as error:
         raise InputError(
             f"a query cannot be sent to the workers ({type(error).__name__}); define it, and what it is given, in a "

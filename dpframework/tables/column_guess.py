@@ -42,21 +42,21 @@ _FORMATS = (
     *(f"{day}{time}" for time in ("", " %H:%M:%S", " %H:%M") for day in _DAYS),
     "%H:%M:%S", "%H:%M", "%I:%M %p",
 )  # fmt: skip
-#: By a part of a date's format, the pattern of its shape (see `_look`).
-_LOOKS = {
+#: By a part of a date's format, the pattern of its shape (see `_shape_pattern`).
+_SHAPES = {
     **dict.fromkeys(("%d", "%m", "%y", "%H", "%M", "%S", "%I"), "0"), "%Y": "[+-]?0",
     **dict.fromkeys(("%b", "%B", "%p"), "a"),
 }  # fmt: skip
 _AMBIGUOUS = {"%d/%m": "%m/%d"}
 #: Texts of `_NULLS` that are labels in many columns.
-_ANSWERS = frozenset(("None", "none", "NONE", "unknown", "Unknown", "unbekannt"))
+_COMMON_LABELS = frozenset(("None", "none", "NONE", "unknown", "Unknown", "unbekannt"))
 _YES, _NO = frozenset(("yes", "y", "ja", "j", "oui", "si", "s\u00ed", "s\u00ec")), frozenset(("no", "n", "nein", "non"))
 _SYMBOLS = frozenset((
     "%", "\u2030", "\u20ac", "$", "\u00a3", "\u00a5", "EUR", "USD", "GBP", "CHF", "JPY", "SEK", "NOK", "DKK", "PLN",
     "mg", "g", "kg", "t", "mm", "cm", "m", "km", "ml", "l", "h", "min", "s", "ms", "\u00b0C", "\u00b0F", "mmHg", "bpm",
     "kcal", "kJ", "kWh", "W", "kW", "Hz",
 ))  # fmt: skip
-_BESIDE = re.compile(r"([^0-9+.,-]*)[+-]?[0-9][0-9.,' \u00a0\u202f]*?([^0-9.,'-]*)")
+_AROUND_NUMBER = re.compile(r"([^0-9+.,-]*)[+-]?[0-9][0-9.,' \u00a0\u202f]*?([^0-9.,'-]*)")
 _PADDED = r"^0[0-9]+$"
 _DAY_IN_DIGITS = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 _WHOLE, _GROUPED = r"^[+-]?[0-9]+$", r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$"
@@ -183,7 +183,7 @@ def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
 
 def _with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
     """Return the guess for numbers with a usual symbol, such as 3,5 kg or $ 10, None if they are no such numbers."""
-    sample = [_BESIDE.fullmatch(text) for text in cells.head(_FEW).texts.to_list()]
+    sample = [_AROUND_NUMBER.fullmatch(text) for text in cells.head(_FEW).texts.to_list()]
     symbols = {beside.strip() for match in sample if match for beside in match.groups() if beside.strip()}
     if not symbols or not all(sample) or not symbols <= _SYMBOLS:
         return None
@@ -215,7 +215,11 @@ def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | N
     shapes: dict[str, int] = collections.defaultdict(int)
     for text, count in zip(sample.texts.to_list(), sample.counts.tolist(), strict=True):
         shapes[_LETTERS.sub("a", _DIGITS.sub("0", text))] += count
-    looks = [form for form in _FORMATS if sum(n for shape, n in shapes.items() if _look(form).match(shape)) >= most > 0]
+    looks = [
+        form
+        for form in _FORMATS
+        if sum(n for shape, n in shapes.items() if _shape_pattern(form).match(shape)) >= most > 0
+    ]
     parsed = {form: _parse(form, sample) for form in looks}
     fits = [form for form, found in parsed.items() if sample.number(found) >= most]
     if not fits:
@@ -243,7 +247,7 @@ def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | N
 
 
 @functools.cache
-def _look(form: str) -> re.Pattern[str]:
+def _shape_pattern(form: str) -> re.Pattern[str]:
     """Return a pattern that matches the shapes of all texts in a format, and of some other texts, as a quick test.
 
     In the shape of a text, each run of digits is written as 0, and each run of letters as a.
@@ -251,7 +255,7 @@ def _look(form: str) -> re.Pattern[str]:
     if form == ISO:
         return re.compile("0-")
     parts = re.split(r"(%.)", form.replace(" ", ""))
-    return re.compile(r"\s*".join(_LOOKS.get(part, re.escape(part)) for part in parts))
+    return re.compile(r"\s*".join(_SHAPES.get(part, re.escape(part)) for part in parts))
 
 
 def _parse(form: str, cells: DistinctCells) -> NDArray[np.bool_]:
@@ -322,7 +326,7 @@ def yes_and_no(labels: Sequence[str]) -> dict[str, list[str]]:
 
 def perhaps_missing(cells: DistinctCells) -> DistinctCells:
     """Return the labels that mean a missing value in many tables, such as a dash, but may be labels in this one."""
-    return cells.only(cells.among(_NULLS.difference(SURE_NULLS, _ANSWERS)))
+    return cells.only(cells.among(_NULLS.difference(SURE_NULLS, _COMMON_LABELS)))
 
 
 def case_twins(labels: Sequence[str]) -> dict[str, list[str]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _DATE = r"^\s*(\d{4}-\d\d-\d\d)(?:[T\s].*)?$"
-_ONE = re.compile(_DATE, re.ASCII | re.DOTALL)
+_DATE_PATTERN = re.compile(_DATE, re.ASCII | re.DOTALL)
 
 
 def days_of(values: Any, where: str) -> pl.Series:
@@ -59,7 +59,7 @@ def _day(cell: Any) -> datetime.date | None:
         return cell
     if isinstance(cell, np.datetime64):
         cell = str(cell)
-    found = _ONE.match(cell) if isinstance(cell, str) else None
+    found = _DATE_PATTERN.match(cell) if isinstance(cell, str) else None
     if found is None:
         return None
     try:

@@ -14,8 +14,8 @@ import numpy as np
 from dpframework.facts.errors import InputError
 
 ACCEPTED = "ids are numbers, texts, booleans, bytes or UUIDs"
-_OF_CELLS = (bool, np.bool_, int, np.integer, float, np.floating, str, bytes, Decimal, UUID, np.object_)
-_OF_ARROW = [
+_CELL_TYPES = (bool, np.bool_, int, np.integer, float, np.floating, str, bytes, Decimal, UUID, np.object_)
+_ARROW_TYPES = [
     "null",
     "boolean",
     "integer",
@@ -78,9 +78,9 @@ def _innermost(kind: Any) -> Any:
 def _holds_ids(kind: Any) -> bool:
     if type(kind).__module__.partition(".")[0] != "pyarrow":
         cell = getattr(kind, "type", None)  # timedelta64 is a subclass of numpy's integers
-        return isinstance(cell, type) and issubclass(cell, _OF_CELLS) and not issubclass(cell, np.timedelta64)
+        return isinstance(cell, type) and issubclass(cell, _CELL_TYPES) and not issubclass(cell, np.timedelta64)
     from pyarrow import types
 
     if types.is_union(kind):
         return all(_holds_ids(_innermost(kind.field(k).type)) for k in range(kind.num_fields))
-    return any(getattr(types, f"is_{name}")(kind) for name in _OF_ARROW)
+    return any(getattr(types, f"is_{name}")(kind) for name in _ARROW_TYPES)

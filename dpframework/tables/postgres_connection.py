@@ -36,7 +36,7 @@ _KINDS = {
 #: PostgreSQL's own roles whose members can do more than read tables.
 _ROLES = ("pg_write_all_data", "pg_write_server_files", "pg_execute_server_program", "pg_read_server_files")
 #: The test whether a schema is not one of PostgreSQL's own.
-_OURS = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'"
+_OWNER_SCHEMA = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'"
 _ROLE = "pg_has_role(session_user, r.oid, 'member')"  # the connection's own role, and those that it may assume
 #: Rights beyond reading. By the words of an error about a right, the query that tells whether the role has that right.
 _RIGHTS = {
@@ -54,12 +54,12 @@ _RIGHTS = {
     ),
     "may create tables in a schema": (
         f"select bool_or(has_schema_privilege(r.oid, n.oid, 'CREATE')) from pg_roles r, pg_namespace n where {_ROLE} "
-        f"and {_OURS}"
+        f"and {_OWNER_SCHEMA}"
     ),
     "may change a table": (
         f"select bool_or(has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') or "
         f"has_any_column_privilege(r.oid, c.oid, 'INSERT, UPDATE')) from pg_roles r, pg_class c join pg_namespace n on "
-        f"n.oid = c.relnamespace where {_ROLE} and {_OURS} and c.relkind in ('r', 'p', 'v', 'm', 'f')"
+        f"n.oid = c.relnamespace where {_ROLE} and {_OWNER_SCHEMA} and c.relkind in ('r', 'p', 'v', 'm', 'f')"
     ),
 }
 _TEMPORARY = "select has_database_privilege(current_database(), 'TEMPORARY')"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 #: Modes whose cut points depend on which values occur, and not on how many cells hold each value.
-_OF_DISTINCT = (CutMode.EQUAL_WIDTH, CutMode.OBSERVED)
+_DISTINCT_MODES = (CutMode.EQUAL_WIDTH, CutMode.OBSERVED)
 #: Attributes for which columns of numbers and columns of labels are read, before their own attributes are known.
 _NUMBER, _LABEL = Numeric("number", 0, 1, bins=1), Boolean("label")
 
@@ -135,7 +135,7 @@ def draft_of(
     drafted: dict[str, tuple[Guess, DistinctCells | None]] = {}
     for name, values in columns.items():
         guess, _ = guesses[name]
-        cells = distinct.get(name) if choices.numeric in _OF_DISTINCT else None
+        cells = distinct.get(name) if choices.numeric in _DISTINCT_MODES else None
         try:
             column = _column_of(guess, cells, values, wheres[name])
             number = guess.options.is_date or guess.options.decimal is not None

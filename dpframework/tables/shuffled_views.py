@@ -40,7 +40,11 @@ if TYPE_CHECKING:
     from dpframework.tables.table_builder import RowFindings
 
 _LEFT, _RIGHT = 0, 1
-_OWN = ("id", "rows", "row")  # the columns of a message besides cells: an id, its number of rows, and its first row
+_ID_COLUMNS = (
+    "id",
+    "rows",
+    "row",
+)  # the columns of a message besides cells: an id, its number of rows, and its first row
 
 
 @final
@@ -98,7 +102,7 @@ class JoinedRows(Shuffle[int]):
 
         frames = [frame for message in messages for frame in frames_of(message)]
         sizes = [frame.height for frame in frames]
-        whole = pl.concat([frame.select(_OWN) for frame in frames])
+        whole = pl.concat([frame.select(_ID_COLUMNS) for frame in frames])
         whose, number = number_units(exact_ids(whole["id"]))
         piece = np.repeat(np.arange(len(frames)), sizes)
         on_right = piece >= self.left
@@ -115,7 +119,7 @@ class JoinedRows(Shuffle[int]):
             own = starts[k] + np.arange(sizes[k])
             own = own[matched[whose[own]]]
             partners = of_left[whose[own]]
-            cells = frames[k][own - starts[k]].drop(_OWN).with_columns(whole["row"].gather(partners))
+            cells = frames[k][own - starts[k]].drop(_ID_COLUMNS).with_columns(whole["row"].gather(partners))
             for to in np.unique(piece[partners]).tolist():
                 answers[to].append(cells[np.flatnonzero(piece[partners] == to)])
         found = {(IdFinding.TWICE, side) for side in (_LEFT, _RIGHT) if (times[side] > 1).any()}

@@ -14,7 +14,7 @@ from dpframework.facts.errors import InputError
 #: The first and the last date that Python can hold. Readers take other dates, and infinite ones, as values that no
 #: schema can hold (foreign).
 _FIRST, _LAST = "0001-01-01", "9999-12-31"
-_END = "9999-12-31 23:59:59.999999"
+_LAST_TIME = "9999-12-31 23:59:59.999999"
 
 
 class CellKind(enum.Enum):
@@ -80,9 +80,9 @@ class ColumnType:
             case CellKind.DATE:
                 return f"case when {cell} between '{_FIRST}' and '{_LAST}' then {cell} end"
             case CellKind.TIME:
-                return f"case when {cell} between '{_FIRST} 00:00:00' and '{_END}' then {cell} end"
+                return f"case when {cell} between '{_FIRST} 00:00:00' and '{_LAST_TIME}' then {cell} end"
             case CellKind.ZONED:
-                return f"case when {cell} between '{_FIRST} 00:00:00+00' and '{_END}+00' then {cell} end"
+                return f"case when {cell} between '{_FIRST} 00:00:00+00' and '{_LAST_TIME}+00' then {cell} end"
         return cell
 
     def values(self, cells: Sequence[Any]) -> Any:

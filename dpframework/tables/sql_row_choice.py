@@ -31,7 +31,7 @@ from dpframework.tables.written_cells import read_days, read_ids
 
 #: Names of columns in the engine's queries and tables.
 ID, DAY, ORDER, PLACE, UNIT, NTH = "unit_id", "on_day", "in_order", "place", "unit", "nth_of_unit"
-_OF_IDS = {CellKind.WHOLE, CellKind.REAL, CellKind.TRUTH, CellKind.TEXT, CellKind.BYTES, CellKind.UUID}
+_ID_KINDS = {CellKind.WHOLE, CellKind.REAL, CellKind.TRUTH, CellKind.TEXT, CellKind.BYTES, CellKind.UUID}
 
 
 @final
@@ -223,7 +223,7 @@ class RowChooser:
             for query, (_, where) in zip(numbered, named, strict=True):
                 twice = f"select 1 from ({query}) as s group by unit having count(*) > 1 limit 1"
                 if connection.rows(twice):
-                    raise DoesNotFit(f"{where} holds an id twice; each must differ")
+                    raise DoesNotFit(f"{where} holds an id twice; each row needs another id")
         pairs = self._keep(connection.new_name("pairs"))
         once = [f"(select unit from ({query}) as s group by unit having count(*) = 1)" for query in numbered]
         connection.run(
@@ -250,7 +250,7 @@ class RowChooser:
         found = []
         for piece, where in pieces:
             kind = self._type(piece, ID)
-            if kind.kind not in _OF_IDS:
+            if kind.kind not in _ID_KINDS:
                 raise InputError(f"{piece.name}: column '{column}' has the type {kind.name}; {ACCEPTED}")
             cell = kind.cell(f"s.{ID}")
             cells = CellNumbers.of(self._connection, piece.query, cell, kind)

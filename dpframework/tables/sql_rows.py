@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS: Final = 1 << 14  # the most rows of a block
 #: What SQLite is allowed to do (see `_only_reads`).
-_MAY = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE))
+_ALLOWED_ACTIONS = frozenset(
+    (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+)
 NEEDS_QUERY = "is a database; name its table, or a query, in [read] of the schema (table, query)"
 
 
@@ -162,7 +164,7 @@ def _sqlite(path: str) -> tuple[Callable[[], Any], Callable[[str], str]]:
 
 def _only_reads(action: int, first: str | None, second: str | None, *_: str | None) -> int:
     """Let SQLite read tables and do nothing else: attach no files, change no settings, load no code."""
-    denied = second == "load_extension" or action not in _MAY
+    denied = second == "load_extension" or action not in _ALLOWED_ACTIONS
     return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK
 
 

@@ -202,7 +202,7 @@ def test_a_table_without_the_places_of_its_rows_is_not_read_as_if_each_were_the_
     universe = Universe(SCHEMA)
     table = universe.table(bytes(range(6)))
     rows = dpf.InMemory().load(table)
-    with pytest.raises(dpf.InputError, match="does not say which row of its unit each row is"):
+    with pytest.raises(dpf.InputError, match="the places of rows within their units are not known"):
         answer_of(AtReleasedRows(Count(), 3), dpf.InMemory(), rows, {"rows_per_unit": 1})
     study = study_of("count", rows=3)
     with pytest.raises(dpf.InputError, match="does not say which unit each row belongs to"):
