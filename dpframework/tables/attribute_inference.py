@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-#: What an error, or a note on a drafted schema, says of a column without any value.
+#: The words of an error, or of a note on a drafted schema, about a column without any value.
 NO_VALUES = "has no values at all"
 
 

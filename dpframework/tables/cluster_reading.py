@@ -180,9 +180,9 @@ class ClusterReader:
                     yield address, turn[address], answer
 
     def _keep(self, table: OpenedTable, address: str, piece: int, read: ReadAnswer) -> None:
-        """Store which worker holds a piece, and what it found there.
+        """Store which worker holds a piece, and its findings there.
 
-        If the piece was read before, the worker must have found the same.
+        If the piece was read before, the findings must be the same.
         """
         if table.read.setdefault(piece, read) != read:
             name = os.path.basename(table.pieces[piece].file)

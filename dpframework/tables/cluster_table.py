@@ -21,7 +21,7 @@ from dpframework.tables.worker_answers import ReadAnswer
 
 @attrs.define(eq=False)
 class OpenedTable:
-    """A table on the cluster, with its pieces, what was found in each piece, and which worker holds it.
+    """A table on the cluster, with its pieces, the findings in each piece, and the worker that holds it.
 
     Attributes
     ----------
@@ -31,10 +31,9 @@ class OpenedTable:
         The parts of the table, each of which one worker reads, and the secret key of the digests by which a worker
         shows that a piece is the same when it is read again.
     shuffle
-        How workers exchange what they read, if the rows of a piece depend on other pieces. Else None.
+        How workers exchange ids and cells, if the rows of a piece depend on other pieces. Else None.
     read, places
-        By the number of a piece, what a worker found in it (see `ReadAnswer`), and the address of the worker that holds
-        it.
+        By the number of a piece, the findings in it (see `ReadAnswer`), and the address of the worker that holds it.
     dropped, gone
         Numbers of sets of rows whose handles (`ClusterRows`) are gone. Workers have been told of those in `gone`, but
         not yet of those in `dropped`.

@@ -147,7 +147,7 @@ class ClusterWorker:
         self._gone: dict[int, set[int]] = {}  # by table: numbers of sets of rows that nobody will ask for again
 
     def versions(self, packages: Sequence[str]) -> bytes:
-        """Return what `versions` finds on this worker, packed."""
+        """Return the packed result of `versions` on this worker."""
         return _guard(lambda: versions(packages))
 
     def read(self, table: int, piece: int, given: bytes) -> bytes:
@@ -323,7 +323,7 @@ class ClusterWorker:
         return [_integers(one) for one in self._engine.counts(rows, asked.functions)] if asked.functions else []
 
     def _tallies(self, held: dict[int, Any], asked: CountRequest) -> list[dict[str, int]]:
-        """Return what functions that count by text return for some rows of a piece."""
+        """Return the counts by text that each function finds in some rows of a piece."""
         rows = self._make(held, asked.rows, asked.lineage)
         return [self._engine.tally(rows, function) for function in asked.functions]
 

@@ -1,4 +1,4 @@
-"""Connecting to a Dask cluster, or starting one on this machine.
+"""Connect to a Dask cluster, or start one on this machine.
 
 Whoever can connect to a scheduler can run code on its workers, and whoever poses as a scheduler can do much to this
 process. So both sides show certificates, unless the owner of the data sets `trust_network`.
@@ -129,7 +129,7 @@ class Connection:
 
 
 def _local_settings(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return Dask's settings for workers on this machine, given their environment."""
+    """Return Dask's settings for workers on this machine, given the environment that Dask starts them in."""
     return {
         # Dask gives up a lost worker that is not back after 15 s, but a busy machine takes longer to start one.
         "distributed.deploy.lost-worker-timeout": "1 hour",

@@ -71,7 +71,7 @@ def settle_cells(
     inputs
         The attributes that the column may read.
     cells
-        The cells of these attributes, or what was aggregated of each unit's rows.
+        The cells of these attributes, or an aggregate of the rows of each unit.
     """
     return settle(attribute, _on_grid(attribute, column.cells(inputs, cells)), column.outside)
 

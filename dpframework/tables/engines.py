@@ -287,7 +287,7 @@ class _Blocks(Engine):
         return _Rows(self._at(block, block.index[own]) for block, own in zip(rows, kept, strict=True))
 
     def _at(self, block: Block, index: NDArray[np.int32]) -> Block:
-        """Return the rows of a block at some positions, stored in the form of a part."""
+        """Return the part of a block with the rows at some positions, packed if the engine is `mapped`."""
         return block.at(pack_index(index, block.length) if self.mapped else index)
 
     def derive(self, rows: Sequence[Block], attribute: Attribute, cases: Cases) -> list[Block]:

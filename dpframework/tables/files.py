@@ -108,7 +108,7 @@ class TableFiles(UnreadTable):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """What errors call the table, or the left and the right view, as if one process read all files.
+        """The names that errors give the table, or the left and the right view, as if one process read all files.
 
         Raises
         ------
@@ -119,7 +119,7 @@ class TableFiles(UnreadTable):
 
     @property
     def sources(self) -> dict[str, str]:
-        """By the name of an attribute, what errors call the table that holds it, as if one process read all files."""
+        """By the name of an attribute, the name that errors give its table, as if one process read all files."""
         return self.sources_by(self.shown)
 
     def builder(self, names: Sequence[str]) -> TableBuilder:

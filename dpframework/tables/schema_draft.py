@@ -47,11 +47,11 @@ class ColumnNote:
     column
         The column's name.
     found
-        A text that says what was found in the cells.
+        A text that describes the cells, with examples.
     proposal
         A text that says how the draft treats these cells, or what you can do.
     lines
-        The lines of a schema file that do what the proposal says.
+        The lines of a schema file that follow the proposal.
     left_out
         Whether the draft leaves out the column. If so, `lines` would make it an attribute.
     """

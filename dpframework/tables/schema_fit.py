@@ -39,7 +39,7 @@ class Misfit:
     where
         The attribute, or the table.
     what
-        A text that says what does not fit, such as "values that are not numbers".
+        A text that describes the misfit, such as "values that are not numbers".
     rows
         The number of rows with this misfit, 0 for a misfit of a whole column or table.
     examples

@@ -1,4 +1,4 @@
-"""Reading a table in pieces although the rows of one person lie in several of them.
+"""Read a table in pieces, although the rows of one person may lie in several of them.
 
 How a row is treated may depend on all rows with its id. So each piece of the table sends its facts about each id to a
 bucket, and a hash of the exact id chooses the bucket. Then one bucket knows all rows of an id, wherever they lie, and

@@ -72,7 +72,10 @@ class _Nowhere(io.TextIOBase):
 
 
 class _Names:
-    """The names of Python's standard streams in `sys`. Blocks bind them to other streams, and may end in any order."""
+    """The names of Python's standard streams in `sys`.
+
+    The blocks of `silenced` bind these names to other streams, and may end in any order.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 BLOCK_ROWS: Final = 1 << 14  # the most rows of a block
-#: What SQLite is allowed to do (see `_only_reads`).
+#: The actions that SQLite is allowed to take (see `_only_reads`).
 _ALLOWED_ACTIONS = frozenset(
     (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 )

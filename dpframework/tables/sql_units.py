@@ -131,10 +131,7 @@ def _mode(table: str, part: str) -> str:
 def _with_column(
     connection: SqlConnection, table: str, result: str, column: DerivedColumn, rows: UnitRows, schema: Schema
 ) -> str:
-    """Return the name of a table that also has the codes and values of a column.
-
-    The column is what an aggregate's results become.
-    """
+    """Return the name of a table that also has the codes and values of a column, made from an aggregate's results."""
     k = schema.index(column.name)
     attribute = schema.attributes[k]
 

@@ -98,7 +98,7 @@ class TableBuilder:
     schema
         The public facts about the table.
     sources
-        By the name of an attribute, what errors call the table that holds it.
+        By the name of an attribute, the name that errors give its table.
     policy
         How to treat a value outside the schema.
     values

@@ -41,7 +41,10 @@ class UnreadTable:
     placed: bool = True
 
     def sources_by(self, names: Sequence[str]) -> dict[str, str]:
-        """Return, by attribute's name, what errors call its table, given the name of the table or of each view."""
+        """Return, by the name of an attribute, the name that errors give its table.
+
+        `names` are the name of the only table, or the names of both views.
+        """
         if len(names) == 1:
             return dict.fromkeys(self.schema.names, names[0])
         sides = attributes_of_views(self.schema)

@@ -156,7 +156,8 @@ def require_answer(answer: Answer, kind: type, when: str) -> Any:
     Raises
     ------
     InputError
-        If the answer is of another class. If it reports a failure, this is the worker's error, or tells its kind.
+        If the answer is of another class. If it reports a failure, the error that the worker sent is raised, or one
+        that names the kind of its error.
     """
     if isinstance(answer, kind):
         return answer

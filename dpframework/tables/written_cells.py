@@ -1,4 +1,4 @@
-"""Read cells in the notation of their table, such as null texts, decimal commas, dates and labels.
+"""Read cells in the notation of their table, such as texts for missing values, decimal commas, dates and labels.
 
 The public options of a column (see `ReadOptions`) decide what each of its cells means, before the cells are encoded by
 the schema. Cells are read together for speed, but each gives the same result as if it were read alone.
@@ -40,8 +40,8 @@ def as_written(source: Source, schema: Schema, unit: PrivacyUnit = ROW) -> Sourc
     schema
         The public facts about the table. If its `read` has no options for cells, the source itself is returned.
     unit
-        The privacy unit. In the column of ids, only null texts are replaced. The column of dates is read by the formats
-        that the options give for it.
+        The privacy unit. In the column of ids, only texts for missing values are replaced. The column of dates is
+        read by the formats that the options give for it.
     """
     readers: dict[str, Callable[[Any, str], Any]] = {}
     for name in source.columns:
@@ -300,7 +300,7 @@ def _relabelling(options: ColumnOptions) -> Callable[[str, Form | None, float | 
 
 
 def read_ids(options: ColumnOptions, values: Any, where: str) -> Ids:
-    """Return the ids in a column, where null texts are missing."""
+    """Return the ids in a column. A text that the options list as null is a missing id."""
     ids = ids_of(values, where)
     gone = ids.series.is_in([of_id(text) for text in options.null]).fill_null(False)
     return Ids(ids.series.set(gone, None), ids.unfit)
