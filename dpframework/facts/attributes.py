@@ -101,7 +101,7 @@ class Attribute(abc.ABC):
 
     @abc.abstractmethod
     def _domain_labels(self) -> tuple[str, ...]:
-        """Return one text for each code, without one for missing values."""
+        """Return one text for each code except the code of missing values."""
 
     @abc.abstractmethod
     def _domain_facts(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Attribute(abc.ABC):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The text that a file holds for each code: its label, unless that spells out invisible characters."""
+        """The text that a file holds for each code: its label, but with invisible characters as they are."""
         return self.labels
 
     @property
@@ -130,7 +130,7 @@ class Attribute(abc.ABC):
 
     @property
     def missing_code(self) -> int | None:
-        """The code of a missing value, the last one, or None where none is allowed."""
+        """The code of a missing value, which is the last code, or None if no value may be missing."""
         return self.size - 1 if self.missing else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -231,7 +231,7 @@ class Categorical(Attribute):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The values, and the label of missing ones."""
+        """The values as they were given, and then the label of missing values if they are allowed."""
         return self.values + self.labels[len(self.values) :]
 
     def _domain_facts(self) -> dict[str, Any]:
@@ -301,17 +301,18 @@ class Numeric(Attribute):
         if not (self.lower < self.cuts[0] and self.cuts[-1] < self.upper):
             outside = next(cut for cut in (self.cuts[0], self.cuts[-1]) if not self.lower < cut < self.upper)
             raise InputError(
-                f"cuts must lie strictly between lower and upper, and {outside:g} does not; leave it out, or move one"
+                f"cuts must lie strictly between lower and upper, and {outside:g} does not; leave it out, or change a "
+                "bound"
             )
 
     @property
     def edges(self) -> tuple[float, ...]:
-        """The ends of its bins, increasing, from the lower bound to the upper one."""
+        """The ends of the bins, increasing, from the lower bound to the upper bound."""
         return (self.lower, *self.interior_cuts, self.upper)
 
     @functools.cached_property
     def interior_cuts(self) -> tuple[float, ...]:
-        """The cut points strictly between the bounds, increasing, whether given or from `bins`."""
+        """The cut points strictly between the bounds, increasing. They are `cuts`, or are computed from `bins`."""
         if self.bins is None:
             return self.cuts
         width = (self.upper - self.lower) / self.bins
@@ -333,7 +334,7 @@ class Numeric(Attribute):
 
     @property
     def domain_text(self) -> str:
-        """The bounds, and how many cuts there are between them."""
+        """The bounds, and how many cut points lie between them."""
         return f"from {self.lower:g} to {self.upper:g}, {counted(len(self.interior_cuts), 'cut')}"
 
     @property

@@ -5,10 +5,11 @@ missing value makes integers floats, a text makes numbers objects), and must not
 
 - a number is the float nearest to it, so 1, 1.0, "1", "1.0" and "1e0" are one value, and so are 0.0 and -0.0. Beyond
   2^53 not every whole number is a float, and all numbers with the same nearest float are one value;
-- a number that a 32-bit float holds exactly is the shortest decimal number that rounds to it: 0.1 is the same value in
-  either precision;
+- a number that a 32-bit float holds exactly becomes the shortest decimal number that rounds to this 32-bit float. So
+  0.1 is the same value in either precision;
 - a text is a number if it is written as programs write one ("-1.5e+16", "inf"; "007", "+1" and "1_000" are texts);
-- true and false, and the texts "true" and "false", are 1 and 0, since libraries store them so in a column with numbers;
+- true and false, and the texts "true" and "false" in upper or lower case, are 1 and 0, since libraries store them so in
+  a column with numbers;
 - any other text is itself, without the space around it; a blank text is missing, as are null and NaN.
 
 Labels of a schema are read by the same rule. A numeric attribute takes the number itself, in its full precision.
@@ -27,9 +28,9 @@ Form = float | str
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf(inity)?", re.IGNORECASE | re.ASCII)
 _ID = re.compile(r"(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
-PLAIN = 60  # the most digits on either side of the point with which an id is written without an exponent
-MOST_POWER = 4_000  # the most digits of an exponent; a text with a longer exponent is not read as a number
-EXACT = 1 << 53  # below this a float holds each whole number
+PLAIN = 60  # an id from 1e-60 to below 1e61, apart from its sign, is written without an exponent
+MOST_POWER = 4_000  # the most digits of an id's exponent; an id with a longer exponent is not read as a number
+EXACT = 1 << 53  # floats hold every whole number up to this one
 TRUTHS = {"false": 0.0, "true": 1.0}
 
 
@@ -68,7 +69,7 @@ def of_number(number: float) -> float | None:
 
 
 def numbers_of(form: float) -> tuple[float, ...]:
-    """Return the numbers of a canonical form: the form itself, and the nearest 32-bit float if that has this form."""
+    """Return all floats with a canonical form: the form itself, and the nearest 32-bit float if that has this form."""
     if form.is_integer() or math.isinf(form):
         return (form,)
     narrow = _narrow(form)
@@ -194,6 +195,6 @@ def _spell(negative: bool, digits: str, exponent: int) -> str:
 
 
 def _narrow(number: float) -> float:
-    """Return the 32-bit float nearest to a number that is not whole. Such a number is always within their range."""
+    """Return the 32-bit float nearest to a number that is not whole, and so lies within the range of 32-bit floats."""
     narrow: float = struct.unpack("f", struct.pack("f", number))[0]
     return narrow

@@ -19,7 +19,7 @@ class Choice(enum.StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the value with a name, or raise InputError if there is none."""
+        """Return the choice with a name, or raise InputError if no choice has that name."""
         try:
             return cls(text)
         except ValueError:

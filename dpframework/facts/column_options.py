@@ -1,4 +1,4 @@
-"""How the cells of one column are written. This is a public fact, by which each cell is converted on its own."""
+"""How the cells of one column are written. This is a public fact, and each cell is converted by it alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DateUnit(Choice, what="date_unit"):
     """The number that a date or a time becomes."""
 
     YEARS = "years"
-    """The year, and the share of it that is over: noon of 2 July 2023 is 2023.5."""
+    """The year, and the share of the year that is over: noon of 2 July 2023 is 2023.5."""
     DAYS = "days"
     """Days since 1 January 1970, and the share of the day that is over."""
     HOURS = "hours"
@@ -34,12 +34,12 @@ class DateUnit(Choice, what="date_unit"):
 
 
 def as_given_texts(given: Any, what: str) -> tuple[str, ...]:
-    """Return one text, or a list of texts, as a tuple.
+    """Return one text, or a list of texts, as a tuple in which each text occurs once.
 
     Raises
     ------
     InputError
-        If something else is given.
+        If something else is given, or a text is blank.
     """
     listed = [given] if isinstance(given, str) else given
     if not isinstance(listed, Iterable) or isinstance(listed, Mapping | bytes):
@@ -138,7 +138,10 @@ def _ranges(given: Any) -> tuple[tuple[str, tuple[float, float]], ...]:
 @final
 @attrs.frozen
 class ColumnOptions:
-    """How the cells of one column are written. An option that is not given is taken from the file's `ReadOptions`.
+    """How the cells of one column are written.
+
+    The `ReadOptions` of a file add texts to `null`, and stand in for `decimal`, `thousands` and `date` if these are not
+    given. The other options belong to single columns only.
 
     Attributes
     ----------
@@ -206,7 +209,7 @@ class ColumnOptions:
 
     @property
     def is_recoded(self) -> bool:
-        """Whether its cells become other labels."""
+        """Whether cells of the column become other labels."""
         return bool(self.labels or self.ranges or self.other is not None)
 
     @property
@@ -221,12 +224,12 @@ class ColumnOptions:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The labels that its cells may become."""
+        """The labels that cells of the column may become."""
         found = [label for label, _ in (*self.labels, *self.ranges)]
         return tuple(dict.fromkeys([*found, *([] if self.other is None else [self.other])]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options in a JSON-safe form, as a file writes them, defaults left out."""
+        """Return the options in a JSON-safe form, with the keys of a file, defaults left out."""
         form: dict[str, Any] = {}
         for name in ("null", "symbols", "date"):
             if getattr(self, name):
@@ -244,7 +247,7 @@ class ColumnOptions:
 
     @classmethod
     def of(cls, given: Any) -> ColumnOptions:
-        """Return options, given as such or as a table from their names to their values.
+        """Return options that are given as `ColumnOptions`, or as a mapping from their names to their values.
 
         Raises
         ------

@@ -13,8 +13,8 @@ from dpframework.facts.descriptions import Cases, Description
 Cut: TypeAlias = "Attribute | Cases | tuple[Description, ...]"
 
 
-#: For each derived attribute, the names of the attributes that it depends on. One whose sources are unknown is left
-#: out.
+#: For each derived attribute, the names of the attributes that it depends on. A derived attribute whose sources are
+#: unknown is left out.
 MadeOf: TypeAlias = "Mapping[str, frozenset[str]]"
 
 NOTHING_DERIVED: MadeOf = MappingProxyType({})
@@ -34,7 +34,7 @@ def sources_of(by: Cut, made_of: MadeOf) -> frozenset[str]:
 
 
 def with_sources(made_of: MadeOf, derived: Attribute, cases: Cases) -> MadeOf:
-    """Return the sources of derived attributes, with one more attribute unless its sources are unknown."""
+    """Return `made_of` with the sources of one more derived attribute. Unknown sources are not added."""
     sources = sources_of(cases, made_of)
     return {**made_of, derived.name: sources} if sources else made_of
 

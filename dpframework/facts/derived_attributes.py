@@ -64,7 +64,7 @@ def make_column(column: DerivedColumn, inputs: tuple[tuple[str, Input], ...]) ->
 
 
 def _as_listed(column: DerivedColumn, part: Operand) -> Operand:
-    """Return numbers as labels: those that the column's `values` list."""
+    """Return numbers as labels: all possible numbers if they are few, else those in the column's `values`."""
     domain = part.domain
     assert isinstance(domain, Numbers)
     if domain.whole and domain.bounded and domain.high - domain.low < 1_000:

@@ -1,4 +1,4 @@
-"""Columns that a public expression computes from others, row by row or unit by unit, before any release."""
+"""Columns that a public expression computes from others before any release, for each row or for each privacy unit."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 #: The words that plans and reports add to the expression of a column with one cell per unit.
 OF_UNITS = " of the rows of each unit"
 
-#: A column that is read, and the unit of its dates, or None where it holds no dates.
+#: A column that an expression reads, and the unit in which its dates are counted, or None if it holds no dates.
 Input = tuple[Attribute, DateUnit | None]
 
 
 class Per(enum.StrEnum):
-    """Whether a derived column has one cell for each row or one for each unit."""
+    """Whether a derived column has one cell for each row or one for each privacy unit."""
 
     ROW = "row"
     UNIT = "unit"
@@ -97,7 +97,7 @@ class DerivedColumn:
     lookup
         A public table in which the result of the expression is looked up, or None.
     per
-        Whether each row has a cell, or each unit.
+        Whether the column has one cell for each row, or one for each privacy unit.
 
     Raises
     ------
@@ -126,12 +126,12 @@ class DerivedColumn:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the columns that it reads."""
+        """The names of the columns that the expression reads."""
         return _names_in(self.value, self.per)
 
     @property
     def per_unit(self) -> bool:
-        """Whether it is computed from all rows of each unit."""
+        """Whether the column is computed from all rows of each unit."""
         return self.per is Per.UNIT
 
     def attribute(self, inputs: Mapping[str, Input]) -> Attribute:
@@ -140,20 +140,21 @@ class DerivedColumn:
         Raises
         ------
         InputError
-            If a column is unknown, the expression has no public domain, or the declared one does not fit.
+            If a column is unknown, the expression has no public domain, or the declared domain does not fit.
         """
         return self._make(inputs)[0]
 
     def cells(self, inputs: Mapping[str, Input], rows: RowCells) -> Cells:
-        """Return the column's cell in each row, before cells are put on the grid (private).
+        """Return the column's cell in each row or unit, before cells are put on the grid (private).
 
         Parameters
         ----------
         inputs
-            The attributes that it may read.
+            The attributes that the expression may read.
         rows
-            The cells of each of these (see `dpframework.facts.expression_operands`), shape (rows,). For a column per
-            unit, the aggregates of each unit's rows (see `dpframework.facts.unit_expressions`), shape (units,).
+            For each of these attributes, its cells (see `dpframework.facts.expression_operands`), shape (rows,). For a
+            column per unit, the aggregates of each unit's rows (see `dpframework.facts.unit_expressions`), shape
+            (units,).
 
         Returns
         -------
@@ -180,7 +181,7 @@ class DerivedColumn:
 
     @property
     def said(self) -> str:
-        """The expression and its declared domain, for plans and reports."""
+        """The expression, its public table and its declared domain as text, for plans and reports."""
         named = ("name", "value", "lookup", "per")
         more = {key: value for key, value in self.to_dict().items() if key not in named}
         shown = [f"{key} {', '.join(map(str, v)) if isinstance(v, list) else v}" for key, v in more.items()]
@@ -189,7 +190,7 @@ class DerivedColumn:
         return f"{self.name} = {self.value}{of}{table}" + (f" ({'; '.join(shown)})" if shown else "")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it in a JSON-safe form, as a file writes it, defaults left out."""
+        """Return the column in a JSON-safe form, with the keys of a file, defaults left out."""
         form: dict[str, Any] = {"name": self.name, "value": self.value}
         for key in ("lower", "upper", "bins"):
             found = getattr(self, key)
@@ -215,7 +216,7 @@ class DerivedColumn:
         if not isinstance(form, Mapping):
             raise InputError(f"derived column number {position} must be a table, written as [[derive]]")
         where = f"derived column '{form['name']}': " if "name" in form else f"derived column number {position}: "
-        # In the file of a schema or a study, tables have been read and replaced by lookups before.
+        # The functions that read a schema or study file have replaced each `table` by a `lookup` before they come here.
         if "table" in form:
             raise InputError(f"{where}names a file, and nobody said in which folder; load the schema from its file")
         for key in ("key", "column"):
@@ -259,7 +260,8 @@ def derive(
 
     The expression reads cells after they were put into the schema's domain. So the domain of its results follows from
     their domains, and never from the rows. A result is missing where a cell that it needs is, or where it is undefined,
-    as x / 0 is. With `per="row"` neighbouring tables stay neighbours, as one row gives one row, and no other changes.
+    as x / 0 is. With `per="row"` neighbouring tables stay neighbours, since each row gives one row
+    and changes no other row.
 
     Parameters
     ----------
@@ -279,7 +281,8 @@ def derive(
     view
         The side in a two-view table.
     lookup
-        A public table, or a mapping of keys to values. The cell is the result's value, or missing if there is none.
+        A public table, or a mapping of keys to values. The cell is the value whose key is the result of the expression,
+        or missing if there is no such key.
     per
         "row", or "unit" if the expression is `any`, `all`, `count`, `sum`, `min`, `max`, `first`, `last` or `mode` of
         all rows of a unit. The table then has one row per unit (see `dpframework.facts.unit_expressions`).

@@ -1,4 +1,4 @@
-"""The place of derived columns among the attributes of a schema."""
+"""The attributes that derived columns read, and the place of derived columns among the attributes of a schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpframework.facts.read_options import ReadOptions
 
 
 def without_derived(attributes: Sequence[Attribute], derive: Sequence[DerivedColumn]) -> tuple[Attribute, ...]:
-    """Return the attributes that a file holds."""
+    """Return the attributes that a file holds, which are all but the derived ones."""
     derived = {column.name for column in derive}
     return tuple(attribute for attribute in attributes if attribute.name not in derived)
 
@@ -19,10 +19,10 @@ def without_derived(attributes: Sequence[Attribute], derive: Sequence[DerivedCol
 def inputs_of(
     attributes: Sequence[Attribute], derive: Sequence[DerivedColumn], read: ReadOptions
 ) -> Mapping[str, Input]:
-    """Return each attribute that derived columns may read, with the unit of its dates."""
+    """Return each attribute that derived columns may read, by name, with the unit in which its dates are counted."""
     derived = {column.name for column in derive}
-    units = {a.name: read.of_column(a.name) for a in attributes if a.name not in derived}
-    dates = {name: options.unit for name, options in units.items() if options.is_date}
+    columns = {a.name: read.of_column(a.name) for a in attributes if a.name not in derived}
+    dates = {name: options.unit for name, options in columns.items() if options.is_date}
     return {attribute.name: (attribute, dates.get(attribute.name)) for attribute in attributes}
 
 
@@ -64,12 +64,14 @@ def with_derived(
 def with_inputs(
     kept: Sequence[Attribute], attributes: Sequence[Attribute], derive: Sequence[DerivedColumn]
 ) -> tuple[list[Attribute], tuple[DerivedColumn, ...]]:
-    """Return some attributes, with all that derived ones among them read in their place, and these derived columns.
+    """Return the attributes and the derived columns that a schema with only some attributes needs.
+
+    In place of each wanted attribute that is derived, the attributes are returned from which it is computed.
 
     Parameters
     ----------
     kept
-        The attributes that are wanted.
+        The wanted attributes, of which some may be derived.
     attributes, derive
         All attributes and all derived columns of the schema.
     """

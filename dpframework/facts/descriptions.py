@@ -1,8 +1,8 @@
-"""Literals and descriptions, logical formulas over one table's attributes, and the parts that they define.
+"""Descriptions, which are logical formulas over the attributes of one table, and the parts into which they divide rows.
 
-Descriptions are public, since they come from the schema and from releases. They are evaluated row by row. The cells of
-`Cases` are disjoint, and each row lies in one of them. On a missing value a literal neither holds nor fails (Kleene's
-three values), unless it tests for missing values.
+A literal is a formula that tests one attribute. Descriptions are public, since they come from the schema and from
+releases. They are evaluated row by row. The cells of `Cases` are disjoint, and each row lies in one of them. On a
+missing value a literal neither holds nor fails (Kleene's three values), unless it tests for missing values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class KeyCodes(Protocol):
 
     @property
     def codes(self) -> NDArray[np.unsignedinteger]:
-        """Return the codes."""
+        """Return the code of each row's key, or 0 for a row without a key."""
 
     def cells(self, keys: Sequence[str | None]) -> NDArray[np.unsignedinteger]:
         """Return for each row the first position of its key in `keys`, or `len(keys)` if it is not there."""
@@ -54,7 +54,7 @@ class Columns(Protocol):
         """Return the raw values of a numeric attribute, one per row, NaN where missing."""
 
     def keys(self, name: str) -> KeyCodes:
-        """Return the keys of an open attribute, one per row."""
+        """Return the keys of an open attribute, as one code per row."""
 
 
 class Description(abc.ABC):
@@ -158,7 +158,7 @@ def threshold_text(threshold: float) -> str:
 
 @attrs.frozen
 class Below(Literal):
-    """The numeric attribute is below a threshold, read from the codes where the threshold is a public cut.
+    """The numeric attribute is below a threshold. Codes are compared if the threshold is a public cut, else raw values.
 
     Examples
     --------
@@ -169,12 +169,12 @@ class Below(Literal):
     threshold: float = attrs.field(converter=as_float)
 
     def numeric(self, schema: Schema) -> Numeric:
-        """Return the attribute.
+        """Return the attribute's facts.
 
         Raises
         ------
         InputError
-            If it is not numeric.
+            If the attribute is not numeric.
         """
         attribute = schema[self.attribute]
         if not isinstance(attribute, Numeric):
@@ -244,7 +244,7 @@ class _Joined(Description):
     """Several descriptions, joined by one word."""
 
     word: ClassVar[str]
-    of_none: ClassVar[bool]  # the result where there are no parts
+    of_none: ClassVar[bool]  # whether the formula holds if it has no parts
     fold: ClassVar[np.ufunc]
 
     parts: tuple[Description, ...] = attrs.field(converter=as_descriptions)
@@ -292,8 +292,8 @@ def fixes(description: Description, attribute: Attribute, *, holds: bool = True)
     """Tell whether all rows for which a description holds, or fails, have the same value of an attribute.
 
     A formula that joins tests by "and" holds only where each of them holds, so one test that fixes the attribute is
-    enough. False means that this is not known. It is the result for all other formulas, and for numeric attributes,
-    since these may be counted in other bins.
+    enough. The same is true where a formula that joins tests by "or" fails. False means that this is not known. It is
+    the result for all other formulas, and for numeric attributes, since these may be counted in other bins.
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ class Cases:
         if (keys := self._keys(columns.schema)) is not None:
             return columns.keys(keys[0].name).cells([keys[0].key_of(value) for value in keys[1]])
         cells = np.full(columns.rows, len(self.descriptions), dtype=np.min_scalar_type(len(self.descriptions)))
-        for k in range(len(self.descriptions) - 1, -1, -1):  # written last, the first that holds decides
+        for k in range(len(self.descriptions) - 1, -1, -1):  # backwards, so that the first that holds decides
             np.copyto(cells, k, where=self.descriptions[k].holds(columns), casting="unsafe")
         return cells
 

@@ -1,4 +1,4 @@
-"""Values as JSON content that is hashed. It is exact, and equal values give equal content."""
+"""Values as exact JSON content, from which hashes are computed. Equal values of one type give equal content."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def exact_form(value: Any, otherwise: Callable[[Any], Any]) -> Any:
     Parameters
     ----------
     value
-        Anything, with collections of anything inside.
+        Any value, which may be a collection with any values inside.
     otherwise
         The function that writes every value except numbers, texts, lists, tuples and mappings.
 

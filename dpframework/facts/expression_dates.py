@@ -1,4 +1,4 @@
-"""Parts of dates as operations on cells of one row (see `expression_operations`)."""
+"""Operations that take a part of a date, such as its year, from a cell (see `expression_operations`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.expression_operands import Cells, Numbers, Operand, RowCells
 from dpframework.facts.expression_operations import monotone
 
-_MOST_DAYS = 2_900_000  # the most days from 1970, up to about the year 9900
+_MOST_DAYS = 2_900_000  # the most days before or after 1970, so up to about the year 9900
 _MOST_LISTED = 400_000  # the most days for which the results are listed in a table
 _HOURS = 24
 
@@ -22,7 +22,7 @@ def date_part(name: str, part: Operand) -> Operand:
     Raises
     ------
     InputError
-        If the cells are no dates, or their unit does not determine this part of a date.
+        If the cells are no dates, their unit does not determine this part of a date, or they are too far from 1970.
     """
     domain = part.domain
     unit = domain.date if isinstance(domain, Numbers) else None
@@ -48,7 +48,7 @@ def date_part(name: str, part: Operand) -> Operand:
         return Operand(found, lambda rows: _of_days(name, part.cells(rows)))
     listed = np.append(_of_days(name, np.arange(first, last + 1, dtype=np.float64)), math.nan)
 
-    def cells(rows: RowCells) -> Cells:  # looked up, so that it is computed once for each day
+    def cells(rows: RowCells) -> Cells:  # looked up in `listed`, so that each day is computed only once
         days = np.floor(part.cells(rows)) - first
         return listed[np.where(np.isnan(days), -1, days).astype(np.int32)]
 

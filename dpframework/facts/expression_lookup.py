@@ -20,7 +20,8 @@ def look_up(part: Operand, table: PublicTable) -> Operand:
     Raises
     ------
     InputError
-        If the cells may be numbers that are not whole, or the table has an entry for none of them.
+        If the cells may be numbers that are not whole or not in a small range, or the table has an entry for none of
+        them.
     """
     if isinstance(part.domain, Numbers) and not part.domain.whole:
         raise InputError("looks up a number that may not be whole; write floor(...) or cut(...) around it")

@@ -36,7 +36,7 @@ class Numbers:
     low, high
         The bounds, both included.
     whole
-        Whether all numbers are whole, as are then the bounds where they are finite.
+        Whether all numbers are whole. Then finite bounds are whole, too.
     missing
         Whether a number may be missing.
     date
@@ -114,7 +114,7 @@ class Operand:
 
 
 def kind_of_domain(domain: Domain) -> str:
-    """Name the kind of a domain's cells for a reader."""
+    """Return words for the kind of a domain's cells, for messages."""
     return {Numbers: "a number", Truths: "a truth", Labels: "a label"}[type(domain)]
 
 
@@ -124,7 +124,7 @@ def domain_of(attribute: Attribute, date: DateUnit | None) -> Domain:
     Raises
     ------
     InputError
-        If nobody lists its values.
+        If the attribute is open, so that its values are not listed.
     """
     match attribute:
         case Numeric():
@@ -137,7 +137,9 @@ def domain_of(attribute: Attribute, date: DateUnit | None) -> Domain:
 
 
 def labels_of(values: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Return the distinct labels of a list, and the position of each of its texts among them, with -1 appended.
+    """Return the distinct labels of a list, and the position of each text of the list among them.
+
+    To these positions -1 is appended, which is the entry for a missing cell.
 
     Raises
     ------
@@ -202,7 +204,9 @@ def as_labels(part: Operand) -> Operand:
 
 
 def unify(parts: Sequence[Operand]) -> tuple[Domain, list[Callable[[RowCells], Cells]]]:
-    """Return one domain that holds the cells of several parts, and for each part the function of its cells in it.
+    """Return one domain that holds the cells of several parts, and for each part its cells in that domain.
+
+    These cells are given as a function of the cells of rows, as in `Operand`.
 
     Raises
     ------

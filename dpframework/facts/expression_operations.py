@@ -1,4 +1,4 @@
-"""Operations on cells of one row: arithmetic, comparison, logic, bins and concatenation.
+"""Operations on cells of one row: arithmetic, comparison, logic, missing cells, bins and concatenation.
 
 Bounds of results follow from the bounds of the operands. Floating-point sums, products, quotients and roots are
 monotone, so the operation is applied to the bounds themselves. There is no logarithm or exponential: a library computes
@@ -37,7 +37,7 @@ _FEW_CUTS = 64
 
 
 def constant(value: float | str | bool) -> Operand:
-    """Return a constant."""
+    """Return an operand that has the same value in every row."""
     if isinstance(value, bool):
         truth = np.array(int(value), dtype=np.int8)
         return Operand(Truths(), lambda rows: truth)
@@ -52,7 +52,7 @@ def constant(value: float | str | bool) -> Operand:
 
 
 def number_in(part: Operand) -> float | None:
-    """Return the number that every cell of a part is, or None if cells may differ or be missing."""
+    """Return the number that all cells of a part have, or None if cells may differ or be missing."""
     domain = part.domain
     alike = isinstance(domain, Numbers) and domain.low == domain.high and not domain.missing
     return domain.low if alike and isinstance(domain, Numbers) else None
@@ -127,7 +127,7 @@ def _nearest_to_0(domain: Numbers) -> float:
 
 
 def negative(part: Operand) -> Operand:
-    """Return -x."""
+    """Return a number with the opposite sign."""
     return arithmetic("-", constant(0.0), part)
 
 
@@ -211,7 +211,7 @@ def compare_parts(sign: str, left: Operand, right: Operand) -> Operand:
 
 
 def _as_label_of(part: Operand, other: Operand) -> Operand:
-    """Return a constant number that is compared with labels as the label that stands for it in a table."""
+    """Return a part, or the label for it in a table if the part is a constant number and the other side has labels."""
     number = number_in(part)
     if number is None or not isinstance(other.domain, Labels):
         return part
@@ -219,7 +219,7 @@ def _as_label_of(part: Operand, other: Operand) -> Operand:
 
 
 def _require_label(part: Operand, other: Operand) -> None:
-    """Refuse a constant label that the other side never has, since the comparison would always fail."""
+    """Refuse a constant label that the other side never has, since the result would be the same in every row."""
     if isinstance(part.domain, Labels) and isinstance(other.domain, Labels) and len(part.domain.values) == 1:
         (label,) = part.domain.values
         if of_text(label) not in map(of_text, other.domain.values):
@@ -334,7 +334,7 @@ def concatenate(left: Operand, right: Operand) -> Operand:
 
 
 def name_bin(part: Operand, cuts: Sequence[float], names: Sequence[str]) -> Operand:
-    """Return the name of a number's bin. A bin includes the cut at which it begins; the first has no lower end."""
+    """Return the name of a number's bin. A bin includes the cut at which it begins. The first bin has no lower end."""
     part = as_number(part)
     if not cuts or len(names) != len(cuts) + 1:
         raise InputError(

@@ -1,7 +1,7 @@
-"""Expressions for derived columns, written in a part of Python's grammar. Their value follows from one row.
+"""Expressions for derived columns, written in a part of Python's grammar. Their value is computed from one row.
 
 An expression is parsed by Python's parser and never run by Python. Each accepted node becomes an operation with a
-public domain. Everything else is refused, such as attributes of objects, indices, other functions, comprehensions.
+public domain. Everything else is refused, such as attributes of objects, indices, other functions and comprehensions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SIGNS: dict[type[ast.AST], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 _TRUTHS = MappingProxyType({"true": True, "false": False})
-_ONE: dict[str, Callable[[Operand], Operand]] = {
+_OF_ONE_ARGUMENT: dict[str, Callable[[Operand], Operand]] = {
     "abs": absolute,
     "sqrt": root,
     "floor": lambda part: monotone(part, np.floor, whole=True),
@@ -56,7 +56,7 @@ _ONE: dict[str, Callable[[Operand], Operand]] = {
     **{name: functools.partial(date_part, name) for name in ("year", "month", "day", "weekday", "hour")},
 }
 #: The functions that an expression may call.
-FUNCTIONS = (*_ONE, "min", "max", "cut", "fill", "column")
+FUNCTIONS = (*_OF_ONE_ARGUMENT, "min", "max", "cut", "fill", "column")
 
 
 #: Patterns of other languages' syntax, and how to write the same in an expression.
@@ -67,21 +67,21 @@ _OTHER_SIGNS = {
     r"(?<![<>=!])=(?!=)": "write == to compare",
     r"<>": "write != for what differs",
 }
-_OF_UNITS = 'it is made of all rows of a unit; write per = "unit" beside it'
+_NEEDS_UNITS = 'it is computed from all rows of a unit; write per = "unit" beside the expression'
 _NO_LOGARITHM = "its last digit depends on the machine, so it is left out; use powers, or cut(x, [1, 10, 100])"
 _OTHER_CALLS = {
-    **dict.fromkeys(("any", "all", "count", "sum", "first", "last", "mode"), _OF_UNITS),
+    **dict.fromkeys(("any", "all", "count", "sum", "first", "last", "mode"), _NEEDS_UNITS),
     **dict.fromkeys(("log", "log2", "log10", "ln", "exp"), _NO_LOGARITHM),
 }
 
 
 def syntax_of(text: str) -> ast.expr | None:
-    """Return the syntax of a text, or None if it has none.
+    """Return the syntax tree of a text, or None if the text is no expression of Python.
 
     Raises
     ------
     InputError
-        If it is too long.
+        If the text has more than `MOST_LETTERS` letters.
     """
     if len(text) > MOST_LETTERS:
         raise InputError(f"has more than {MOST_LETTERS:,} letters; derive parts of it as columns of their own")
@@ -94,12 +94,12 @@ def syntax_of(text: str) -> ast.expr | None:
 
 
 def parse(text: str) -> ast.expr:
-    """Return the syntax of an expression, of limited size and depth.
+    """Return the syntax tree of an expression, whose size and depth are within the limits.
 
     Raises
     ------
     InputError
-        If the text is not an expression, or is too long or nested too deep.
+        If the text is not an expression, holds what expressions may not, or is too long or nested too deep.
     """
     found = syntax_of(text)
     if found is None:
@@ -169,14 +169,14 @@ def _name_of_column(call: ast.Call) -> str:
 
 
 def expression(text: str, domains: Mapping[str, Domain]) -> Operand:
-    """Return an expression with its domain, given the domains of the columns.
+    """Return the operand that an expression stands for, given the domains of the columns.
 
     Parameters
     ----------
     text
         The text of the expression.
     domains
-        The domain of each column that it may read.
+        The domain of each column that the expression may read, by name.
 
     Raises
     ------
@@ -251,11 +251,11 @@ class _Reader:
     def _read_call(self, name: str, args: Sequence[ast.expr], call: ast.Call) -> Operand:
         if name == "column":
             return self._column(_name_of_column(call))
-        wanted = {"cut": 3, "fill": 2, **dict.fromkeys(_ONE, 1)}.get(name)
+        wanted = {"cut": 3, "fill": 2, **dict.fromkeys(_OF_ONE_ARGUMENT, 1)}.get(name)
         if wanted is not None and len(args) != wanted:
             raise InputError(f"{name}() takes {counted(wanted, 'argument')}, not {len(args)}")
-        if name in _ONE:
-            return _ONE[name](self.part(args[0]))
+        if name in _OF_ONE_ARGUMENT:
+            return _OF_ONE_ARGUMENT[name](self.part(args[0]))
         if name == "fill":
             return fill(self.part(args[0]), self.part(args[1]))
         if name == "cut":
@@ -273,7 +273,7 @@ def _number(value: Any) -> Any:
 
 
 def _list(node: ast.expr, what: str) -> list[float | str | bool]:
-    """Return a list of constants."""
+    """Return the values of a list of constants, from its syntax tree. Messages name the place of the list as `what`."""
     values: list[float | str | bool] = []
     for one in node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else [None]:
         sign = -1 if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.USub) else 1

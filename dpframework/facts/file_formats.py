@@ -29,7 +29,7 @@ def require_form(
     package, file
         The package that holds the JSON Schema, and the name of its file there.
     definition
-        The name of one of its definitions, to check against that definition only.
+        The name of a definition in the JSON Schema, to check against that definition only. None for the whole schema.
     more
         A function that changes the schema before it is used.
 
@@ -45,7 +45,7 @@ def require_form(
         validate(_with_reals(form))
         json.dumps(form, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise InputError("holds half a character, which no other file can") from None
+        raise InputError("holds half a character (a lone surrogate), which no file in UTF-8 can hold") from None
     except JsonSchemaValueException as error:
         raise InputError(error.message.replace("data.", "field ", 1).replace("data ", "its content ", 1)) from None
     except RecursionError:

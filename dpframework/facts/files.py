@@ -25,7 +25,8 @@ def stage_folder(out: Path, names: Collection[str]) -> Iterator[Path]:
     """Yield an empty folder next to `out`. Its contents move to `out` if the block ends well.
 
     The folder is made before the block runs, so that an output that cannot be written is refused before any budget is
-    spent. If the folder cannot be moved afterwards, it stays where it is, and the error says where.
+    spent. If its contents cannot be moved afterwards, they stay beside `out` under another name, and the error says
+    where.
 
     Parameters
     ----------
@@ -51,12 +52,12 @@ def stage_folder(out: Path, names: Collection[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def part_at(place: Path, make: Callable[[Path], Part], called: Path) -> Iterator[Part]:
-    """Make an unfinished file or folder, and remove it unless it is moved to its place.
+    """Make an unfinished file or folder for the block, and remove it afterwards unless the block has moved it.
 
     Raises
     ------
     InputError
-        If it cannot be made. The message names the place as `called`.
+        If it cannot be made. The message calls the place `called`.
     """
     part: Part | None = None
     try:
@@ -84,7 +85,7 @@ def _end(part: Part | None) -> None:
 
 
 def _move(stage: Path, out: Path, names: Collection[str]) -> None:
-    """Move the contents of a folder to their place. If that fails, they stay under a name that nobody removes."""
+    """Move the contents of a folder to `out`. If that fails, they stay under a name that no later run removes."""
     try:
         # Checked once more, since another run may have written there meanwhile.
         require_usable(out, names)
@@ -114,12 +115,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_text(path: Path, expected: str | None = None, *, most: int = MOST_JSON_BYTES) -> str:
-    """Return the text of a file in UTF-8.
+    """Return the text of a file in UTF-8, with each line end as a single line feed.
 
     Parameters
     ----------
     path
-        Where it is.
+        The path of the file.
     expected
         The kind of file that is expected, for error messages; None for any.
     most
@@ -128,7 +129,8 @@ def read_text(path: Path, expected: str | None = None, *, most: int = MOST_JSON_
     Raises
     ------
     InputError
-        If there is no such file, it is larger, or it cannot be read. The message names the file.
+        If there is no such file, it is larger than `most`, it is not UTF-8, or it cannot be read. The message names the
+        file.
     """
     remedy = f"; {expected} is expected" if expected else ""
     require_no_stream(path)
@@ -160,7 +162,7 @@ def require_no_stream(path: Path) -> None:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return  # the code that reads the file reports that it is missing
-    except OSError as error:  # its name is too long, for one
+    except OSError as error:  # for example, its name is too long
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
         raise InputError(f"{str(path)!r}: is not a path, since it holds a NUL character") from None
@@ -174,7 +176,7 @@ def file_digest(path: Path, expected: str | None = None) -> bytes:
     Parameters
     ----------
     path
-        Where it is.
+        The path of the file.
     expected
         The kind of file that is expected, for the error message.
 
@@ -198,13 +200,13 @@ def write_whole(path: Path, content: str | bytes, kind: FileKind | None = None, 
     Parameters
     ----------
     path
-        Where it is written.
+        The path of the file.
     content
-        Its text, in UTF-8, or its bytes.
+        The text of the file, which is written in UTF-8, or its bytes.
     kind
         The kind of the file, which may replace a file of the same kind. With None it replaces nothing.
     called
-        The path that error messages name, if the file is moved to another place afterwards.
+        The path that errors of writing name in place of `path`, if the file is moved there afterwards.
 
     Raises
     ------
@@ -258,7 +260,7 @@ def require_usable(out: Path, names: Collection[str]) -> None:
         if not out.absolute().parent.is_dir():
             raise InputError(f"{out}: its parent folder does not exist; make it first") from None
         return
-    except (OSError, ValueError) as error:  # its name is too long, for one
+    except (OSError, ValueError) as error:  # for example, its name is too long
         raise InputError(f"{out}: cannot be written: {getattr(error, 'strerror', None) or 'it is no path'}") from None
     if stat.S_ISLNK(mode):
         raise InputError(f"{out}: is a symbolic link; give the name of the folder that you mean")
@@ -274,7 +276,7 @@ def require_usable(out: Path, names: Collection[str]) -> None:
 
 
 def read_by_library(action: Callable[[], T], sentence: str) -> T:
-    """Read by a library. If the library fails or panics, raise an InputError with this sentence alone."""
+    """Call a library that reads a file. If it fails or panics, raise an InputError with `sentence` and nothing else."""
     try:
         return action()
     except (InputError, MemoryError):

@@ -24,7 +24,7 @@ def inner_path(text: str, folder: Path, where: str) -> Path:
     text
         The path as it was written.
     folder
-        The folder that it is relative to.
+        The folder to which the path is relative.
     where
         The name of the key that holds the path, such as "[data] path". It begins an error message.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: The most bytes of a TOML file, such as a study, a schema or an experiment. A million labels fit in.
+#: The most bytes of a TOML file, such as a study, a schema or an experiment. A million labels fit.
 MOST_TOML_BYTES: Final = 1 << 24
 
 #: The most bytes of a JSON file, such as a plan, results or a record of `verify`.
@@ -34,7 +34,8 @@ MOST_CELL_BYTES: Final = 1 << 20
 #: The most columns of a table.
 MOST_COLUMNS: Final = 1 << 17
 
-#: The most cells per byte of a Parquet file with more than `FREE_CELLS` cells. A column with one value takes no space.
+#: The most cells per byte of a Parquet file with more than `FREE_CELLS` cells. The limit is needed since a column in
+#: which all cells are equal takes nearly no space.
 MOST_CELLS_PER_BYTE: Final = 1 << 12
 
 #: The most bytes of an Excel workbook after it is unpacked.
@@ -44,5 +45,5 @@ MOST_WORKBOOK_BYTES: Final = 1 << 32
 #: memory.
 MOST_SHEET_CELLS: Final = 1 << 26
 
-#: The most cells of a Parquet file that are read however small the file is.
+#: A Parquet file with at most this many cells is read, however small the file is.
 FREE_CELLS: Final = 1 << 27

@@ -47,7 +47,7 @@ def parsed_json(text: str) -> Any:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) < len(pairs):  # other readers may keep the other value
+    if len(found) < len(pairs):  # refused, since other readers may keep the other value
         keys = [key for key, _ in pairs]
         twice = next(key for number, key in enumerate(keys) if key in keys[:number])
         raise InputError(f"names the key '{twice}' twice in one object")

@@ -35,13 +35,13 @@ def html_text(text: str) -> str:
 
 
 def html_line(text: str, tag: str = "p", attributes: str = "") -> str:
-    """Return a text as one element, such as a paragraph."""
+    """Return a text as one HTML element, such as a paragraph."""
     start = f"{tag} {attributes}" if attributes else tag
     return f"<{start}>{html.escape(printable(text))}</{tag}>"
 
 
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """Return a table whose rows have their first cell as the head. Texts are aligned left, numbers right.
+    """Return an HTML table. The first cell of each row is its head. Texts are aligned left, numbers right.
 
     The table sets no colours, so that it is readable in light and dark themes and on exported pages. Alignments are
     marked as important, since VS Code's style sheet aligns heads and rows to the left in the same way. Without the mark
@@ -56,7 +56,7 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str
     cells = [list(row) for row in rows]
     sides = []
     for k in range(len(heads)):
-        # A column of which all cells that hold something hold numbers or intervals.
+        # A column is aligned right if all its cells that are not empty are numbers or intervals.
         held = [row[k] for row in cells if row[k]]
         sides.append("right" if k and held and all(map(_NUMERIC.fullmatch, held)) else "left")
     styles = [f'style="text-align: {side} !important"' for side in sides]
@@ -72,7 +72,7 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str
 
 
 def html_budget(part: Fraction | None, whole: Fraction, sentence: str) -> str:
-    """Return a sentence with a bar that shows how much of a budget is planned or spent; no bar if that is None.
+    """Return a sentence with a bar that shows how much of a budget is planned or spent; no bar if `part` is None.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Open attributes, whose values nobody lists beforehand. A key is a released value of such an attribute.
+"""Open attributes, whose values nobody lists beforehand. A key is the normalised value of a cell of such an attribute.
 
-A cell's key follows from the cell alone, by the rules in the schema. Which keys occur is private. No plan, error or
-result says it, except by a planned release.
+A cell's key follows from the cell alone, by the rules in the schema. Which keys occur is private. No plan and no error
+shows it, and a result shows it only if a release of keys was planned.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Open(Attribute):
 
     A row without a value has no key, and neither has a row with the text "other". The key of any other cell is a text:
 
-    - numbers, truths and texts that are written like one are one key in any spelling, such as 3, 3.0 and "3" (see
+    - equal numbers or truths have the same key in any spelling, also as texts, such as 3, 3.0 and "3" (see
       `dpframework.facts.canonical_cells`); the space around a text does not count;
     - then the rules in `normalise` are applied in turn;
     - then every invisible character is written out, such as a line break as a backslash and an n.
@@ -86,7 +86,7 @@ class Open(Attribute):
             raise InputError("a row without a value never has a key; leave missing out")
 
     def key_of(self, text: str) -> str | None:
-        """Return the key of a cell that holds a text, or a number as text. None if the cell has no key."""
+        """Return the key of a cell that holds a text, or a number written as text. None if the cell has no key."""
         form = of_text(text)
         if form is None:
             return None
@@ -135,7 +135,7 @@ class Open(Attribute):
 
 
 def require_open(attribute: Attribute, what: str) -> Open:
-    """Return an attribute that is open.
+    """Return an attribute, or refuse it if it is not open.
 
     Raises
     ------

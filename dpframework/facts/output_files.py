@@ -1,4 +1,4 @@
-"""Outputs may replace files of their own kind, which are recognized by their content, and nothing else.
+"""The rule by which an output may replace an existing file: only one of its own kind, recognized by its content.
 
 A name on a command line may by mistake be the name of the data, the ledger or the study. So every kind of file that
 dpframework writes can be recognized by its content, and an existing file is replaced only if it is of that kind.
@@ -57,9 +57,9 @@ def require_output(path: Path, kind: FileKind | None) -> None:
     Parameters
     ----------
     path
-        Where it is to be written.
+        The path of the output.
     kind
-        The kind of file that it may replace; None if it must not exist yet.
+        The kind of file that the output may replace; None if the path must not exist yet.
 
     Raises
     ------

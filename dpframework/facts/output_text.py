@@ -1,4 +1,4 @@
-"""Formats of the files that commands write, chosen by a file's name, and CSV in which no spreadsheet sees a formula."""
+"""Formats of output files, chosen by name, times for readers, and CSV in which no spreadsheet sees a formula."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def format_by_name(path: Path, formats: Mapping[str, T]) -> T:
 
 
 def clock_text(time: str) -> str:
-    """Write a ledger's time as people do; any other text stays as it is.
+    """Write a ledger's time to the minute, with spaces. Any other text stays as it is.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether descriptions overlap, decided on the schema alone."""
+"""Whether descriptions overlap, so that both may hold for one row, decided on the schema alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpframework.facts.schema import Schema
 
 @attrs.frozen(eq=False)
 class _Grid:
-    """Every cell of the schema's grid over a few attributes, as columns."""
+    """A made-up table with one row for each cell of the schema's grid over a few attributes."""
 
     schema: Schema
     rows: int

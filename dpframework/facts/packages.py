@@ -37,7 +37,7 @@ def place_of(package: str) -> Path | None:
 
 @functools.cache
 def package_form(package: str) -> Mapping[str, str]:
-    """Return a package with its distribution, its version and the digest of all its code files."""
+    """Return the name, the distribution, the version and the digest of all code files of a package, by these keys."""
     digest = hashlib.sha256()
     root = place_of(package)
     assert root is not None, package

@@ -1,7 +1,8 @@
 """Checks of the parameters of miners and mechanisms, so that each mistake is refused in the same words.
 
-Validators check the value of an attrs field, which they name; wrap one in `attrs.validators.optional` where None is
-allowed. Converters change the value before that; attrs does not tell them what the field is called.
+A validator checks the value of an attrs field, and its message names the field. Wrap a validator in
+`attrs.validators.optional` where None is allowed. A converter changes the value before it is validated. Its message
+cannot name the field, since attrs does not tell it the name.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def require_level(level: float, what: str) -> None:
 
 
 def between_0_and_1(instance: Any, attribute: attrs.Attribute[Any], value: Any) -> None:
-    """Validate a share above 0 and below 1, so that something is left for the rest."""
+    """Validate a share above 0 and below 1, so that both the share and the rest are above 0."""
     if not 0 < value < 1:
         raise InputError(f"{attribute.name} is {decimal_text(value)}; a number between 0 and 1 is needed")
 

@@ -1,7 +1,7 @@
-"""Periods are public spans of dates of one length, which do not overlap and together cover all dates.
+"""Periods are the days, weeks or months of the calendar. Those of one kind do not overlap and cover all dates.
 
-A unit may be a person in one period. Rows of different periods are then disjoint parts of one table, divided by a
-public date. Neighbours differ in one period only, and releases from the other periods do not change.
+A privacy unit may be a person in one period. Rows of different periods are then disjoint parts of one table, divided by
+a public date. Neighbours differ in the rows of one period only, so releases from other periods do not change.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpframework.facts.errors import InputError
 
 
 class PeriodKind(Choice, what="period"):
-    """The length of a period: a day, a week from Monday to Sunday (ISO 8601), or a month of the calendar."""
+    """The kind of a period: a day, a week from Monday to Sunday (ISO 8601), or a month of the calendar."""
 
     DAY = "day"
     WEEK = "week"
@@ -40,10 +40,10 @@ class Period:
     Attributes
     ----------
     kind
-        The length of the period.
+        Whether the period is a day, a week or a month.
     name
-        The name of the period, such as 2026-03. A period has only one name, and two periods of one length are equal or
-        do not overlap.
+        The name of the period, such as 2026-03. A period has only one name, and two periods of one kind are equal or do
+        not overlap.
     first, last
         The first and the last day of the period.
     """
@@ -60,7 +60,7 @@ class Period:
         Raises
         ------
         InputError
-            If no period of this length has that name.
+            If no period of this kind has that name.
 
         Examples
         --------
@@ -69,7 +69,7 @@ class Period:
         """
         form, example = _FORMS[kind]
         found = re.fullmatch(form, name, re.ASCII)
-        wrong = f"period '{name}' is no {kind}; write a {kind} as {example}, since other windows would overlap it"
+        wrong = f"period '{name}' is no {kind}; write a {kind} as {example}, since other spans would overlap periods"
         if found is None:
             raise InputError(wrong)
         year, part, *rest = (int(number) for number in found.groups())

@@ -17,7 +17,7 @@ from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import read_ratio
 
-#: The types in which an epsilon may be given (see `exact`).
+#: The types in which an epsilon, a rho or a delta may be given (see `exact`).
 Amount: TypeAlias = Fraction | int | float | str | Decimal
 
 
@@ -110,7 +110,9 @@ def exact_delta(value: Amount) -> Fraction:
 
 
 def decimal_text(value: Fraction) -> str:
-    """Write a rational as the shortest decimal that equals it, else as a ratio.
+    """Write a rational as the decimal that equals it, else as a ratio, else rounded to six significant digits.
+
+    A decimal needs a denominator up to 10**12, a ratio a denominator up to 10**6.
 
     Examples
     --------
@@ -153,7 +155,7 @@ def rational_above(value: float) -> Fraction:
 
 
 def root_below(square: Fraction) -> Fraction:
-    """Return a rational just below the square root.
+    """Return the square root of a rational, rounded down to 12 decimals.
 
     Examples
     --------
@@ -238,10 +240,10 @@ class PrivacyLoss:
     epsilon
         Pure (or, with `delta` > 0, approximate) epsilon; None if there is no finite one.
     rho
-        The loss in zCDP (zero-concentrated differential privacy), where the mechanism gives a better one than
-        epsilon**2 / 2.
+        The loss in zCDP (zero-concentrated differential privacy), if it is known and better than epsilon**2 / 2; None
+        else.
     delta
-        The probability left out of the claim; 0 for pure losses.
+        The delta of the claim; 0 for pure losses.
 
     Examples
     --------
@@ -255,7 +257,7 @@ class PrivacyLoss:
 
     @property
     def zcdp(self) -> Fraction | None:
-        """The declared rho, or else epsilon**2 / 2 (Bun and Steinke 2016, Proposition 1.4)."""
+        """The declared rho, or else epsilon**2 / 2 (Bun and Steinke 2016, Proposition 1.4). None without both."""
         if self.rho is not None:
             return self.rho
         return None if self.epsilon is None or self.delta else self.epsilon**2 / 2
@@ -287,7 +289,7 @@ class PrivacyLoss:
 class ByRelation:
     """One amount of loss under each relation, None where there is no valid claim.
 
-    The replace-one loss of a parallel composition needs its parts' add-or-remove losses, so both travel together.
+    The replace-one loss of a parallel composition needs its parts' add-or-remove losses, so both are kept together.
     """
 
     add_or_remove_one: Fraction | None

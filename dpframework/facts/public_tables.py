@@ -103,8 +103,8 @@ class PublicTable:
             The file, whose first line names the columns. It is read as Parquet or Excel if its name ends in .parquet
             or .xlsx.
         column
-            The column of values. A key with a blank value is left out. If all values are numbers, they are read as
-            numbers; a text such as "007" is not a number.
+            The column of values. A key with a blank value is left out. If all values are numbers, or all
+            are true or false, they are read as such. Else all are texts. A text such as "007" is not a number.
         key
             The column of keys; by default the first.
 
@@ -132,7 +132,7 @@ class PublicTable:
 
 
 def as_public_table(given: PublicTable | Mapping[str, Any] | None) -> PublicTable | None:
-    """Return a public table, given as such, as a mapping or as None, as the converter of an attrs field."""
+    """Return a public table, given as such or as a mapping. None stays None. This function converts an attrs field."""
     if given is None or isinstance(given, PublicTable):
         return given
     if not isinstance(given, Mapping):
@@ -224,7 +224,7 @@ def _is_of(path: Path, place: str) -> bool:
         return True
     for found in (place, *glob.glob(place, recursive=True)):
         within = real.startswith(os.path.join(os.path.realpath(found), ""))
-        if within and path.suffix.lower() == PARQUET:  # all such files of a folder are read
+        if within and path.suffix.lower() == PARQUET:  # all Parquet files of a folder are read
             return True
         # Several names may be links to one file.
         for file in (Path(found), *Path(found).rglob(f"*{PARQUET}")):

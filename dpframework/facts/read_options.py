@@ -147,12 +147,12 @@ class ReadOptions:
         object.__setattr__(self, "date", common.date)
         for name, _ in self.columns:
             with prefix_errors(f"column '{name}': "):
-                # A column's options may contradict those of the whole file.
+                # This call raises if a column's options contradict those of the whole file.
                 self.of_column(name)
 
     @property
     def is_plain(self) -> bool:
-        """Whether no option is given: a CSV file in UTF-8 with commas, and cells as programs write them."""
+        """Whether all options have their defaults, as for a CSV file in UTF-8 with commas and plain cells."""
         return self == PLAIN
 
     @property
@@ -161,7 +161,7 @@ class ReadOptions:
         return bool(self.table or self.query)
 
     def of_column(self, name: str) -> ColumnOptions:
-        """Return all options of a column: its own, and the file's where it has none."""
+        """Return all options of a column: its own, and the file's where it has none. Null texts of both are joined."""
         own = dict(self.columns).get(name, ColumnOptions())
         decimal = own.decimal or self.decimal
         thousands = own.thousands or (None if self.thousands == decimal else self.thousands)
@@ -170,12 +170,12 @@ class ReadOptions:
         return attrs.evolve(own, null=null, decimal=decimal, thousands=thousands, date=date)
 
     def without(self, names: Collection[str]) -> ReadOptions:
-        """Return the options without some columns."""
+        """Return the options without those of some columns."""
         kept = {name: own for name, own in self.columns if name not in names}
         return self if len(kept) == len(self.columns) else attrs.evolve(self, columns=kept)
 
     def over(self, other: ReadOptions) -> ReadOptions:
-        """Return the options of `other`, each replaced by the option of this object where that is given."""
+        """Return the options of `other`, with those replaced that this object gives."""
         given = {f.name: getattr(self, f.name) for f in attrs.fields(ReadOptions) if f.name != "columns"}
         given = {name: value for name, value in given.items() if value != getattr(PLAIN, name)}
         if {"table", "query"} & given.keys():
@@ -221,7 +221,7 @@ class ReadOptions:
                     )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options in a JSON-safe form, as a file writes them, defaults left out."""
+        """Return the options in a JSON-safe form, with the keys of a file, defaults left out."""
         if self.is_plain:
             return {}
         form = {name: getattr(self, name) for name in _OF_FILE if getattr(self, name) != getattr(PLAIN, name)}
@@ -232,7 +232,7 @@ class ReadOptions:
 
     @classmethod
     def of(cls, given: Any) -> ReadOptions:
-        """Return options, given as such or as a table from names to values, as the `[read]` of a file.
+        """Return options that are given as such, or as a mapping such as the `[read]` table of a file.
 
         Raises
         ------
@@ -269,5 +269,5 @@ PLAIN = ReadOptions()
 
 
 def as_read_options(given: ReadOptions | Mapping[str, Any] | None) -> ReadOptions:
-    """Return options, given as such, as a table or as None, as the converter of an attrs field."""
+    """Return options, given as such, as a mapping or as None. This is the converter of an attrs field."""
     return ReadOptions.of(given)

@@ -1,7 +1,7 @@
-"""The schema, which holds the public facts about a table (attributes, kinds, domains and views) but no data.
+"""The schema, which holds the public facts about a table (its attributes, row counts and file options) but no data.
 
-Everything here is decided before the private table is opened, so every value in a schema may be shown,
-stored in a plan, and used in an error message.
+A schema is complete before a run opens the private table, so every value in it may be shown, stored in a plan, and used
+in an error message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit_schemas import UnitRows, split_by_unit, unknown_attribute_text
 from dpframework.facts.value_checks import listed, printable_name
 
-#: The files that `Schema.dump` writes.
+#: The kind of the files that `Schema.dump` writes.
 SCHEMA_FILE = FileKind.of_pattern("a schema", r"(^|\n)\[\[attribute\]\]\n")
 _SCHEMA_KEYS = ("rows", "max_rows", "about_rows", "inferred", "read", "attribute", "derive")
 
@@ -62,12 +62,11 @@ class Schema:
         A public upper bound on the number of rows, or None. No table has more than `MOST_ROWS`, 2,147,483,647.
     about_rows
         About how many rows the table has, as is publicly known, or None. Plans compare errors with this number. No
-        claim and no noise depends on it, so it is not part of the fingerprint. Where `rows` is given, that is used
-        instead.
+        claim and no noise depends on it, so it is not part of the fingerprint. It must not be given beside `rows`.
     inferred
         One text for each fact that was taken from private data to make this schema. Empty for one written by hand.
     read
-        How the table is written in its files (see `ReadOptions`), or a table of such options. It is part of the
+        How the table is written in its files, as `ReadOptions` or a mapping of such options. These are part of the
         fingerprint, and so of every plan.
     derive
         Columns that are computed from others (see `dpframework.derive`), in the order of their computation. A file need
@@ -81,8 +80,8 @@ class Schema:
     ------
     InputError
         If a name occurs twice, there is no attribute, a count is below 1 or above `MOST_ROWS`, `rows` or `about_rows`
-        exceeds `max_rows`, or both of these two are given; or if `read` does not fit an attribute, or a derived column
-        has no public domain.
+        exceeds `max_rows`, or `rows` and `about_rows` are both given. If `read` does not fit an attribute, or a derived
+        column has no public domain.
 
     Examples
     --------
@@ -110,7 +109,7 @@ class Schema:
             if not isinstance(attribute, Attribute):
                 raise InputError(f"a schema holds attributes, not {type(attribute).__name__}")
         if self.per_unit is None and any(column.per_unit for column in self.derive):
-            # It becomes the schema of a table with one row for each unit.
+            # This schema becomes that of a table with one row for each unit.
             of_rows, of_units, after = split_by_unit(self.derive)
             rows = UnitRows(Schema(self.attributes, read=self.read, derive=of_rows), tuple(of_units))
             for name, found in (
@@ -133,7 +132,7 @@ class Schema:
 
     @functools.cached_property
     def in_files(self) -> Schema:
-        """The schema of the rows that files hold. It is another one only where the table has one row per unit."""
+        """The schema of the rows that files hold. It differs from this one only if the table has one row per unit."""
         return self if self.per_unit is None else self.per_unit.schema
 
     @functools.cached_property
@@ -143,17 +142,17 @@ class Schema:
 
     @functools.cached_property
     def derivation_inputs(self) -> Mapping[str, Input]:
-        """Each attribute that derived columns may read, with the unit of its dates."""
+        """Each attribute that derived columns may read, by name, with the unit in which its dates are counted."""
         return inputs_of(self.attributes, self.derive, self.read)
 
     @functools.cached_property
     def columns(self) -> tuple[Attribute, ...]:
-        """The attributes that are not derived in each row, in column order, as a file has them (see `in_files`)."""
+        """The attributes that are not derived from others in the same row, in column order (see `in_files`)."""
         return without_derived(self.attributes, self.derive) if self.derive else self.attributes
 
     @functools.cached_property
     def column_names(self) -> tuple[str, ...]:
-        """The names of the columns that a file holds."""
+        """The names of `columns`."""
         return tuple(map(operator.attrgetter("name"), self.columns))
 
     @functools.cached_property
@@ -231,9 +230,9 @@ class Schema:
         return tuple(attribute for attribute in self.attributes if attribute.view is side)
 
     def select(self, names: Iterable[str]) -> Schema:
-        """Return the schema of these attributes only, in the order of `names`, derived ones after the others.
+        """Return the schema of the named attributes only, in the order of `names`, derived ones after the others.
 
-        It also has the attributes from which derived ones among them are computed.
+        The schema also has the attributes from which the named derived ones are computed.
 
         Raises
         ------
@@ -252,7 +251,7 @@ class Schema:
         Raises
         ------
         InputError
-            If a name is unknown.
+            If a name is unknown, or the attribute of that name is derived.
 
         Examples
         --------
@@ -365,7 +364,7 @@ class Schema:
         Raises
         ------
         InputError
-            If the file cannot be written, or exists and is not a schema; it then stays as it is.
+            If the file cannot be written, or exists and is not a schema. An existing file then stays as it is.
         """
         write_whole(Path(path), self.dumps(), SCHEMA_FILE)
 

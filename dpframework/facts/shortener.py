@@ -59,8 +59,8 @@ def otherwise(test: Literal, attribute: Attribute) -> Description:
 class Shortener:
     """Shortens many descriptions over the same literals (see `shortened`).
 
-    The literals cut the domain of each attribute into cells that none of them tells apart. A set of cells is an
-    integer with a bit for each.
+    The literals cut the domain of each attribute into cells. No literal tells apart two values in one cell. A set of
+    cells is an integer with one bit for each cell.
 
     Parameters
     ----------
@@ -76,10 +76,11 @@ class Shortener:
     """
 
     def __init__(self, schema: Schema, literals: Iterable[Literal]) -> None:
-        self._cells: dict[Literal, int] = {}
-        self._all: dict[str, int] = {}
-        self._missing: dict[str, int] = {}  # the cell of missing values; 0 for none
-        self._values: dict[str, list[Description]] = {}  # tests for single values, which may replace several tests
+        self._cells: dict[Literal, int] = {}  # for each literal, the cells in which it holds
+        self._all: dict[str, int] = {}  # for each attribute, all cells
+        self._missing: dict[str, int] = {}  # for each attribute, the cell of missing values, or 0 if none is allowed
+        # For each attribute, the tests for single values, each of which may replace several other tests.
+        self._values: dict[str, list[Description]] = {}
         of_attribute: dict[str, list[Literal]] = {}
         for literal in dict.fromkeys(literals):
             of_attribute.setdefault(literal.attribute, []).append(literal)
@@ -98,7 +99,7 @@ class Shortener:
         bins = {test: (code - 1, code) for test, code in codes.items() if code != attribute.missing_code}
         ends = {cuts[k] for both in bins.values() for k in both if 0 <= k < len(cuts)}
         thresholds = sorted({*tests.values(), *ends})
-        # A set of cells is a number with a bit for each cell.
+        # The set of all cells except that of missing values.
         known = (1 << len(thresholds) + 1) - 1
 
         def below(threshold: float) -> int:
@@ -118,9 +119,9 @@ class Shortener:
                 self._cells[other] = known + 1
 
     def _list(self, attribute: Attribute, codes: Mapping[Equals, int]) -> None:
-        """Make one cell for each tested value, and one for all others, with its own test if that is a single value.
+        """Make one cell for each tested value, and one for all other values. Missing values have a cell of their own.
 
-        Missing values always have a cell of their own.
+        If just one value is in the cell of the other values, a test for this value is added.
         """
         tests = list(codes)
         if attribute.missing_code is not None and attribute.missing_code not in codes.values():
@@ -138,7 +139,7 @@ class Shortener:
 
     def shortened(self, description: Description) -> Description:
         """Return a description that holds for the same rows, without parts that the rest implies."""
-        short = self._where(self._all, description)
+        short = self._shorten_within(self._all, description)
         if isinstance(short, Description):
             return short
         return And(()) if short else Or(())
@@ -150,17 +151,17 @@ class Shortener:
             left[test.attribute] &= self._cells[test] if holds else ~self._cells[test]
         return not all(left.values())
 
-    def _where(self, possible: Mapping[str, int], description: Description) -> Description | bool:
-        """Shorten a description for rows in possible cells, or return whether it holds if that is the same for all."""
+    def _shorten_within(self, possible: Mapping[str, int], description: Description) -> Description | bool:
+        """Shorten a description for rows in possible cells. Return True or False if it holds for all or none of them."""
         test = _test(description)
         if test is None:
             kind, parts = _join(description)
-            return self._shorter(possible, kind, parts)
+            return self._shorten_joined(possible, kind, parts)
         cells = possible[test.attribute]
         left = cells & self._cells_where(description, test)
         return description if left not in (0, cells) else left == cells
 
-    def _shorter(
+    def _shorten_joined(
         self, possible: Mapping[str, int], kind: type[And | Or], parts: Iterable[Description]
     ) -> Description | bool:
         """Shorten a joined description.
@@ -179,10 +180,10 @@ class Shortener:
                     if not left[test.attribute]:
                         return kind is Or
             for part in flat:
-                short = part if _test(part) else self._where(left, part)
+                short = part if _test(part) else self._shorten_within(left, part)
                 if not isinstance(short, bool):
                     pending.append(short)
-                    # A part that has become a test, or one joined by this very word, narrows the rows for all others.
+                    # A part that became a test, or has the same word, leaves fewer rows to the others.
                     settled &= short is part or type(short) is OTHER_WORD[kind]
                 elif short is (kind is Or):
                     return short
@@ -217,7 +218,7 @@ class Shortener:
             return []
         if len(opened) == 1:
             return list(opened)
-        # A single test may be enough: one of these, or a test for a single value.
+        # A single test may be enough: one of the given tests, or a test for a single value.
         for one in [*opened, *self._values[tests[0][1].attribute]]:
             test = _test(one)
             if test and possible & self._open(kind, one, test) == wanted:
@@ -230,7 +231,7 @@ class Shortener:
         return kept
 
     def _cells_where(self, part: Description, test: Literal) -> int:
-        """Return the cells in which a part holds, which is this test or its negation."""
+        """Return the cells in which a part holds. The part is this test or its negation."""
         cells = self._cells[test]
         if part is test:
             return cells
@@ -254,7 +255,7 @@ def _test(description: Description) -> Literal | None:
 
 
 def _join(description: Description) -> tuple[type[And | Or], Iterable[Description]]:
-    """Return how a description that is no test joins its parts, with a negation moved down to the parts."""
+    """Return the word and the parts of a description that is no test. A negation is moved down to the parts."""
     if isinstance(description, And | Or):
         return type(description), description.parts
     assert isinstance(description, Not)

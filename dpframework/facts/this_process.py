@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TypeAlias
 
-#: The process's number, and how many forks lie between it and the first process, since systems reuse numbers.
+#: The number of a process, and how many forks lie between the first process and this one. The number alone is not
+#: enough, since systems reuse numbers.
 ProcessMark: TypeAlias = tuple[int, int]
 
 _forks = 0

@@ -65,7 +65,7 @@ def parse_toml(text: str, what: str = "the file") -> dict[str, Any]:
     """
     if len(text) > MOST_TOML_BYTES:
         raise InputError(f"is larger than the {MOST_TOML_BYTES >> 20} MiB that such a file may have")
-    # Python's time to read a key grows with the square of its parts, so a key of very many parts is refused first.
+    # The time to read a key grows with the square of the number of its parts, so a key of many parts is refused first.
     if text.count(".") >= MOST_KEY_PARTS and any(token["long"] is not None for token in _TOKEN.finditer(text)):
         raise InputError(f"has a key of more than {MOST_KEY_PARTS} parts, separated by dots; give fewer")
     try:
@@ -94,9 +94,9 @@ _TOKEN = re.compile(
 
 
 def toml_lines(form: Mapping[str, Any]) -> str:
-    """Write each key of a table on a line of its own, as `parse_toml` reads it.
+    """Write each key of a table on a line of its own, so that `parse_toml` can read it.
 
-    Lists stand on one line, as people write them; tomli_w would break them.
+    Each list stands on one line, as people write it. The package tomli_w would write it on several lines.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def toml_lines(form: Mapping[str, Any]) -> str:
 
 
 def toml_key(name: str) -> str:
-    """Return a key as a file writes it, in quotes where it needs them.
+    """Return a key as it stands in a TOML file, in quotes where it needs them.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def expand(text: str) -> str:
 
 
 def require_table(form: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Return the table `[key]`.
+    """Return the table of a key, which a TOML file writes as `[key]`.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def refuse_unknown(form: Mapping[str, Any], known: Iterable[str], what: str) -> 
 
 
 def kind_of(value: object) -> str:
-    """Name the type of a TOML value as people write it.
+    """Return words for the type of a TOML value.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Type checks at public boundaries. A value of a wrong type is refused there in one sentence, before it is used.
 
-Plain classes are compared here, and so are paths and lists of plain classes that fit. Typeguard compares everything
-else, such as functions and tables, and every value that does not seem to fit. It is loaded only when it is needed,
-since loading it takes half as long as loading numpy.
+This module compares plain classes, and recognizes paths and lists of plain classes that fit. Typeguard compares
+everything else, such as functions and mappings, and every value that does not seem to fit. Typeguard is loaded only
+when it is needed, since loading it takes half as long as loading numpy.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def require_field_types(instance: Any, where: str) -> None:
     instance
         The instance of an attrs class. An annotation that cannot be read where its class was defined is ignored.
     where
-        The first words of the sentence.
+        The first words of the message.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def require_argument_types(kind: type, arguments: Mapping[str, Any], where: str)
     arguments
         The arguments by name, as the class is called with them.
     where
-        The first words of the sentence.
+        The first words of the message.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def require_argument_types(kind: type, arguments: Mapping[str, Any], where: str)
 
 @functools.cache
 def _field_hints(kind: type) -> tuple[_Hint, ...]:
-    """Return the name, the annotation and the classes of each field."""
+    """Return the name of each field, its annotation, and the classes that fit it without a further check."""
     fields = attrs.fields(kind) if attrs.has(kind) else ()
     found: dict[str, Any] = {}
     for field in fields:
@@ -162,7 +162,7 @@ def _field_hints(kind: type) -> tuple[_Hint, ...]:
 
 @functools.cache
 def _argument_hints(kind: type) -> tuple[_Hint, ...]:
-    """Return the name, the annotation and the classes of each argument.
+    """Return the name of each argument, its annotation, and the classes that fit it without a further check.
 
     A field with a converter takes the type that its converter takes.
     """
@@ -212,7 +212,7 @@ def _remedy(value: Any, hint: Any) -> str:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    (plain, all_of_it), said = _rule(hint)
+    (plain, all_of_it), cache = _rule(hint)
     if all_of_it:
         if isinstance(value, plain):
             return True
@@ -222,10 +222,10 @@ def _fits(value: Any, hint: Any) -> bool:
     if any(isinstance(value, origin) and _begins_with(value, items) for origin, items in _shapes(hint)):
         return True
     kinds = None
-    if said is not None and type(value) in (tuple, list):
-        kinds = type(value), (type(value[0]) if value else None)  # typeguard compares the first of a sequence
-        if kinds in said:
-            return said[kinds]
+    if cache is not None and type(value) in (tuple, list):
+        kinds = type(value), (type(value[0]) if value else None)  # typeguard compares only the first value
+        if kinds in cache:
+            return cache[kinds]
     from typeguard import TypeCheckError, check_type
 
     try:
@@ -233,8 +233,8 @@ def _fits(value: Any, hint: Any) -> bool:
         fits = True
     except TypeCheckError:
         fits = False
-    if said is not None and kinds is not None:
-        said[kinds] = fits
+    if cache is not None and kinds is not None:
+        cache[kinds] = fits
     return fits
 
 
@@ -250,7 +250,7 @@ def _rule(hint: Any) -> tuple[tuple[tuple[type, ...], bool], dict[Any, bool] | N
 
 
 def _begins_with(value: Any, classes: tuple[type, ...]) -> bool:
-    """Return whether a list or tuple begins with an instance of some classes. True if it is empty or there are none.
+    """Return whether a list or tuple is empty or begins with an instance of some classes. True if no class is given.
 
     Typeguard, too, compares only the first value.
     """
@@ -285,7 +285,7 @@ def _classes(hint: Any) -> tuple[tuple[type, ...], bool]:
     """Return the classes that an annotation names, alone or in a union, and whether they are the whole annotation."""
     union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
     classes: list[type] = []
-    said = True
+    complete = True
     for part in typing.get_args(hint) if union else (hint,):
         if part is Any or isinstance(part, TypeVar):
             classes.append(object)
@@ -296,8 +296,8 @@ def _classes(hint: Any) -> tuple[tuple[type, ...], bool]:
         elif isinstance(part, type) and typing.get_origin(part) is None and not getattr(part, "_is_protocol", False):
             classes.append(part)
         else:
-            said = False
-    return tuple(classes), said
+            complete = False
+    return tuple(classes), complete
 
 
 def _kind(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Unfinished files and folders, which stand beside their final place and are locked while their process lives.
 
-The system releases a lock when the process that holds it ends in any way. So a part without a lock was left by a
-process that was killed. The next process that writes to that place removes such a part.
+Such a file or folder is called a part. The system releases a lock when the process that holds it ends in any way. So a
+part without a lock was left by a process that was killed. The next process that writes the same output removes it.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ try:
 except ImportError:  # such a system removes no file that another process has open
     fcntl = None  # type: ignore[assignment]
 
-#: How many processes may write to one place at once. A part of a further process is not found if that process is
-#: killed.
-PLACES = 4
+#: The number of fixed names for parts of one output. If more processes than that write the output at once, the part of
+#: a further one has a random name, so nobody finds and removes it if that process is killed.
+FIXED_NAMES = 4
 
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @final
 class Part:
-    """An unfinished file or folder that this process has locked. Make it while interrupts wait.
+    """An unfinished file or folder that this process has locked. Make one only within `delay_interrupts`.
 
     Attributes
     ----------
     path
         The path of the file or folder; None after it is moved to its final place or removed.
     descriptor
-        The descriptor of the open file; -1 once it is closed, or where a folder has none.
+        The descriptor of the open file or folder; -1 once it is closed, or where folders have none.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -104,13 +104,13 @@ def _new_part(place: Path, make: Callable[[Path], int]) -> Part:
 
 def _names(place: Path) -> Iterator[Path]:
     """Yield paths for a part: first some fixed names, under which leftovers are found, then a random name."""
-    for number in range(PLACES):
+    for number in range(FIXED_NAMES):
         yield place.with_name(f".{place.name}.{number}.part")
     yield place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
 
 
 def _remove_left(path: Path) -> None:
-    """Remove a part, if it was left by a process that was killed."""
+    """Remove the part at a path, if it was left by a process that was killed."""
     with contextlib.suppress(OSError), contextlib.ExitStack() as closing:
         mode = os.lstat(path).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
@@ -132,7 +132,7 @@ def _remove(path: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Lock a part. False if another process has locked it, None where files cannot be locked."""
+    """Lock a part and return True. Return False if another process has locked it, None where files cannot be locked."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

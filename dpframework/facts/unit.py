@@ -33,9 +33,9 @@ from dpframework.facts.phrases import counted
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import printable_name
 
-MOST_ROWS = 10**6  # the most rows that one unit may keep
+MOST_UNIT_ROWS = 10**6  # the most rows that one unit may keep
 
-#: The assumption that no unit has more rows than a study says, where no column of ids bounds them.
+#: The name of the assumption that no unit has more rows than a study says, where no column of ids bounds them.
 ROWS_ASSERTED = "rows-per-unit-asserted"
 
 
@@ -90,9 +90,9 @@ class PrivacyUnit:
             raise InputError(f"unit is {self.id!r}; give the name of the column whose values name units")
         if self.id is not None:
             printable_name(self.id, "the column that names units")
-        if not is_whole_number(self.rows, most=MOST_ROWS):
+        if not is_whole_number(self.rows, most=MOST_UNIT_ROWS):
             raise InputError(
-                f"rows_per_unit is {self.rows!r}; write how many rows of one unit are kept, from 1 to {MOST_ROWS}"
+                f"rows_per_unit is {self.rows!r}; write how many rows of one unit are kept, from 1 to {MOST_UNIT_ROWS}"
             )
 
     @property
@@ -134,8 +134,8 @@ class PrivacyUnit:
 
     @property
     def history(self) -> PrivacyUnit:
-        """The person over all periods: the one whom the ids name, with up to `MOST_ROWS` rows."""
-        return self if self.period is None else PrivacyUnit(self.id, MOST_ROWS)
+        """The person over all periods, with up to `MOST_UNIT_ROWS` rows. A unit without periods stays as it is."""
+        return self if self.period is None else PrivacyUnit(self.id, MOST_UNIT_ROWS)
 
     def require_span(self) -> Period | None:
         """Return the period whose rows are read, or None for a unit without periods.
@@ -184,7 +184,7 @@ class PrivacyUnit:
         Raises
         ------
         InputError
-            If there are no ids that join the rows, or they are not the unit's.
+            If the unit has ids, and the rows are joined by others or by position.
         """
         if self.id not in (None, ids):
             by = "position" if ids is None else f"'{ids}'"
@@ -210,7 +210,7 @@ class PrivacyUnit:
 
     @property
     def share(self) -> str:
-        """How much one person counts at most, in an everyday sentence."""
+        """A sentence in everyday words about the number of rows with which one person counts."""
         rows = "one row" if self.rows == 1 else f"at most {self.rows} rows"
         each = "" if self.period is None else f" in each {self.period}"
         if self.is_row:
@@ -221,7 +221,7 @@ class PrivacyUnit:
 
     @property
     def gap(self) -> str:
-        """A sentence about facts that a unit in a period leaves unprotected; empty for a unit without periods."""
+        """A clause about facts that a unit in a period leaves unprotected. It is empty for a unit without periods."""
         if self.period is None:
             return ""
         who = "somebody" if self.id is None else f"one {self.id}"

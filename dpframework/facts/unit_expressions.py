@@ -34,7 +34,7 @@ from dpframework.facts.expressions import expression, names_in, syntax_of
 
 #: The aggregates of an expression over the rows of one unit, and the most arguments of each.
 AGGREGATES = {"any": 1, "all": 1, "count": 1, "sum": 1, "min": 1, "max": 1, "first": 2, "last": 2, "mode": 1}
-#: The key of the cells of an aggregate, in place of the name of an attribute.
+#: The key, in place of the name of an attribute, under which the cells of an aggregate are handed over.
 AGGREGATED = ""
 MOST_SUMMED = 1e290  # the largest bound of summed numbers, since 2^31 of them then have a finite sum
 
@@ -48,7 +48,7 @@ class Aggregate:
     name
         The name of the aggregate, such as "any".
     arguments
-        The expressions that it reads in each row: none, one, or a second one by which the rows are ordered.
+        The expressions that it reads in each row: none, one, or two, of which the second orders the rows.
     """
 
     name: str

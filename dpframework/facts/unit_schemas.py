@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen
 class UnitRows:
-    """How the rows of a unit in files become its single row: their schema, and the columns computed from them.
+    """How the rows of a privacy unit in files become one row: their schema, and the columns computed from them.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
-"""Small checks of the texts, numbers, counts and lists in a schema's facts.
+"""Small checks and converters of texts, numbers, counts and lists, such as those in a schema's facts.
 
-Each check takes a value, and a text `what` that names the value in an error message.
+Most take a value, and a text `what` that names the value in an error message.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def as_pairs(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> tuple[tupl
 
 
 def plain_number(number: float) -> int | float:
-    """Return a whole float as an int, so that files read `lower = 17` as people write it.
+    """Return a whole float below 2**53 in size as an int, so that files hold `lower = 17` as people write it.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def require_shallow(form: Any, most: int) -> None:
     Raises
     ------
     InputError
-        If they are. The message names no file.
+        If they are nested deeper than that. The message names no file.
     """
     level: list[Any] = [form] if isinstance(form, Mapping | list) else []
     for _ in range(most + 1):

@@ -54,7 +54,7 @@ def attributes_of_views(schema: Schema) -> tuple[tuple[Attribute, ...], tuple[At
     Raises
     ------
     InputError
-        If an attribute has no view, or a view no attribute.
+        If an attribute has no view, a view has no attribute, or the table has one row per unit.
     """
     if schema.per_unit is not None:
         raise InputError('derived columns of units are made of the rows of one file; leave per = "unit" out')
@@ -75,7 +75,7 @@ def require_joinable(schema: Schema, id: str | None, unit: PrivacyUnit) -> None:
     Parameters
     ----------
     schema
-        The public facts.
+        The schema of the table.
     id
         The column of both views that joins their rows; None for rows that are matched by position.
     unit
@@ -84,8 +84,8 @@ def require_joinable(schema: Schema, id: str | None, unit: PrivacyUnit) -> None:
     Raises
     ------
     InputError
-        If an attribute has no view, a view has no attribute, the unit has other ids, or `[read]` has options for the
-        joining column although that is an attribute.
+        If an attribute has no view, a view has no attribute, the table has one row per unit, the unit has other ids, or
+        `[read]` has options for the joining column although that is an attribute.
     """
     unit.require_joined_by(id)
     attributes_of_views(schema)

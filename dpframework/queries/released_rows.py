@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import between_0_and_1, is_whole_number, share_of_budget, whole_number
-from dpframework.facts.unit import MOST_ROWS
+from dpframework.facts.unit import MOST_UNIT_ROWS
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import Count
 from dpframework.queries.scores import CandidateScores
@@ -99,7 +99,7 @@ class AtReleasedRows(Query):
     name = "at-released-rows"
     places = True
     query: Query = attrs.field(validator=attrs.validators.instance_of(Query))
-    most: int = attrs.field(validator=whole_number(1, MOST_ROWS))
+    most: int = attrs.field(validator=whole_number(1, MOST_UNIT_ROWS))
 
     def __attrs_post_init__(self) -> None:
         """Refuse a query that does more than count rows."""
@@ -258,7 +258,7 @@ class RowsPerUnitScores(CandidateScores):
     name = "rows-per-unit-scores"
     places = True
     no_attributes = True
-    most: int = attrs.field(validator=whole_number(1, MOST_ROWS))
+    most: int = attrs.field(validator=whole_number(1, MOST_UNIT_ROWS))
     outside: Fraction = attrs.field(converter=share_of_budget, validator=between_0_and_1)
 
     @property

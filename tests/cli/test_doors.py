@@ -281,4 +281,5 @@ def test_half_a_character_in_a_ledger_is_refused_before_it_is_written_elsewhere(
     kept = used_ledger(folder)
     for code, said in outcomes_with(folder, capsys, kept, kept[0], {"id": "\ud800"}):
         assert code == 1
-        assert "entry 1 is not one that dpframework makes: holds half a character, which no other file can" in said
+        found = "holds half a character (a lone surrogate), which no file in UTF-8 can hold"
+        assert f"entry 1 is not one that dpframework makes: {found}" in said

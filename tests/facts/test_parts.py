@@ -16,7 +16,7 @@ import pytest
 from dpframework.facts import unfinished_files
 from dpframework.facts.interrupts import delay_interrupts, uninterrupted
 from dpframework.facts.this_process import this_process
-from dpframework.facts.unfinished_files import PLACES, Part, new_part_file, new_part_folder
+from dpframework.facts.unfinished_files import FIXED_NAMES, Part, new_part_file, new_part_folder
 
 MAKE = [new_part_file, new_part_folder]
 
@@ -100,7 +100,7 @@ def test_each_of_several_writers_has_a_part_of_its_own(
     make: Callable[[Path], Part], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unfinished_files.secrets, "token_hex", lambda number: "f" * 2 * number)
-    made = [make(place) for _ in range(PLACES + 1)]
+    made = [make(place) for _ in range(FIXED_NAMES + 1)]
     found = [part.path.name for part in made if part.path is not None]
     assert found == [*(f".out.{number}.part" for number in range(4)), ".out.ffffffff.part"]
     with pytest.raises(FileExistsError, match="other processes write to it at the same time"):
@@ -149,7 +149,7 @@ def test_whatever_is_opened_is_opened_so(
 def test_parts_that_nobody_holds_any_more_are_removed_and_nothing_else_is(
     make: Callable[[Path], Part], place: Path
 ) -> None:
-    left = [place.with_name(f".out.{number}.part") for number in range(PLACES)]
+    left = [place.with_name(f".out.{number}.part") for number in range(FIXED_NAMES)]
     left[0].write_text("left")
     left[1].mkdir()
     (left[1] / "results.json").write_text("left")

@@ -70,7 +70,7 @@ def test_periods_are_disjoint_and_cover_all_days(kind: PeriodKind) -> None:
     ],
 )
 def test_another_window_is_refused(kind: str, name: str) -> None:
-    with pytest.raises(dpf.InputError, match=f"is no {kind}; write a {kind} as .* other windows would overlap it"):
+    with pytest.raises(dpf.InputError, match=f"is no {kind}; write a {kind} as .* other spans would overlap periods"):
         Period.parse(PeriodKind(kind), name)
 
 

@@ -259,7 +259,7 @@ REFUSED = [
     ("[x for x in a]", "may not"),
     ("(lambda: a)()", "may not"),
     ("__import__('os')", "no function of expressions"),
-    ("sum(a)", "no function of expressions; it is made of all rows of a unit"),
+    ("sum(a)", "no function of expressions; it is computed from all rows of a unit"),
     ("log(a)", "no function of expressions; its last digit depends on the machine"),
     ("roud(a)", "no function of expressions; did you mean 'round'"),
     ("mean(a)", "no function of expressions"),
