@@ -1,6 +1,6 @@
 """A budget for plans that are chosen one after another, given the releases of earlier ones.
 
-Whoever chooses the next plan by what has been released may not choose, afterwards, by which rule all of it is totalled.
+Whoever chooses plans by what has been released may not choose, afterwards, the rule by which all plans are totalled.
 This budget of epsilon and delta accepts a plan while one of two totals is at most epsilon:
 
 - **pure**: the pure epsilons of all plans, added up;
@@ -37,9 +37,9 @@ add up to delta at most. *Proof.* Plan i has a core of mass 1 - d_i, given what 
 let w be the product of all 1 - d_i, P' and Q' the products of the cores, and x = e**epsilon. Then w P' <= P and
 w Q' <= Q, so that (P - x Q)+ <= (P - w P') + w (P' - x Q')+. Over all transcripts the first term adds up to the mean of
 1 - w under the cores, which is at most the mean of the sum of the d_i, so at most delta - D' where an order was fixed
-and delta elsewhere. The second is 0 where no order was fixed, and adds up to D' M or less elsewhere, as above: to at
-most D' times the probability that an order was fixed, since M has a mean of at most 1 from there on. Together that is
-at most delta.
+and delta elsewhere. The second term is 0 where no order was fixed, and adds up to D' M or less elsewhere, as above: to
+at most D' times the probability that an order was fixed, since M has a mean of at most 1 from there on. Together that
+is at most delta.
 
 It would not be sound to convert at the delta that is left whenever the total is asked for. An analyst who spends exact
 deltas only after releases that revealed little would get nearly all of delta twice
@@ -72,7 +72,7 @@ from dpframework.plan.plan import Plan
 
 @attrs.frozen
 class PlanCharge:
-    """The charge of one plan.
+    """What one plan is charged in an `AdaptiveBudget`.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class AdaptiveBudget:
     Attributes
     ----------
     relation
-        The neighbouring relation for which it holds.
+        The neighbouring relation for which the budget holds.
     epsilon, delta
         The most that all plans may cost together. Without a delta, only pure totals count.
     pure
@@ -151,13 +151,13 @@ class AdaptiveBudget:
 
     @property
     def delta_left(self) -> Fraction:
-        """The most exact delta that a further charge may have."""
+        """The largest exact delta that a further charge may have."""
         spent = self.exact.under(self.relation)
-        assert spent is not None  # a charge without one is refused
+        assert spent is not None  # `after` refuses a charge whose exact delta is unknown
         return self.delta - spent - (self.converted or 0)
 
     def loss(self) -> PrivacyLoss | None:
-        """Return the smaller total of all charges, or None if there is none."""
+        """Return the smaller one of the two totals of all charges, or None if neither is known."""
         pure, before, rdp = (amount.under(self.relation) for amount in (self.pure, self.before, self.rdp))
         mixed = None
         if self.order is not None and self.converted is not None and before is not None and rdp is not None:
@@ -167,7 +167,7 @@ class AdaptiveBudget:
         return None if mixed is None else PrivacyLoss(mixed, delta=self.delta)
 
     def plan_charge(self, plan: Plan) -> PlanCharge:
-        """Return the charge of a plan. `after` and `loss` tell whether it fits."""
+        """Return the charge of a plan. `after` and then `loss` tell whether the charge fits the budget."""
         pure = PureAccountant(self.relation).amount_of(plan.root, plan)
         exact = exact_delta_of(plan.root, plan)
         if not self.delta:
@@ -180,7 +180,8 @@ class AdaptiveBudget:
 
         While no order is fixed, three choices are tried in turn. The first is the order that leaves the most room for
         rho, if the plan fits at that order and its divergence is not just its pure epsilon. The second is the pure
-        epsilon, if that fits. The last is the order at which this plan is cheapest.
+        epsilon, if that fits. The last is the order at which this plan is cheapest. If no
+        delta is left for the conversion, or the plan has no divergence, it is charged its pure epsilon alone.
         """
         if self.order is not None:
             return PlanCharge(pure, curve.at(self.order), self.order, exact)
@@ -188,7 +189,7 @@ class AdaptiveBudget:
         if delta is None:
             return PlanCharge(pure, delta=exact)
         own, spent = pure.under(self.relation), self.pure.under(self.relation)
-        # Anything without a pure epsilon would have fixed the order.
+        # A plan without a pure epsilon would have fixed the order.
         assert spent is not None
         left = self.epsilon - spent
         order = roomiest_order(left, delta)
@@ -212,8 +213,9 @@ class AdaptiveBudget:
         Raises
         ------
         PlanRefused
-            If the charge is at another order than the budget's, its exact delta is above what is left for exact deltas,
-            or it would fix the order although no delta is left for the conversion.
+            If the charge is at another order than the budget's or at one that the budget cannot have, its exact delta
+            is above what is left for exact deltas, or it would fix the order although no delta is left for the
+            conversion.
         """
         if self.order is not None and charge.order != self.order:
             raise PlanRefused("the charge is at another order than those before it")
@@ -224,7 +226,7 @@ class AdaptiveBudget:
             delta = "an unknown delta" if own is None else f"a delta of {decimal_text(own)}"
             left = decimal_text(self.delta_left)
             kept = "" if not self.converted else f"; {decimal_text(self.converted)} is kept for the conversion"
-            kept += ", and a reserve would have held some back" if kept else ""
+            kept += ", and only a reserve holds more back for exact deltas" if kept else ""
             raise PlanRefused(
                 f"the plan's releases have {delta} of their own, and {left} is left for exact deltas{kept}"
             )

@@ -1,4 +1,4 @@
-"""The base class of accountants. Each composes losses in one notion, and charges a budget in it."""
+"""The base class of accountants. Each composes losses in one notion, such as zCDP, and charges plans to a budget."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LIVE: weakref.WeakValueDictionary[str, Accountant[Any]] = weakref.WeakValueDict
 class Accountant(abc.ABC, Generic[A]):
     """Composes losses, says whether a plan fits a budget, and charges it. It checks the whole plan before it commits.
 
-    The static total of a plan and the charges of its run are composed by the same four methods, so they cannot
+    The total of a plan before its run and the charges of its run are composed by the same methods, so they cannot
     disagree. An accountant is one budget. Copying it, scikit-learn's `clone` and unpickling it in the same process give
     the same accountant. In another process it remembers what was spent, and refuses to spend more.
 
@@ -52,10 +52,10 @@ class Accountant(abc.ABC, Generic[A]):
 
     name: ClassVar[str]
     needs_delta: ClassVar[bool] = False  # whether its totals are finite only at a delta above 0
-    of_units: ClassVar[bool] = False  # whether `amount` holds for calibrations for units of several rows
+    of_units: ClassVar[bool] = False  # whether `amount` accepts a calibration for units of several rows
     samples_anew: ClassVar[bool] = False  # whether releases that are planned from one sample may be made from several
     chosen_plans: ClassVar[bool] = False  # whether plans may be chosen by what the budget's earlier plans released
-    converts: ClassVar[bool] = True  # whether its losses use the delta that releases do not have of their own
+    converts: ClassVar[bool] = True  # whether its losses use delta beside the exact deltas of releases
 
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
         self._relation = Relation.parse(relation)
@@ -83,7 +83,7 @@ class Accountant(abc.ABC, Generic[A]):
 
     @property
     def relation(self) -> Relation:
-        """The neighbouring relation that its totals hold for."""
+        """The neighbouring relation for which the totals hold."""
         return self._relation
 
     @property
@@ -98,12 +98,12 @@ class Accountant(abc.ABC, Generic[A]):
 
     @property
     def unit(self) -> PrivacyUnit | None:
-        """The privacy unit of the first plan that the budget opens, None before."""
+        """The privacy unit of the first plan that was opened; None before that."""
         return self._unit
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:
-        """Return the delta at which the notion's totals hold in a study with a delta, or None if that is too small.
+        """Return the delta at which the notion's totals hold in a study with this delta, or None if it is too small.
 
         By default it is the study's delta, which must be above 0 where the notion needs that.
         """
@@ -205,8 +205,8 @@ class Accountant(abc.ABC, Generic[A]):
         """Return the loss of releases whose cores cost an amount, and that have an exact delta of their own.
 
         Let 1 - d be the mass of the cores P and Q. The plan's delta at an epsilon, the sum of (M(u) - x M(v))+ for x =
-        e**epsilon, is at most d plus 1 - d times the sum of (P - x Q)+. So the loss of the amount at the delta that is
-        left is an upper bound.
+        e**epsilon and the outputs M(u) and M(v) of neighbours, is at most d plus 1 - d times the sum of (P - x Q)+. So
+        the loss of the amount at the delta that is left is an upper bound.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class Accountant(abc.ABC, Generic[A]):
             return self.loss_beside(self.sequential(self._charged), self._exact)
 
     def loss_of_releases(self, compose: Callable[[Composition], Any], plan: Plan) -> PrivacyLoss | None:
-        """Return the loss of some of a plan's releases, which a function composes by the rules that it is given."""
+        """Return the loss of some of a plan's releases. `compose` composes them by the rules that it is called with."""
         exact = compose(DeltaComposition()).under(self.relation) if plan.has_exact_delta else Fraction(0)
         return self.loss_beside(compose(self), exact)
 
@@ -243,8 +243,9 @@ class Accountant(abc.ABC, Generic[A]):
         ------
         PlanRefused
             If the plan is for another relation or privacy unit, has no valid total, or does not fit what is left of the
-            budget; if this accountant was unpickled in another process than the one that holds the budget; or if its
-            notion holds for plans that are fixed beforehand, and an earlier one has made a release.
+            budget. If this accountant is a copy in another process than the one that holds the budget. If its notion
+            holds for plans that are fixed beforehand, and an earlier one has made a release. Or if the plan has an
+            exact delta, is not the first one, and the notion converts at a delta.
         """
         with self._lock:
             self._charged.append(self.require_fit(plan))

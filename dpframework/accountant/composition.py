@@ -1,4 +1,4 @@
-"""Composition under both relations of amounts that add up, such as epsilon and rho.
+"""Composition rules, under both neighbouring relations, for amounts that add up, such as epsilon and rho.
 
 **Units of several rows.** The same rules hold for the amounts of units of up to k rows. Let a release lose R for k
 replaced rows, and A for k rows added or removed. It is calibrated so that one row loses R / k and A / k in pure
@@ -29,7 +29,7 @@ from fractions import Fraction
 
 from dpframework.facts.privacy import NOTHING, ByRelation, round_up
 
-_LARGEST = 500  # the largest epsilon that is amplified, so that its exponential fits a double
+_LARGEST = 500  # the largest epsilon that is amplified, since its exponential must fit a double
 
 
 def _sum(amounts: Iterable[Fraction | None]) -> Fraction | None:
@@ -83,7 +83,7 @@ def parallel(parts: Sequence[ByRelation]) -> ByRelation:
 
 
 def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
-    """Return the amplified cost of releases of a pure epsilon from a sample of rows.
+    """Return the amplified cost of releases from a random sample, given their pure epsilon.
 
     With S the outputs on a sample that the row is in, and N on the same sample without it, the neighbours' outputs are
     distributed as q S + (1 - q) N and N, averaged over the sample of the other rows. S is at most e**epsilon N, so the
@@ -110,7 +110,7 @@ def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
 
 
 def amplify_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
-    """Return the cost to a unit of several rows of releases from a sample drawn row by row.
+    """Return what releases from a sample that is drawn row by row cost a unit of several rows.
 
     In parts and samples each row counts by itself: for one row, releases that cost the unit epsilon lose at most
     epsilon / k, and f(epsilon / k) on a sample, with f(x) = log(1 + q (e**x - 1)). The unit's rows are added one after

@@ -1,9 +1,9 @@
-"""The conversion of events to dp-accounting's privacy loss distributions.
+"""The conversion of events to dp-accounting's privacy loss distributions. An event is the loss of one mechanism.
 
-Distributions live on multiples of an interval. dp-accounting's connect-the-dots (Doroshenko, Ghazi, Kamath, Kumar and
-Manurangsi 2022) puts a mechanism's mass there so that delta is exact at these points and too large between them. Its
-error falls with the square of the interval. It needs differences of deltas, so below a delta of `FINEST_DELTA`, where
-these drown in the rounding of floating point, losses are rounded up instead.
+The losses of a distribution are multiples of an interval. dp-accounting's connect-the-dots (Doroshenko, Ghazi, Kamath,
+Kumar and Manurangsi 2022) puts a mechanism's mass there so that delta is exact at these points and too large between
+them. Its error falls with the square of the interval. It needs differences of deltas, so below a delta of
+`FINEST_DELTA`, where these drown in the rounding of floating point, losses are rounded up instead.
 
 A bound on delta as a function of epsilon is enough to make a distribution that dominates (Zhu, Dong and Wang 2022,
 Proposition 8). `from_bound` does that, for mechanisms that are known only by such a bound:
@@ -30,16 +30,16 @@ from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianE
 INTERVAL = 1e-3  # the distance between neighbouring privacy losses
 FINEST_DELTA = 1e-10  # the least delta at which differences of deltas in double precision are accurate
 _DEVIATIONS = 8.5  # deviations of a Gaussian loss on each side; less than 1e-17 of its mass lies beyond
-_TRUNCATED = 11.6  # deviations at which noise is cut off (Canonne et al. 2020), without the shift in dp-accounting
+_TRUNCATED = 11.6  # deviations at which discrete Gaussian noise is cut off, beside its shift (Canonne et al. 2020)
 _LARGEST_LOSS = 700.0  # the largest loss whose exponential fits a double
-_ORDERS = np.geomspace(1 / 8, 52, 64)  # (order - 1) sqrt(rho); the best lies between, for every epsilon
+_ORDERS = np.geomspace(1 / 8, 52, 64)  # values of (order - 1) sqrt(rho) that are tried; the best is in this range
 _FINE = 50.0  # the largest pure epsilon of an event for which rounding up to the interval matters
 
 
 @final
 @attrs.frozen
 class AnyPure:
-    """Any mechanism of a pure epsilon, by the event that dominates them all (Kairouz, Oh and Viswanath 2015)."""
+    """The event that dominates every mechanism of a pure epsilon (Kairouz, Oh and Viswanath 2015)."""
 
     epsilon: float
 
@@ -47,7 +47,7 @@ class AnyPure:
 @final
 @attrs.frozen
 class AnyRho:
-    """Any mechanism of a rho in zCDP."""
+    """The event of any mechanism of a rho in zCDP."""
 
     rho: float
 
@@ -55,19 +55,19 @@ class AnyRho:
 @final
 @attrs.frozen
 class SampledEvent:
-    """Events, each with how often it occurs, on one sample that holds each row with probability `rate`."""
+    """Events, each with how many times it occurs, on one sample that holds each row with probability `rate`."""
 
     rate: float
     events: tuple[tuple[Any, int], ...]
 
 
 def distribution(events: Mapping[Any, int], *, fine: bool) -> Any:
-    """Compose events, each with how often it occurs, into one of dp-accounting's distributions.
+    """Compose events into one of dp-accounting's distributions.
 
     Parameters
     ----------
     events
-        The single events, each with how often it occurs.
+        The single events, each with the number of times that it occurs.
     fine
         Whether losses may be placed by connect-the-dots, which is accurate for a delta from `FINEST_DELTA` on.
 
@@ -94,7 +94,7 @@ def _single(event: Any, fine: bool) -> Any:
     how: dict[str, Any] = {"value_discretization_interval": INTERVAL, "use_connect_dots": fine}
     match event:
         case AnyPure(epsilon=epsilon) if fine and epsilon <= _FINE:
-            return pld.from_discrete_laplace_mechanism(epsilon, 1, **how)  # equivalent for a shift of 1
+            return pld.from_discrete_laplace_mechanism(epsilon, 1, **how)  # the same losses, for a shift of 1
         case AnyPure(epsilon=epsilon):
             return pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), INTERVAL)
         case SampledEvent():
@@ -166,7 +166,7 @@ def _of_sample(event: SampledEvent, fine: bool) -> Any:
     whole = distribution(dict(event.events), fine=fine)
     rate, last = event.rate, _furthest(whole)
     epsilons = np.arange(-last, last + 1) * INTERVAL
-    least = np.maximum(-np.expm1(epsilons), 0)  # for all events
+    least = np.maximum(-np.expm1(epsilons), 0)  # no pair of distributions has less
     removed, added = least.copy(), least.copy()
     inside = np.expm1(epsilons) > -rate
     removed[inside] = rate * whole.get_delta_for_epsilon(np.log1p(np.expm1(epsilons[inside]) / rate))
@@ -224,6 +224,6 @@ def _convex(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float6
             left, middle = kept[-2:]
             if (middle[1] - left[1]) * (right[0] - left[0]) < (right[1] - left[1]) * (middle[0] - left[0]):
                 break
-            kept.pop()  # it is on or above the line between its neighbours
+            kept.pop()  # the middle point is on or above the line between its neighbours
         kept.append(right)
     return np.asarray(np.interp(x, *np.array(kept).T))

@@ -47,15 +47,15 @@ class DeltaComposition:
         return ByRelation(None, None) if calibration is None else calibration.losses.delta
 
     def sequential(self, parts: Sequence[ByRelation]) -> ByRelation:
-        """Add up."""
+        """Add the deltas up."""
         return composition.sequential(parts)
 
     def either(self, parts: Sequence[ByRelation]) -> ByRelation:
-        """Take the largest."""
+        """Take the largest delta."""
         return composition.either(parts)
 
     def repeat(self, part: ByRelation, times: int) -> ByRelation:
-        """Multiply."""
+        """Multiply the delta by the number of times."""
         return composition.repeat(part, times)
 
     def over_parts(self, parts: Sequence[ByRelation], plan: Plan) -> ByRelation:
@@ -70,7 +70,7 @@ class DeltaComposition:
 def exact_delta_of(node: Node, plan: Plan) -> ByRelation:
     """Return the exact delta of all releases below a node, None under a relation without a valid claim.
 
-    It is 0 in a plan whose releases have no exact delta.
+    The delta is 0 in a plan whose releases have no exact delta.
     """
     if not plan.has_exact_delta:
         return NOTHING

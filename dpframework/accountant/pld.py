@@ -1,10 +1,11 @@
 """Privacy loss distributions, composed by dp-accounting.
 
-Each step is an event: its mechanism's own where that is known to dominate, else the worst mechanism of the same pure
-epsilon, or of the same rho. Branches and parts that differ are bounded by the one that dominates all others, if there
-is one. Dropping releases, and noise of a smaller pure epsilon, are post-processing, so an event with more releases and
-larger pure epsilons dominates (adaptive composition preserves that: Zhu, Dong and Wang 2022, Theorem 10). Otherwise
-they are bounded by the worst mechanism of the largest pure epsilon, or of the largest rho.
+Each step is an event, in the words of dp-accounting. This is the mechanism's own event where that is known to dominate,
+else the event of the worst mechanism of the same pure epsilon, or of the same rho. Branches and parts that differ are
+bounded by the event that dominates all others, if there is one. Dropping releases, and noise of a smaller pure epsilon,
+are post-processing, so an event with more releases and larger pure epsilons dominates (adaptive composition preserves
+that: Zhu, Dong and Wang 2022, Theorem 10). Otherwise branches and parts are bounded by the worst mechanism of the
+largest pure epsilon, or of the largest rho.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianE
 
 @attrs.frozen
 class Events:
-    """One event under each relation (None for no valid claim), with pure epsilons and rhos beside them."""
+    """One event under each relation, or None without a valid claim, and the pure epsilon and rho under each."""
 
     add_or_remove_one: Any | None
     replace_one: Any | None
@@ -70,7 +71,7 @@ class PLDAccountant(Accountant[Events]):
         )
 
     def repeat(self, part: Events, times: int) -> Events:
-        """Multiply the number of each event, without a list of all of them."""
+        """Multiply how often each event occurs, without a list of all occurrences."""
         from dp_accounting import SelfComposedDpEvent
 
         events = (part.under(relation) for relation in Relation)
@@ -97,7 +98,7 @@ class PLDAccountant(Accountant[Events]):
         return Events(added, replaced, pure, zcdp)
 
     def spread(self, parts: Sequence[Events], rows: int) -> Events:
-        """Keep the event that dominates all parts, if it does so for rows in several; else bound by epsilon or rho.
+        """Keep the event that dominates all parts, if it does so for rows in several; else bound by any mechanism.
 
         Let part j have r_j of the unit's k rows. Its releases are dominated by the events of the strongest part, with
         r_j in place of k. These are noise on an integer that moves by r_j, any mechanism of the epsilon times r_j / k,
@@ -159,7 +160,7 @@ LARGEST_LOSS = 700  # the largest loss whose exponential fits a double; a larger
 
 
 def _fit(events: Iterable[tuple[Any, int]]) -> bool:
-    """Tell whether a distribution can hold the losses of events and of releases from samples."""
+    """Tell whether the losses of events, and of events on samples, are small enough for a distribution."""
     losses = 0.0
     for event, times in events:
         if isinstance(event, SampledEvent) and not _fit(event.events):
@@ -169,7 +170,7 @@ def _fit(events: Iterable[tuple[Any, int]]) -> bool:
 
 
 def _loss_of(event: Any) -> float:
-    """Return the pure epsilon of an event, or else its rho, which is the mean of a Gaussian's losses; else 0."""
+    """Return an event's pure epsilon, or its rho, the mean of a Gaussian's losses, or 0 if neither is known."""
     from dp_accounting.dp_event import DiscreteLaplaceDpEvent, GaussianDpEvent
 
     match event:
@@ -187,9 +188,10 @@ def _loss_of(event: Any) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
-    """Return the epsilon of events with their numbers, cached, since every reader of a plan asks for the same.
+    """Return the epsilon at delta of pairs of an event and how often it occurs.
 
-    It is infinite where no distribution can hold their losses.
+    The epsilon is infinite if the losses are too large for a distribution. It is cached, since every reader of a plan
+    asks for the same.
     """
     if not events:
         return 0.0
@@ -199,7 +201,7 @@ def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
 
 
 def _any(epsilon: Fraction | None, rho: Fraction | None) -> Any | None:
-    """Return the event of any mechanism of a pure epsilon, else of a rho, else None."""
+    """Return the event of any mechanism of a pure epsilon, or else of a rho; None if both are None."""
     if epsilon is not None:
         return AnyPure(float_above(epsilon))
     return None if rho is None else AnyRho(float_above(rho))
@@ -252,14 +254,14 @@ def _compose(events: Sequence[Any | None]) -> Any | None:
 
 
 def _join(counts: Mapping[Any, int]) -> dict[Any, int]:
-    """Return the events, with all that are known only by a rho joined into one, since rhos add up exactly."""
+    """Return the events, but with all events of a rho joined into one, since rhos add up exactly."""
     rhos = [event.rho * times for event, times in counts.items() if isinstance(event, AnyRho)]
     others = {event: times for event, times in counts.items() if not isinstance(event, AnyRho)}
     return {**others, AnyRho(math.fsum(rhos) * (1 + 2**-50)): 1} if rhos else others
 
 
 def _dominating(events: Sequence[Any | None], epsilon: Fraction | None, rho: Fraction | None) -> Any | None:
-    """Return the one event that dominates all, else any mechanism of that pure epsilon, or of that rho, else None."""
+    """Return the given event that dominates all others, or else that of any mechanism of the pure epsilon or rho."""
     if events and None not in events:
         counted = [_count_events([event]) for event in events]
         for event, strong in zip(events, counted, strict=True):

@@ -18,7 +18,7 @@ class AdditiveAccountant(Accountant[ByRelation]):
     """An accountant whose amounts add up, under both relations at once."""
 
     def sequential(self, parts: Sequence[ByRelation]) -> ByRelation:
-        """Add up."""
+        """Add the amounts up."""
         return composition.sequential(parts)
 
     def parallel(self, parts: Sequence[ByRelation]) -> ByRelation:
@@ -26,11 +26,11 @@ class AdditiveAccountant(Accountant[ByRelation]):
         return composition.parallel(parts)
 
     def either(self, parts: Sequence[ByRelation]) -> ByRelation:
-        """Take the largest."""
+        """Take the largest amount."""
         return composition.either(parts)
 
     def repeat(self, part: ByRelation, times: int) -> ByRelation:
-        """Multiply."""
+        """Multiply the amount by the number of times."""
         return composition.repeat(part, times)
 
 
@@ -61,6 +61,6 @@ class PureAccountant(AdditiveAccountant):
         return UNCLAIMED if calibration is None else calibration.losses.pure
 
     def loss(self, amount: ByRelation) -> PrivacyLoss | None:
-        """Return epsilon. It holds at delta 0 of the cores (see `exact_delta`)."""
+        """Return the epsilon as a loss with delta 0, which is the delta of the cores (see `exact_delta`)."""
         epsilon = amount.under(self.relation)
         return None if epsilon is None else PrivacyLoss(epsilon=epsilon)

@@ -191,14 +191,14 @@ class RDPAccountant(Accountant[Curve]):
         return Repeated(part, times)
 
     def loss(self, amount: Curve) -> PrivacyLoss | None:
-        """Return epsilon at the accountant's delta, by zCDP where no release is charged its pure epsilon."""
+        """Return epsilon at the accountant's delta, converted from zCDP if no release is charged its pure epsilon."""
         order = order_for(self._charged[0] if self._charged else amount, self.relation, self.delta)
         if order is None:
             return None
         divergence, rho = (amount.at(o).under(self.relation) for o in (order, LOWEST))
         if divergence is None:
             return None
-        assert rho is not None  # it has one at every order, or at none
+        assert rho is not None  # an amount has a divergence at every order or at none
         if not self._charged and divergence * LOWEST == rho * order:
             return PrivacyLoss(zcdp_to_epsilon(rho / LOWEST, self.delta), delta=self.delta)
         return PrivacyLoss(epsilon_at(order, divergence, self.delta), delta=self.delta)
@@ -229,7 +229,7 @@ def order_for(amount: Curve, relation: Relation, delta: Fraction) -> Fraction | 
 
     def epsilon(order: Fraction) -> float:
         divergence = amount.at(order).under(relation)
-        assert divergence is not None  # it has one at every order, or at none
+        assert divergence is not None  # an amount has a divergence at every order or at none
         return float(divergence) + conversion(order, delta)
 
     return best_order(epsilon)
@@ -272,4 +272,5 @@ def _order(exponent: float) -> Fraction:
     return 1 + Fraction(round(2**exponent * FINEST), FINEST)
 
 
+#: The lowest multiple of 1 / FINEST above 1.
 LOWEST = _order(-20)

@@ -1,4 +1,4 @@
-"""A plan with its totals in each notion of loss that has one."""
+"""A plan with its totals in each notion of privacy loss."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ A = TypeVar("A")
 
 
 def built_in_at(delta: Fraction) -> tuple[type[Accountant[Any]], ...]:
-    """Return the built-in accountants that may total a plan with a delta. Without one, only the pure one is loaded."""
+    """Return the built-in accountants that may total a plan with this delta. At 0 only the pure one is loaded."""
     if delta == 0:
         return (PureAccountant,)
     from dpframework.accountant.built_in import BUILT_IN
@@ -73,7 +73,7 @@ class AccountedPlan(Plan):
         Raises
         ------
         PlanRefused
-            If some step has no valid claim under the plan's relation; `check` says which.
+            If the plan has no valid total under its relation. `check` says why.
         """
         return next(iter(self._require_totals().values()))
 
@@ -84,7 +84,7 @@ class AccountedPlan(Plan):
         return {name: loss for _, name, loss in sorted(finite, key=lambda one: one[0])}
 
     def totals(self) -> dict[str, PrivacyLoss]:
-        """Return the total in each notion of loss that has a finite one, the smallest first."""
+        """Return the total in each notion of loss that has a finite one, by the notion's name, the smallest first."""
         return dict(self._finite_totals)
 
     def smallest_total(self) -> PrivacyLoss | None:
@@ -134,7 +134,7 @@ class AccountedPlan(Plan):
         return {}
 
     def losses(self, node: Node) -> dict[str, PrivacyLoss | None]:
-        """Return upper bounds on the loss of all releases below a node, in each notion whose accountant works."""
+        """Return bounds on the loss of all releases below a node, by notion. Accountants that fail are left out."""
         working = [total.accountant for total in self._totals.values() if total.failure is None]
         totals = [self._total(accountant, node) for accountant in working]
         return {total.accountant.name: total.loss for total in totals if total is not None}
@@ -149,7 +149,7 @@ class AccountedPlan(Plan):
         """
         kind = self._totals[next(iter(self._require_totals()))].accountant
         delta = kind.delta_for(self.budget.delta)
-        assert delta is not None  # it has a total
+        assert delta is not None  # since the notion has a total
         return kind(self.relation, epsilon=self.budget.epsilon, delta=delta)
 
     def _require_totals(self) -> dict[str, PrivacyLoss]:

@@ -19,7 +19,7 @@ from dpframework.mechanisms.base import Calibration
 
 _ORDER_RATIOS = [
     2 ** (k / 16) for k in range(-48, 49)
-]  # (order - 1) / (about the best order - 1), for the orders that are tried
+]  # the orders that are tried, each as (order - 1) / (about the best order - 1)
 
 
 @final
@@ -37,7 +37,7 @@ class ZCDPAccountant(AdditiveAccountant):
         return composition.parallel(parts)
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
-        """Return the part's own rho, since mixtures diverge no more, and no theorem here makes it smaller."""
+        """Return the part's own rho, since mixtures diverge no more than the part. No theorem used here gives less."""
         return ByRelation(part.add_or_remove_one, None)
 
     def sample_of_rows(self, part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
@@ -58,7 +58,7 @@ class ZCDPAccountant(AdditiveAccountant):
 
 @functools.lru_cache(maxsize=1024)
 def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """Return an epsilon for rho at delta, by dp-accounting's conversion from Renyi orders or, if less, the closed form.
+    """Return an epsilon for rho at delta: the smaller one of dp-accounting's conversion and the closed form.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Checks that advise on the strength of a claim, where a plan is valid and may still protect people too little.
+"""Checks that advise on the strength of a claim. A valid plan may still protect people too little.
 
-Each finding gives the name that a study can allow in order to accept it. An accepted finding stays in the report, as
-information.
+Each finding except that of `one_period` gives the name that a study can allow in order to accept the finding. An
+accepted finding stays in the report, as information.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ STRONG, WEAK = Fraction(1), Fraction(10)  # epsilons: tiers 1 and 2 of Ponomarev
 MOST_DELTA = Fraction(1, 10**5)
 SMALL_GROUP = 11  # rows: the smallest count that CMS publishes without noise (its cell size suppression policy)
 
+#: Patterns of columns' names: words for a person and for an event, and names of ids of persons and of events.
 _PERSON = "person|people|patient|user|customer|client|subject|member|household|student|pupil|employee|citizen|resident"
 _PERSON += "|participant|respondent|account|device|donor|voter|visitor|passenger|driver|tenant|insured"
 _EVENT = "row|record|visit|event|session|order|transaction|purchase|trip|encounter|admission|stay|case|claim|entry"
@@ -37,7 +38,7 @@ _IDS_OF_EVENTS = rf"(?:^|.*[ _-])(?:{_EVENT})s?{_KEY}?"
 
 
 def large_epsilon(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find a total at which a claim is no longer strong, or says next to nothing."""
+    """Find a total epsilon at which a claim is no longer strong, or says next to nothing."""
     total = plan.smallest_epsilon()
     if total is None or total <= STRONG:
         return
@@ -68,7 +69,7 @@ def _unless_allowed(plan: Plan, name: str, what: str, remedy: str) -> tuple[Seve
 
 
 def large_delta(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find a delta at which a mechanism could publish a row, or one larger than is usual."""
+    """Find a delta at which a mechanism could publish a row, or a delta that is larger than usual."""
     delta, rows = plan.budget.delta, plan.size.largest
     if rows is not None and delta * rows >= 1:
         why = f"is not below 1/{rows}: a mechanism that publishes a random row would pass"
@@ -114,7 +115,7 @@ def small_groups(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 
 def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find a unit that is weaker than the names of ids suggest."""
+    """Find a privacy unit that seems weaker than a person, by the names of columns of ids."""
     if plan.unit.id is not None and re.fullmatch(_IDS_OF_EVENTS, plan.unit.id, re.I):
         what = f"the unit '{plan.unit.id}' seems to name an event, and a person may have many"
         remedy = "give the column that names people"

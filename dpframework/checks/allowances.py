@@ -25,9 +25,9 @@ class Allowance:
     Attributes
     ----------
     what
-        What is accepted, in a sentence or two.
+        The risk or the statement that is accepted, in a few sentences.
     code
-        The code of the check that asks for it.
+        The code of the check that asks for the allowance.
     needed
         The function that tells whether a plan needs the allowance.
     """

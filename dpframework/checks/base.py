@@ -1,4 +1,4 @@
-"""The base class of checks, which look at a plan and tell an auditor their findings."""
+"""Checks, which examine a plan, and their findings, which an auditor reads."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Finding:
     Attributes
     ----------
     code
-        The check's code, documented at docs/checks/CODE.md.
+        The check's code. For a built-in check docs/checks/CODE.md explains it.
     severity
-        Whether it refuses the plan.
+        How grave the finding is. An error refuses the plan.
     message
-        What was found, where, and what to do.
+        A sentence that says what was found, where, and what to do.
     """
 
     code: str
@@ -51,7 +51,7 @@ class Finding:
     message: str = attrs.field(converter=printable)
 
     def __str__(self) -> str:
-        """Write one line."""
+        """Write the finding on one line."""
         return f"{self.code} {self.severity}: {self.message}"
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,4 @@
-"""Checks of totals, which ask whether the plan fits its budget and whether the budget makes sense."""
+"""Checks of a plan's totals against its budget, of plans without a release, and of accountants that fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 
 def left_over(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find a part of the budget that no step uses."""
+    """Find a part of the budget, more than a thousandth, that no step uses."""
     smallest = plan.smallest_epsilon()
     if smallest is not None and 0 < smallest < plan.budget.epsilon * Fraction(999, 1000):
         left = decimal_text(plan.budget.epsilon - smallest)
@@ -36,7 +36,7 @@ _REST = "lower the study's epsilon, or keep the rest"
 
 
 def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find releases whose deltas exceed the study's, and steps that need a delta where none is left."""
+    """Find releases whose deltas exceed the study's, and steps or blocks that need a delta where none is left."""
     own, allowed = plan.exact_delta(plan.root), plan.budget.delta
     if own is not None and own > allowed:
         yield (

@@ -1,4 +1,4 @@
-"""The pages about the checks, which come with the package and explain a finding, its reason and its remedy."""
+"""The assumptions of plans, and the pages in the package that explain the findings of checks and their remedies."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class CheckPage:
     text: str
 
     def section(self, name: str) -> str:
-        """Return the paragraph that begins with a name, such as "Why it matters", without marks, or an empty text."""
+        """Return the paragraph after a bold name, such as "Why it matters", as plain text. Empty if there is none."""
         for found in _SECTION.finditer(self.text):
             if found[1] == name:
                 return " ".join(self.text[found.end() :].split("\n\n")[0].split()).replace("`", "").replace("*", "")

@@ -1,4 +1,4 @@
-"""Checks of claims, which ask whether each step has a valid claim and only assumptions that the study allows."""
+"""Checks of claims, which ask whether each step has a valid claim and needs only assumptions that the study allows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KNOWN_ASSUMPTIONS = frozenset(
 
 
 def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find steps without a claim under the study's relation."""
+    """Find steps without a claim under the study's relation, or under add-or-remove-one where they need it too."""
     unclaimed: dict[str, list[str]] = {}
     for path, step in plan.placed_steps():
         facts = step.facts
@@ -61,7 +61,7 @@ def _remedy(plan: Plan, change: ByRelation) -> str:
 
 
 def undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find queries that declare no sensitivity, one of 0, or no source for it."""
+    """Find queries that declare no sensitivity, a sensitivity of 0, or no source for a sensitivity."""
     for path, step in plan.placed_steps():
         facts = step.facts
         if not facts.sensitivities:
@@ -82,7 +82,7 @@ def undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find mechanisms that cannot answer their query."""
+    """Find mechanisms that cannot answer their query, or have no claim for the privacy unit or the caps of a block."""
     for path, step in plan.placed_steps():
         facts = step.facts
         problem = step.mechanism.misfit(facts) if facts.sensitivities else None
@@ -100,7 +100,7 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find assumptions that the study does not accept."""
+    """Find assumptions that the study does not accept, except those that DP006 and DP021 report."""
     for assumption, steps in plan.assumptions.items():
         if assumption in HARMLESS or assumption in plan.budget.allow or assumption in (INFERRED, DATA_FITS_SCHEMA):
             continue
@@ -131,7 +131,7 @@ def _if_allowed(plan: Plan, name: str, accepted: str, refused: str) -> tuple[Sev
 def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find a row count that is published although the relation keeps it secret.
 
-    A query may assume that a neighbour has at most one more row, but a unit of several rows adds more than one.
+    For units of several rows this is an error, since a query may assume that a neighbour has at most one more row.
     """
     if plan.facts.rows is not None and plan.relation is Relation.ADD_OR_REMOVE_ONE:
         yield (
@@ -142,7 +142,7 @@ def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def asserted_rows(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find the owner's statements about the rows that a run relies on."""
+    """Report the statements about the rows that the owner makes and a run relies on."""
     if DATA_FITS_SCHEMA in plan.assumptions:
         yield _if_allowed(
             plan,

@@ -1,4 +1,4 @@
-"""Checks of noise, which ask whether the releases can be seen through it."""
+"""Checks of noise, which ask whether the noise hides what is to be released."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpframework.mechanisms.base import Calibration
 from dpframework.plan.plan import Plan
 from dpframework.results.error_bounds import BoundKind, ErrorBound, rows_text
 
-#: The names of noise that a study may allow.
+#: The names under which a study may allow large noise.
 NOISY_SELECTION, NOISY_RESULT = "noisy-selection", "noisy-result"
 
 
@@ -30,12 +30,12 @@ def noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def _times(within: float, threshold: float) -> str:
-    """Return the factor that is enough, rounded up, since noise is inverse to epsilon. Empty if there is none."""
+    """Return by what factor to raise epsilon or the threshold, as text. Empty if no factor is known to be enough."""
     return f" {math.ceil(10 * within / threshold) / 10:g} times" if threshold > 0 and math.isfinite(within) else ""
 
 
 def near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find selections whose noise is larger than the table."""
+    """Find selections whose noise is larger than the number of rows."""
     rows = plan.size.largest
     if rows is None:
         return
@@ -65,7 +65,7 @@ def noisy_selection(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     rows = plan.size.largest
     if rows is None:
         return
-    told = {path for path, _ in _uniform(plan, rows)}  # which `near_uniform` reports
+    told = {path for path, _ in _uniform(plan, rows)}  # the paths that `near_uniform` reports
     found = [
         (name, f"{bound.what}: {_off(bound)} on a table of {_table(plan)}")
         for name, bound in _bounds(plan)

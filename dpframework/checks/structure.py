@@ -16,7 +16,7 @@ from dpframework.queries.plan_file_query import Declared
 
 
 def _place(scope: ScopeNodes) -> str:
-    """Return the path of a scope in words."""
+    """Name a scope, which is a part of the plan with its own names, by its path."""
     return f"'{scope.path}'" if scope.path else "the plan"
 
 
@@ -76,7 +76,7 @@ def duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find two kinds of query with one name."""
+    """Find two classes of queries with one name."""
     first: dict[str, Step] = {}
     for step in plan.steps():
         kind = type(step.query)
@@ -98,7 +98,7 @@ def unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
     used_below = {source for placed in plan.index.nodes for source in placed.uses}
     for scope in plan.index.scopes:
         if not any(isinstance(placed.node, Post) for placed in scope.nodes):
-            continue  # a scope that marks no post-processing hands all its releases to the result
+            continue  # without marked post-processing, all releases of a scope go into the result
         used = {name for placed in scope.nodes for name in placed.kind.uses(placed.node)}
         used |= {placed.name for placed in scope.nodes if placed.number in used_below}
         for placed in scope.nodes:
@@ -116,7 +116,7 @@ def unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
         own = {placed.name for placed in scope.nodes if placed.name}
         for placed in scope.nodes:
             if isinstance(placed.node, Parallel):
-                continue  # `parts_not_disjoint` reports it for parts that are made from a release
+                continue  # `parts_not_disjoint` reports parts that are made from an unknown release
             given = _names(placed, plan)
             for name, outside in map(split_use, placed.kind.uses(placed.node)):
                 known = given if outside else own | given

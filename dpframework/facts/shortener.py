@@ -152,7 +152,7 @@ class Shortener:
         return not all(left.values())
 
     def _shorten_within(self, possible: Mapping[str, int], description: Description) -> Description | bool:
-        """Shorten a description for rows in possible cells. Return True or False if it holds for all or none of them."""
+        """Shorten a description for rows in possible cells. Return a bool if it holds for all or for none of them."""
         test = _test(description)
         if test is None:
             kind, parts = _join(description)

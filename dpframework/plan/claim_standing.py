@@ -17,13 +17,15 @@ from dpframework.queries.base import Norm, QueryFacts, Sensitivity
 if TYPE_CHECKING:
     from dpframework.plan.verification_records import Verified
 
-SLACK = Fraction(
-    1, 2**40
-)  # the share by which a bound may be missed, since logarithms are rounded up wherever they are used
+SLACK = Fraction(1, 2**40)  # the share by which a sensitivity may miss a bound, since both round logarithms up
 
 
 class Standing(enum.StrEnum):
-    """How much is known about a claim."""
+    """How much is known about a claim.
+
+    A claim is proved if solvers proved it for all tables, and tested if the miner's code passed a search for losses
+    above the claim. Else it is only declared.
+    """
 
     PROVED = "proved"
     TESTED = "tested"
@@ -72,13 +74,13 @@ def standings(plan: Plan, verified: Verified | None) -> Iterator[ClaimStanding]:
 
 
 def _find_provers(plan: Plan, step: Step, verified: Verified) -> str:
-    """Return the solvers that proved all claims of a step's formulas; an empty text if some claim is not proved."""
+    """Name the solvers that proved all claims about a step's formulas. The text is empty if a claim is not proved."""
     facts = step.facts
     declared = facts.sensitivity(step.mechanism.norm)
     if declared is None or not facts.formulas:
         return ""
     if plan.unit.rows > 1 and not plan.in_parts(step) and step.query.for_rows(plan.unit.rows):
-        return ""  # its claim for several rows is another one
+        return ""  # the proofs are about one row, and the query makes another claim for several rows
     records = []
     for one in facts.formulas:
         if not covers(facts, declared, one, plan.facts.row_bound, exact=plan.facts.rows is not None):
@@ -103,7 +105,7 @@ def covers(
     scored
         A formula of the query, with its claims.
     row_bound
-        The largest number of rows; None if there is no bound.
+        The largest number of rows; None if no bound is public.
     exact
         Whether `row_bound` is the exact number of rows, so that adding a row exceeds it.
     """
@@ -115,7 +117,7 @@ def covers(
             (declared.fall, bounds.get((Change.FALL, False)), larger),
             (declared.change.replace_one, bounds.get((Change.REPLACED, False)), row_bound),
         ]
-        if declared.add_or_remove_one is None:  # it has a claim under replace-one only
+        if declared.add_or_remove_one is None:  # the query has a claim under replace-one only
             wanted = wanted[2:]
         return all(_covers(size, claim, number, 1) for size, claim, number in wanted)
     change = Change.L1 if declared.norm is Norm.HISTOGRAMS else Change(declared.norm.value)

@@ -2,7 +2,7 @@
 
 Whoever approves a plan approves code, not only names. A mechanism that no longer adds noise keeps its name. The digest
 of a component's own file tells which component has changed. The digest of its whole package also covers the helpers
-that it calls. Other packages that it imports are ignored.
+that it calls. Other packages that the component imports are ignored, except those of its base classes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpframework.queries.plan_file_query import Declared
 
 @final
 class PlannedCode(Mapping[str, Any]):
-    """The code that will run (see `code_of`). It is found when it is first read, so that drawing a plan need not wait.
+    """The code that will run (see `code_of`). It is looked up when it is first read, so that a drawing need not wait.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class PlannedCode(Mapping[str, Any]):
 
 
 def code_of(root: Node, others: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
-    """Return the code that will run, JSON-safe, with digests of components and their packages."""
+    """Return the components that will run and their packages, with digests, in a JSON-safe form."""
     components = list(others)
     for node in walk(root):
         if isinstance(node, Step):
@@ -79,7 +79,7 @@ def code_form(components: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
 
 
 def place(cls: type) -> str:
-    """Return the module and name of a class."""
+    """Return the module and the name of a class, with a colon between them."""
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
@@ -111,7 +111,7 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 @functools.cache
 def component_digest(cls: type) -> str:
-    """Return the SHA-256, in hex, of the files that define a class and its bases, or else of their bytecode."""
+    """Return the SHA-256, in hex, of the files that define a class and its bases. Without files bytecode is hashed."""
     digest = hashlib.sha256()
     for base in cls.__mro__:
         if base.__module__.partition(".")[0] not in sys.stdlib_module_names:

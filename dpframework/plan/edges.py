@@ -1,4 +1,4 @@
-"""The edges of a plan, in dictionaries as networkx has them, so that a plan need not wait for networkx to load."""
+"""The edges of a plan, in dictionaries like those of networkx, so that a plan need not wait for networkx to load."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Edges:
     def as_graph(self, facts: Iterable[tuple[int, dict[str, Any]]]) -> nx.DiGraph:
         """Return a networkx graph of these edges, with facts of nodes by their numbers.
 
-        The graph shares its dictionaries with these edges. An edge that is removed from one is gone from the other.
+        The graph and these edges share their dictionaries, so an edge that is removed from one is gone from the other.
         """
         import networkx as nx
 

@@ -1,4 +1,4 @@
-"""A plan as a networkx graph, for your own drawings and questions: its index, with the facts that these need."""
+"""A plan as a networkx graph, for your own drawings and questions. It is the plan's index with more facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The index of a plan: a graph of its nodes with their places. It is made once for all code that reads the plan."""
+"""The index of a plan: a graph of its nodes, each with its position, path and scope. All readers of a plan share it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Reads: TypeAlias = "tuple[str, ...] | None"
 @final
 @attrs.frozen(eq=False)
 class PlacedNode:
-    """A node with its place in a plan.
+    """A node with its place in a plan: its number, its scope, its edges, and the rows that it reads.
 
     Attributes
     ----------
@@ -41,15 +41,15 @@ class PlacedNode:
     edges
         The edges of the plan's graph, by the numbers of nodes.
     end
-        The number after the last node below it: the nodes below are those from `number + 1` to `end - 1`.
+        The number after that of the last node below this one. The nodes below are `number + 1` to `end - 1`.
     scope
-        The path of the scope that holds it; empty for the plan's own scope.
+        The path of the scope that holds the node (see `ScopeNodes`); empty for the plan's own scope.
     in_parts
         Whether its rows are one of several parts, over which the rows of a unit may spread.
     on_sample
         Whether its rows are a random sample.
     plan
-        The plan; None for nodes that are not in one yet.
+        The plan; None for nodes that are not in a plan yet.
     """
 
     number: int
@@ -64,12 +64,12 @@ class PlacedNode:
 
     @functools.cached_property
     def _preceding(self) -> dict[int, dict[str, Any]]:
-        """The edges that lead to it, by the number of the node that they come from."""
+        """The edges that lead to the node, by the number of the node that they come from."""
         return dict(self.edges.preceding[self.number])
 
     @functools.cached_property
     def parent(self) -> int | None:
-        """The number of the node that it is a part of; None for the root."""
+        """The number of the node of which this one is a part; None for the root."""
         return next((source for source, edge in self._preceding.items() if edge["kind"] == "part"), None)
 
     @functools.cached_property
@@ -79,7 +79,7 @@ class PlacedNode:
 
     @functools.cached_property
     def uses(self) -> tuple[int, ...]:
-        """The numbers of the nodes whose releases it uses, or from which its parts are made, in order."""
+        """The numbers of the nodes whose releases this node uses, or from which its parts are made, in order."""
         return tuple(sorted(source for source, edge in self._preceding.items() if "use" in edge))
 
     @functools.cached_property
@@ -94,12 +94,12 @@ class PlacedNode:
 
     @functools.cached_property
     def label(self) -> str:
-        """A few words that describe it."""
+        """A few words that describe the node."""
         return self.kind.label(self.node)
 
     @functools.cached_property
     def calibration(self) -> Calibration | None:
-        """The noise and losses of a step, the losses of a block; None for other nodes and without a valid claim."""
+        """A step's noise and losses, or a block's losses. None for other nodes, and without a valid claim."""
         if self.plan is None or not isinstance(self.node, Step | Spend):
             return None
         if isinstance(self.node, Spend):
@@ -160,7 +160,7 @@ class ScopeNodes:
 
 
 def join_reads(*some: Reads) -> Reads:
-    """Return the names in all of these, each once; None if one of them is None."""
+    """Return the names that are in at least one of these, each once; None if one of these is None."""
     if None in some:
         return None
     return tuple(dict.fromkeys(name for names in some for name in names or ()))
@@ -175,7 +175,7 @@ class PlanIndex:
     edges
         The edges between the numbers of the nodes, from the top, left to right. An edge leads from a composition to a
         part of it (`kind` "part", with the `position` of the part), or from a release to a node that uses it
-        (`kind` "use"). Where both hold, it is a "part". An edge of a release has the fact `use`.
+        (`kind` "use"). Where both hold, the `kind` is "part". Each edge from a used release has the fact `use`.
     nodes
         Every node of the graph, in the order of their numbers.
     scopes
@@ -196,12 +196,12 @@ class PlanIndex:
         return self.edges.as_graph((placed.number, {"placed": placed}) for placed in self.nodes)
 
     def find(self, node: Node) -> PlacedNode | None:
-        """Return a node's place by the node's identity, or None if it is not in the plan."""
+        """Return the placed node of a node, which is found by identity, or None if the node is not in the plan."""
         number = self._numbers.get(id(node))
         return None if number is None else self.nodes[number]
 
     def place(self, node: Node) -> PlacedNode:
-        """Return the place of a node of the plan, by its identity."""
+        """Return the placed node of a node of the plan, which is found by identity."""
         return self.nodes[self._numbers[id(node)]]
 
     def below(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
@@ -294,7 +294,7 @@ class _Builder:
         position: int,
         **rows: bool,
     ) -> None:
-        """Place a node of a scope, which lies in some sequentials of it, and all below the node."""
+        """Place a node and all nodes below it. `around` has a list for each sequential of the scope around the node."""
         number, kind, name = len(self._facts), kind_of(node), name_of(node)
         facts = {"node": node, "kind": kind, "scope": path, **rows}
         self._facts.append(facts)
@@ -332,9 +332,9 @@ class _Builder:
             yield PlacedNode(number=number, edges=self.edges, plan=self.plan, **facts)
 
     def _uses(self) -> Iterator[tuple[int, int]]:
-        """Yield the numbers of each release and of a node that uses it.
+        """Yield pairs of numbers: that of a release, and that of a node that uses it.
 
-        Both are below one sequential of the user's scope, or of a scope around that.
+        Both nodes are below one sequential in the scope of the second node, or in a scope around that.
         """
         named = [{name_of(self._facts[k]["node"]): k for k in inside} for inside in self._sequentials]
         opening = set(self._openers)
@@ -351,7 +351,8 @@ class _Builder:
                 place: int | None = self._openers[user] if outside else user
                 while place is not None:
                     sources = {named[k][name] for k in around.get(place, ()) if named[k].get(name, place) != place}
-                    # Every miner has such a scope. A scope's name counts only if the use refers to another part.
+                    # Beyond the node's own scope, a use from `beside` means a sequential, such as another miner's, and
+                    # any other use does not.
                     if place != user:
                         sources = {k for k in sources if isinstance(self._facts[k]["node"], Sequential) == outside}
                     yield from ((source, user) for source in sources)
@@ -359,7 +360,7 @@ class _Builder:
 
 
 def scopes(node: Node) -> Iterator[tuple[str, tuple[Node, ...]]]:
-    """Yield (path, nodes) of every scope of planned releases, from the top (see `ScopeNodes`)."""
+    """Yield the path and the nodes of every scope at or below a node, from the top (see `ScopeNodes`)."""
     for scope in PlanIndex(node).scopes:
         yield scope.path, tuple(placed.node for placed in scope.nodes)
 

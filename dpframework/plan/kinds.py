@@ -1,4 +1,4 @@
-"""The table of the kinds of node, with all facts that totals, checks, drawings, reports and plan files need.
+"""The table of the kinds of nodes, with all facts that totals, checks, drawings, reports and plan files need.
 
 To add a kind, write its class in `plan.nodes` and its row here. Register its state in `run.state`, and say in
 `study.release_runner` how it is released without a miner. Everything else reads this table.
@@ -67,7 +67,7 @@ class Accounting(Protocol):
     """The part of an accountant that a run needs to report its spent budget."""
 
     def loss_of_releases(self, compose: Callable[[Composition], Any], plan: Plan) -> PrivacyLoss | None:
-        """Return the loss of some of a plan's releases, which a function composes by the rules that it is given."""
+        """Return the loss of some of a plan's releases. `compose` composes them by the rules that it is called with."""
 
     def total(self, plan: Plan) -> PrivacyLoss | None:
         """Return an upper bound on a plan's cost, or None without a valid claim."""
@@ -98,7 +98,7 @@ class NodeKind:
         The function that returns a node's JSON form without its kind, from the JSON of its parts, its noise, and the
         most rows of a unit.
     read
-        The function that returns the node that `write` wrote, from the form, its parts and the known mechanisms.
+        The function that reads the form that `write` wrote, given the node's parts and the known mechanisms.
     facts
         The function that returns the facts that a node declares besides its name and its parts, for the comparison of
         two plans.

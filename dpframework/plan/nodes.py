@@ -35,8 +35,8 @@ class FromRelease:
     step
         The name of the step.
     attributes
-        The names of the attributes by which the parts may be cut. A run refuses any others. Empty if these may be any;
-        a report then says so about all releases from a part.
+        The names of the attributes by which the parts may be cut. A run refuses all other attributes. If empty, the
+        parts may be cut by any attribute, and a report says so about all releases from a part.
     """
 
     step: str
@@ -63,7 +63,7 @@ def validate_plan_name(instance: Any, attribute: Any, value: str) -> None:
     Raises
     ------
     InputError
-        If it has other characters, or does not begin with a letter or digit.
+        If it has characters other than `NAME_CHARACTER`, or does not begin with a letter or digit.
     """
     if not isinstance(value, str) or not re.fullmatch(f"[A-Za-z0-9]{NAME_CHARACTER}*", value):
         raise InputError(
@@ -93,7 +93,7 @@ def split_use(use: str) -> tuple[str, bool]:
 
 @attrs.frozen
 class Node:
-    """A part of a plan."""
+    """A node of a plan: a step, post-processing, or a composition of nodes."""
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -119,12 +119,12 @@ class Step(Node):
     mechanism
         The mechanism that releases the answer, with its privacy parameter.
     uses
-        The names of the steps whose releases it is given at run time, in this scope or one around it; and other parts
-        of the study (see `beside`).
+        The names of the steps whose releases the step is given at run time. They are in its scope, in a scope around
+        it, or in other parts of the study (see `beside`).
     assumptions
         The names of the assumptions that its claim needs beyond its theorem.
     threshold
-        A number with which the release is compared. Noise that is larger is a finding (DP007).
+        A number with which the release is compared. If the noise is larger, a check reports it (DP007).
     """
 
     name: str = attrs.field(validator=validate_plan_name)
@@ -151,7 +151,7 @@ class Post(Node):
 
 @attrs.frozen
 class _Composition(Node):
-    """Several nodes that are put together."""
+    """A composition of several nodes."""
 
     parts: tuple[Node, ...]
 
@@ -167,7 +167,7 @@ class _Composition(Node):
 
 @attrs.frozen
 class _OnePart(Node):
-    """One node that is released several times, or from a sample."""
+    """A composition of one node, which is released several times, or from a sample."""
 
     part: Node
 
@@ -193,7 +193,7 @@ class Sequential(_Composition):
 @final
 @attrs.frozen
 class Parallel(_Composition):
-    """Children over disjoint rows, one child for all parts or one for each part.
+    """Nodes over disjoint parts of the rows: one node for all parts, or one for each part.
 
     Attributes
     ----------
@@ -234,8 +234,9 @@ class Repeat(_OnePart):
 class Sample(_OnePart):
     """A part on a random sample, which takes each unit with probability `rate` by private randomness.
 
-    Either all rows of a unit are in it, or none. (Where no ids tell to whom rows belong, each row is drawn by itself.)
-    The sample is drawn once for all releases below, and is itself never released. It is a scope of its own.
+    Either all rows of a unit are in the sample, or none. (Where no ids tell to whom rows belong, each row is drawn by
+    itself.) The sample is drawn once for all releases below, and is itself never released. Its part is a scope of its
+    own.
 
     Attributes
     ----------
@@ -287,7 +288,7 @@ def require_query(query: object, where: str) -> None:
     Raises
     ------
     InputError
-        If it is one of these. The message begins with `where`.
+        If the value is no query, or a field has a wrong type. The message begins with `where`.
     """
     if not isinstance(query, Query):
         raise InputError(f"{where}: {query!r} is not a query; pass an instance of a dpframework.queries.Query class")
@@ -325,7 +326,7 @@ def either(*parts: Node) -> Either:
 
 
 def repeat(times: int, part: Node) -> Repeat:
-    """Plan the same part `times` times.
+    """Plan the same part `times` times on the same rows.
 
     Raises
     ------
@@ -348,7 +349,7 @@ def sample(rate: Amount, part: Node, *, name: str | None = None) -> Sample:
     Raises
     ------
     InputError
-        If the rate is not above 0 and below 1, or has more than nine digits.
+        If the rate is not above 0 and below 1, or the denominator of its reduced fraction is above 10**9.
 
     Examples
     --------

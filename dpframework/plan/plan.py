@@ -32,12 +32,13 @@ from dpframework.results.error_bounds import TableSize
 
 #: The assumption that a run makes if it stops at rows that the schema does not hold.
 DATA_FITS_SCHEMA = "data-fits-schema"
+#: The assumption that the query in `[read]` makes each row from one unit's own rows, within the bound on rows per unit.
 ROWS_FROM_QUERY = "rows-from-query"
 
 #: The version of the JSON form of plans.
 SCHEMA_VERSION = 3
 
-#: The files that hold what `Plan.to_json` returns.
+#: The kind of the files that hold what `Plan.to_json` returns.
 PLAN_FILE = FileKind.of_pattern("a plan", r'^\{\s*"schema_version": \d')
 
 
@@ -68,7 +69,7 @@ class PublicFacts:
         return any(OF_UNITS in text for text in self.derive)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the facts in a JSON-safe form. Absent fields are left out, so that older plans keep their hashes."""
+        """Return the facts in a JSON-safe form. Empty `read` and `derive` are left out, as in older plans."""
         form = {name: list(fact) if isinstance(fact, tuple) else fact for name, fact in attrs.asdict(self).items()}
         return {name: fact for name, fact in form.items() if fact or name not in ("read", "derive")}
 
@@ -86,14 +87,15 @@ def _about(rows: int | None) -> int | None:
 
 @attrs.frozen
 class Budget:
-    """The budget of a study, and the assumptions that it accepts by name.
+    """The budget of a study, and the assumptions and risks that it accepts by name.
 
     Attributes
     ----------
     epsilon
         The most that all releases may cost together.
     delta
-        The delta at which totals hold. Above 0, they may be composed in zCDP or in privacy loss distributions.
+        The delta at which totals hold. If it is above 0, they may also be composed in zCDP, in Renyi divergence or in
+        privacy loss distributions.
     allow
         The names of accepted assumptions and risks.
     """
@@ -110,7 +112,7 @@ def hash_of(content: Mapping[str, Any]) -> str:
 
 
 def _root(node: Node) -> Node:
-    """Return a plan's nodes, each once. Refuse a nesting that is too deep for the code that reads them."""
+    """Return the root of a plan in which no node is shared. Refuse compositions that are nested too deeply."""
     if _is_shallow(node, MOST_PLAN_DEPTH):
         return distinct(node)
     deep = [getattr(child, "name", "") for child in node.children if not _is_shallow(child, MOST_PLAN_DEPTH - 1)]
@@ -138,7 +140,7 @@ class Plan:
     Attributes
     ----------
     root
-        All steps, composed into one node.
+        The node at the top, into which all steps are composed.
     relation
         The neighbouring relation for which the losses hold.
     facts
@@ -151,9 +153,9 @@ class Plan:
         For each part of a study its miner's name and parameters, in a JSON-safe form. The claim of a step may be the
         same for other attributes, but an approval must not cover these.
     out_of_domain
-        How its table is read (see `OutOfDomain`); with `ERROR` the plan assumes that the data fits the schema.
+        The policy for values outside the schema. With `ERROR` the plan assumes that the data fits the schema.
     code
-        The code that it would run (see `code_of`), since names do not say what a mechanism does.
+        The code that the plan would run (see `code_of`), since names do not say what a mechanism does.
     unit
         The unit that its losses protect. Neighbours differ by one such unit.
     data
@@ -255,12 +257,12 @@ class Plan:
 
     @property
     def reads_units(self) -> bool:
-        """Whether a run must know the unit of each row: to sample units, count them once per key, or for `places`."""
+        """Whether a run must know each row's unit: to sample units, count a unit once per key, or number its rows."""
         return self.index.samples or self.reads_places or any(step.facts.unlisted for step in self.steps())
 
     @functools.cached_property
     def reads_places(self) -> bool:
-        """Whether a query reads the place of each row among those of its unit."""
+        """Whether a query reads the position of each row among the rows of its unit."""
         return any(one.node.facts.places for one in self.index.steps if isinstance(one.node, Step))
 
     @functools.cached_property
@@ -288,7 +290,7 @@ class Plan:
 
     @property
     def assumptions(self) -> dict[str, tuple[str, ...]]:
-        """Each assumption with the steps that need it (none for assumptions of the whole plan)."""
+        """Each assumption with the names of the steps that need it. Assumptions of the whole plan have no steps."""
         needed: dict[str, tuple[str, ...]] = {}
         for step in self.steps():
             for assumption in dict.fromkeys((*step.mechanism.assumptions, *step.assumptions)):
@@ -308,10 +310,10 @@ class Plan:
     def content(self) -> dict[str, Any]:
         """Return all claims of the plan in a JSON-safe form, which its hash covers."""
         # The usual policy is left out, so that older plans keep their hashes.
-        total = self.out_of_domain is OutOfDomain.CLAMP
+        usual = self.out_of_domain is OutOfDomain.CLAMP
         return {
             "schema_version": SCHEMA_VERSION,
-            **({} if total else {"out_of_domain": self.out_of_domain.value}),
+            **({} if usual else {"out_of_domain": self.out_of_domain.value}),
             "relation": self.relation.value,
             **({} if self.unit.is_row else {"unit": self.unit.to_dict()}),
             "schema": self.facts.to_dict(),

@@ -1,4 +1,4 @@
-"""Previews of the error that each release of a plan is expected to have."""
+"""The parts of a plan, one for each result, and previews of the error that each release is expected to have."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parts_of(plan: Plan) -> list[tuple[str, PlacedNode]]:
 
 
 def planned_parts(plan: Plan) -> Iterator[PlannedPart]:
-    """Yield the planned part of each result."""
+    """Yield a `PlannedPart` for each result."""
     for name, part in parts_of(plan):
         steps = [
             PlannedStep(

@@ -21,7 +21,7 @@ P = TypeVar("P", bound=Plan)
 
 
 def require_plan_form(form: Any) -> None:
-    """Refuse JSON that is not a plan's, by plan.schema.json and the forms of the kinds of node.
+    """Refuse JSON that does not fit plan.schema.json with the forms of all kinds of nodes.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def require_plan_form(form: Any) -> None:
 
 
 def _with_kinds(own: Mapping[str, Mapping[str, Any]], schema: dict[str, Any]) -> None:
-    """Add definitions of kinds of node to the schema of plans."""
+    """Add the forms of kinds of nodes, by the kinds' names, to the JSON Schema of plans."""
     node = schema["$defs"]["node"]
     for name, definition in own.items():
         shared = {"kind": True, "part": {"$ref": "#/$defs/node"}, "parts": {"$ref": "#/$defs/nodes"}}

@@ -21,7 +21,7 @@ from dpframework.results.noisy_counts import CONFIDENCE
 @final
 @attrs.frozen(eq=False)
 class PlannedStep:
-    """A step of a part.
+    """A step of a `PlannedPart`.
 
     Attributes
     ----------
@@ -30,9 +30,10 @@ class PlannedStep:
     step
         The step.
     calibration
-        The noise of the step, None without a valid claim. For a kind of release of a block, at the largest parameter.
+        The noise and losses of the step, None without a valid claim. If the miner chooses the parameter, these are for
+        the largest one.
     chosen
-        Whether it is a kind of release of a block, whose parameter the miner chooses during the run.
+        Whether the step is a kind of release in a block, whose parameter the miner chooses during the run.
     """
 
     path: str
@@ -80,7 +81,7 @@ class PlannedPart:
         return next((one.calibration for one in self.steps if one.path == path), None)
 
     def bounds_of_steps(self) -> tuple[ErrorBound, ...]:
-        """Return an error bound for each kind of release, the largest of its steps.
+        """Return an error bound for each query. Of several steps with the same query, the largest error counts.
 
         The unit of counts is rows. For the error of another number, a note states the number of rows that could change
         the answer as much.
@@ -139,7 +140,7 @@ class PlannedPart:
         return attrs.evolve(bound, likely=rows / cells, likely_text=counts)
 
     def sum_bound(self, what: str, paths: Iterable[str], cells: int) -> ErrorBound:
-        """Return the error bound of sums of up to `cells` counts of one release of a step, for the least exact step.
+        """Return the error bound of sums of up to `cells` counts from one release, for the least exact of some steps.
 
         The noise of a sum is the sum of independent noise. For whole numbers the bound for continuous Laplace noise is
         rounded up. It holds, since continuous Laplace noise is discrete Laplace noise plus independent noise, and the
@@ -150,7 +151,7 @@ class PlannedPart:
         what
             See `ErrorBound`.
         paths
-            The steps, each with independent noise on every count.
+            The paths of the steps. Each step has independent noise on every count.
         cells
             The most counts that are added up.
         """
@@ -168,12 +169,12 @@ class PlannedPart:
         return attrs.evolve(self.rows_bound(what, within, BoundKind.COUNTS), steps=(worst.path, *others))
 
     def branch_bound(self, names: Collection[str], branch: str, cells: int) -> ErrorBound:
-        """Return `sum_bound` of steps in the branch that public facts make likely, with a note that names the branch.
+        """Return `sum_bound` for steps in the branch that public facts make likely, with a note that names the branch.
 
         Parameters
         ----------
         names
-            The last part of the steps' paths.
+            The last names in the paths of the steps.
         branch
             The name of the branch, or "" for the worst of all branches.
         cells
@@ -189,7 +190,7 @@ class PlannedPart:
         )
 
     def bounds_of_others(self, bounds: Iterable[ErrorBound]) -> tuple[ErrorBound, ...]:
-        """Return the error bounds of the steps on which none of these bounds rests."""
+        """Return the error bounds of those steps that none of the given bounds covers."""
         told = {path for bound in bounds for path in bound.steps}
         return attrs.evolve(self, steps=[one for one in self.steps if one.path not in told]).bounds_of_steps()
 

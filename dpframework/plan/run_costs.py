@@ -1,8 +1,7 @@
-"""The time and memory that a run takes, as far as its plan tells.
+"""Bounds on the time and memory that a run takes, as far as its plan tells.
 
-They follow from public facts alone: the number of tables that are counted and of their cells, the limits of
-computations with them, and about how many rows there are. `dpframework forecast` measures them instead, on made-up
-rows.
+They follow from public facts alone: how many tables are counted, how many cells these have, the limits of computations
+with them, and about how many rows there are. `dpframework forecast` measures time and memory instead, on made-up rows.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class RunCost:
 
     @property
     def text(self) -> str:
-        """The cost in words."""
+        """The time and the memory in words, with what is counted and computed."""
         time = "a time that depends on the number of rows" if self.seconds is None else f"{_up(self.seconds)} CPU s"
         return f"at most about {time} and {_up(self.memory / _MIB)} MiB: {self.what}"
 
@@ -59,7 +58,7 @@ class RunCost:
 
 
 def _up(number: float) -> str:
-    """Write a number as a whole number, rounded up to two digits."""
+    """Write a number as a whole number, rounded up to two significant digits."""
     whole = max(math.ceil(number), 1)
     unit = 10 ** max(len(str(whole)) - 2, 0)
     return f"{-(-whole // unit) * unit:,}"

@@ -1,4 +1,4 @@
-"""The JSON of blocks, whose releases a miner chooses during a run, in a plan file."""
+"""The JSON form of blocks in a plan file. A miner chooses the releases of a block during a run."""
 
 from __future__ import annotations
 

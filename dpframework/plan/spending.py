@@ -92,12 +92,12 @@ class Amounts:
 @final
 @attrs.frozen
 class Bounds:
-    """How often a miner may ask for a kind of release, and with which parameter at least.
+    """Bounds on a miner's requests for one kind of release: how many, and how small its parameter may be.
 
     Attributes
     ----------
     least
-        The smallest parameter; None for any.
+        The smallest epsilon or rho of a request; None for any.
     times
         The most releases in one block; None for any number.
     """
@@ -131,7 +131,7 @@ class Spend(Node):
     name
         The name of the block, unique within its scope.
     parts
-        The kinds of releases, each as a step with the largest parameter that may be asked for.
+        The kinds of releases, each as a step with the largest parameter that may be requested.
     bounds
         The other bounds of each kind.
     caps
@@ -160,7 +160,7 @@ class Spend(Node):
         relation
             The study's neighbouring relation.
         in_parts
-            Whether its rows are a part of the table, which a replaced row may enter or leave.
+            Whether the block's rows are a part of the table, which a replaced row may enter or leave.
         """
 
         def both(cap: Fraction | None) -> ByRelation:
@@ -195,7 +195,7 @@ def amount_of(mechanism: type[Mechanism]) -> str:
     Raises
     ------
     InputError
-        If it has neither.
+        If the mechanism has neither parameter.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def amount_of(mechanism: type[Mechanism]) -> str:
 
 
 def most_of(step: Step) -> Fraction:
-    """Return the largest parameter with which a kind may be asked for."""
+    """Return the largest epsilon or rho with which a kind of release may be requested, given its step."""
     most: Fraction = getattr(step.mechanism, amount_of(type(step.mechanism)))
     return most
 
@@ -321,7 +321,7 @@ def spend(
 
 
 def _step(one: Kind, caps: Amounts, where: str) -> Step:
-    """Return a kind as a step with the largest parameter that may be asked for."""
+    """Return a kind of release as a step with the largest parameter that may be requested."""
     amount = amount_of(one.mechanism)
     given = {amount: _largest(one.mechanism, caps, where) if one.most is None else one.most}
     if one.least is not None and one.least > given[amount]:
@@ -342,7 +342,7 @@ def _step(one: Kind, caps: Amounts, where: str) -> Step:
 
 
 def _largest(mechanism: type[Mechanism], caps: Amounts, where: str) -> Fraction:
-    """Return a parameter that no release within the caps exceeds. A cap on rho also limits a pure epsilon."""
+    """Return the largest parameter of one release within the caps. A cap on rho also limits a pure epsilon."""
     if amount_of(mechanism) == "rho":
         if caps.rho is None:
             raise InputError(f"{where}: {mechanism.name} releases at a rho, which the block does not cap; give rho")

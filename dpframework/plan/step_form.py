@@ -1,4 +1,4 @@
-"""The JSON of steps and of cuts, for queries, mechanisms and the parts of a table in a plan file."""
+"""The JSON form in a plan file of steps, with their queries and mechanisms, and of the cuts that make parts."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]
 
 
 def write_cut(by: Parts | None) -> Any:
-    """Return the JSON form of a parallel's cut."""
+    """Return the JSON form of the way in which the parts of a parallel are made."""
     match by:
         case None:
             return None

@@ -1,4 +1,4 @@
-"""A file of verification records, each with the code that was verified, the date and the tightness.
+"""A file of records: of verified code, with the date and how tight the search was, and of proved claims.
 
 The file binds a result to the code that it is about, by the digests of `code`. It does not prove who wrote it, and
 whoever can write the file can write anything into it. Keep it where its reader trusts the writer.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: The version of the file.
 VERIFIED_VERSION = 1
 
-#: The files that `Verified.record` writes.
+#: The kind of the files that `Verified.record` writes.
 VERIFIED_FILE = FileKind.of_pattern("a record", r'^\{\s*"verified_version": ')
 #: The kinds of code that are verified.
 KINDS = ("miner", "mechanism")
@@ -53,7 +53,7 @@ class VerifiedCode:
     component
         The kind, name, class and digest of the code, as in a plan.
     packages
-        The packages with which it ran, as in a plan.
+        The packages of the verified code, as in a plan.
     relation
         The neighbouring relation under which it was verified.
     subject
@@ -167,7 +167,7 @@ class Verified:
     records
         One record for each piece of code, relation and subject.
     digest
-        The SHA-256 of the file, in hex.
+        The SHA-256, in hex, of the text of the file.
     proofs
         One record for each proved claim about a formula.
     """
@@ -190,7 +190,7 @@ class Verified:
         Raises
         ------
         InputError
-            If it cannot be read, or is something else.
+            If the file cannot be read, or is no file of verification records.
         """
         text = read_text(Path(path), "a file that 'dpframework verify --record' writes")
         try:
@@ -231,7 +231,7 @@ class Verified:
 @final
 @attrs.frozen
 class Judged:
-    """Whether one miner's or mechanism's code of a plan was verified.
+    """The verdict whether the code of one miner or mechanism of a plan was verified.
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ class Judged:
         return self.record is not None and self.record.passed
 
     def reaches(self, tightness: float) -> bool:
-        """Tell whether it passed with at least a certain tightness."""
+        """Tell whether the code passed with at least this tightness."""
         return self.passed and self.record is not None and (self.record.tightness or 0.0) >= tightness
 
     def __str__(self) -> str:
