@@ -180,8 +180,8 @@ class AdaptiveBudget:
 
         While no order is fixed, three choices are tried in turn. The first is the order that leaves the most room for
         rho, if the plan fits at that order and its divergence is not just its pure epsilon. The second is the pure
-        epsilon, if that fits. The last is the order at which this plan is cheapest. If no
-        delta is left for the conversion, or the plan has no divergence, it is charged its pure epsilon alone.
+        epsilon, if that fits. The last is the order at which this plan is cheapest. If no delta is left for the
+        conversion, or the plan has no divergence, the plan is charged its pure epsilon alone.
         """
         if self.order is not None:
             return PlanCharge(pure, curve.at(self.order), self.order, exact)

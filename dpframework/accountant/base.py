@@ -47,7 +47,7 @@ class Accountant(abc.ABC, Generic[A]):
     Raises
     ------
     InputError
-        If the delta is not one that the notion's totals can hold at.
+        If the delta is not one at which the notion's totals can hold.
     """
 
     name: ClassVar[str]
@@ -194,7 +194,7 @@ class Accountant(abc.ABC, Generic[A]):
         return amount
 
     def total(self, plan: Plan) -> PrivacyLoss | None:
-        """Return an upper bound on a plan's cost, or None if some step has no valid claim under the relation."""
+        """Return an upper bound on a plan's cost, or None without a valid claim under the relation at the delta."""
         return self.loss_beside(self.amount_of(plan.root, plan), self.exact_delta(plan))
 
     def exact_delta(self, plan: Plan) -> Fraction | None:

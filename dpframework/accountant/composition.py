@@ -110,7 +110,7 @@ def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
 
 
 def amplify_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
-    """Return what releases from a sample that is drawn row by row cost a unit of several rows.
+    """Return the cost, to a unit of several rows, of releases from a sample that is drawn row by row.
 
     In parts and samples each row counts by itself: for one row, releases that cost the unit epsilon lose at most
     epsilon / k, and f(epsilon / k) on a sample, with f(x) = log(1 + q (e**x - 1)). The unit's rows are added one after

@@ -98,7 +98,7 @@ class PLDAccountant(Accountant[Events]):
         return Events(added, replaced, pure, zcdp)
 
     def spread(self, parts: Sequence[Events], rows: int) -> Events:
-        """Keep the event that dominates all parts, if it does so for rows in several; else bound by any mechanism.
+        """Keep the event that dominates all parts, if that is proved for spread rows; else bound by epsilon or rho.
 
         Let part j have r_j of the unit's k rows. Its releases are dominated by the events of the strongest part, with
         r_j in place of k. These are noise on an integer that moves by r_j, any mechanism of the epsilon times r_j / k,

@@ -1,4 +1,4 @@
-"""Derived columns as attributes: their domain, declared or inferred, and the function that computes their cells."""
+"""Derived columns as attributes: their domain, declared or from the expression, and the function of their cells."""
 
 from __future__ import annotations
 

@@ -260,8 +260,8 @@ def derive(
 
     The expression reads cells after they were put into the schema's domain. So the domain of its results follows from
     their domains, and never from the rows. A result is missing where a cell that it needs is, or where it is undefined,
-    as x / 0 is. With `per="row"` neighbouring tables stay neighbours, since each row gives one row
-    and changes no other row.
+    as x / 0 is. With `per="row"` neighbouring tables stay neighbours, since each row gives one row and changes no other
+    row.
 
     Parameters
     ----------

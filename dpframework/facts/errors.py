@@ -51,7 +51,7 @@ class DoesNotFit(InputError):  # noqa: N818 - names what happened
     Attributes
     ----------
     kind
-        The assertion that they break: "data-fits-schema", "rows" or "max_rows". A private run reveals nothing else.
+        What the rows break: "data-fits-schema", "rows", "max_rows" or "dates". A private run reveals nothing else.
     """
 
     def __init__(self, message: str, *, kind: str = "data-fits-schema") -> None:
@@ -143,7 +143,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = [known_name for known_name in names if known_name.casefold() == name.casefold()]
     close = close or difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     begun = [known_name for known_name in names if len(name) > 2 and known_name.startswith(name)]
-    close = close or begun[:1]  # a short form, such as the first word
+    close = close or begun[:1]  # the given name may be a short form, such as the first word
     if close:
         return f"did you mean '{close[0]}'?"
     if not names:
@@ -157,6 +157,6 @@ def first_line(error: BaseException) -> str:
 
 
 def place_of_error(error: BaseException) -> str:
-    """Return the place where an error was raised, such as " in trees.py, line 12", or nothing."""
+    """Return a text such as " in trees.py, line 12" for where an error was raised; empty if that is not known."""
     frames = traceback.extract_tb(error.__traceback__)
     return f" in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else ""

@@ -40,7 +40,7 @@ class Numbers:
     missing
         Whether a number may be missing.
     date
-        The unit of the dates that the numbers stand for, or None if they are no dates.
+        The unit in which the numbers count dates, or None if they are no dates.
     """
 
     low: float

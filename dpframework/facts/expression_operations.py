@@ -295,7 +295,7 @@ def choice(condition: Operand, then: Operand, otherwise: Operand) -> Operand:
 
 
 def fill(part: Operand, instead: Operand) -> Operand:
-    """Return a part, or another where it is missing."""
+    """Return a part, in which another part stands in for missing cells."""
     domain, (a, b) = unify([part, instead])
 
     def cells(rows: RowCells) -> Cells:

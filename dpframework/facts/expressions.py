@@ -273,7 +273,7 @@ def _number(value: Any) -> Any:
 
 
 def _list(node: ast.expr, what: str) -> list[float | str | bool]:
-    """Return the values of a list of constants, from its syntax tree. Messages name the place of the list as `what`."""
+    """Return the values of a list of constants, given its syntax tree. The message begins with `what`."""
     values: list[float | str | bool] = []
     for one in node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else [None]:
         sign = -1 if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.USub) else 1

@@ -57,7 +57,7 @@ def part_at(place: Path, make: Callable[[Path], Part], called: Path) -> Iterator
     Raises
     ------
     InputError
-        If it cannot be made. The message calls the place `called`.
+        If it cannot be made. The message names the path `called`.
     """
     part: Part | None = None
     try:
@@ -206,7 +206,7 @@ def write_whole(path: Path, content: str | bytes, kind: FileKind | None = None, 
     kind
         The kind of the file, which may replace a file of the same kind. With None it replaces nothing.
     called
-        The path that errors of writing name in place of `path`, if the file is moved there afterwards.
+        The path that error messages about writing name in place of `path`, if the file is moved there afterwards.
 
     Raises
     ------

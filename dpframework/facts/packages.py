@@ -68,7 +68,7 @@ def plugin_points() -> EntryPoints:
 
 @functools.cache
 def distributions() -> dict[str, tuple[str, str]]:
-    """Return the distribution and version of the core's and the plugins' packages."""
+    """Return the distribution and its version for the core's and each plugin's package, by the package's name."""
     found = {CORE: (CORE, __version__)}
     for point in plugin_points():
         if point.dist is not None:

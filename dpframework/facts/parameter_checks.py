@@ -89,7 +89,7 @@ def finite_from_0(what: str) -> Validator:
 
 
 def require_level(level: float, what: str) -> None:
-    """Refuse a level, such as of confidence, that is not between 0 and 1. Errors call it `what`."""
+    """Refuse a level, such as a confidence level, that is not between 0 and 1. Error messages call it `what`."""
     if not 0 < level < 1:
         raise InputError(f"{what} must be between 0 and 1, not {level}")
 

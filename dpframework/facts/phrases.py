@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """Return the first names of a list, and whether there are others.
+    """Join the first names of a list, with dots at the end if there are others.
 
     Examples
     --------
@@ -19,7 +19,7 @@ def first_of(names: Sequence[str], most: int) -> str:
 
 
 def first_names(names: Sequence[str], most: int) -> str:
-    """Return the first names of a list, and how many others there are.
+    """Join the first names of a list, and say at the end how many others there are.
 
     Examples
     --------

@@ -8,8 +8,8 @@ from dpframework.facts.choices import Choice
 class OutOfDomain(Choice, what="out_of_domain"):
     """The policy for a value outside the schema's domain.
 
-    `CLAMP` moves a number to the nearest bound and makes any other value missing. `MISSING` makes either
-    missing. With both policies every table can be read. `ERROR` refuses a table with such a value.
+    `CLAMP` moves a number to the nearest bound and makes any other value missing. `MISSING` makes numbers and other
+    values missing. With both policies every table can be read. `ERROR` refuses a table with such a value.
     """
 
     ERROR = "error"

@@ -257,7 +257,10 @@ class PrivacyLoss:
 
     @property
     def zcdp(self) -> Fraction | None:
-        """The declared rho, or else epsilon**2 / 2 (Bun and Steinke 2016, Proposition 1.4). None without both."""
+        """The declared rho, or else epsilon**2 / 2 (Bun and Steinke 2016, Proposition 1.4).
+
+        It is None if there is neither a declared rho nor a pure epsilon.
+        """
         if self.rho is not None:
             return self.rho
         return None if self.epsilon is None or self.delta else self.epsilon**2 / 2

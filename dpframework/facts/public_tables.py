@@ -103,8 +103,8 @@ class PublicTable:
             The file, whose first line names the columns. It is read as Parquet or Excel if its name ends in .parquet
             or .xlsx.
         column
-            The column of values. A key with a blank value is left out. If all values are numbers, or all
-            are true or false, they are read as such. Else all are texts. A text such as "007" is not a number.
+            The column of values. A key with a blank value is left out. If all values are numbers, or all are true or
+            false, they are read as such. Else all are texts. A text such as "007" is not a number.
         key
             The column of keys; by default the first.
 

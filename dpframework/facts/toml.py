@@ -147,7 +147,7 @@ def resolve_path(text: str, folder: Path) -> Path:
     Raises
     ------
     InputError
-        If an environment variable is not set.
+        If an environment variable is not set, or the path holds a NUL character.
     """
     path = expand(text)
     if "\0" in path:

@@ -28,7 +28,7 @@ Reads: TypeAlias = "tuple[str, ...] | None"
 @final
 @attrs.frozen(eq=False)
 class PlacedNode:
-    """A node with its place in a plan: its number, its scope, its edges, and the rows that it reads.
+    """A node with its place in a plan: its number, scope and edges, and which rows it reads.
 
     Attributes
     ----------

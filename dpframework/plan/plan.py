@@ -124,7 +124,7 @@ def _root(node: Node) -> Node:
 
 
 def _is_shallow(node: Node, most: int) -> bool:
-    """Tell whether every path through a plan has at most a number of compositions."""
+    """Tell whether every path through a plan has at most `most` compositions."""
     level = [node]
     for _ in range(most + 1):
         level = list({id(child): child for one in level for child in one.children}.values())

@@ -1,4 +1,4 @@
-"""A file of records: of verified code, with the date and how tight the search was, and of proved claims.
+"""A file of records: of verified code, with the date and the share of the claim reached, and of proved claims.
 
 The file binds a result to the code that it is about, by the digests of `code`. It does not prove who wrote it, and
 whoever can write the file can write anything into it. Keep it where its reader trusts the writer.
