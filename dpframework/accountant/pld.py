@@ -54,7 +54,7 @@ class PLDAccountant(Accountant[Events]):
         if calibration is None:
             return Events(None, None, UNCLAIMED, UNCLAIMED)
         mechanism, losses = calibration.mechanism, calibration.losses
-        bounded = _any_of(losses.pure, losses.zcdp)
+        bounded = _worst_events(losses.pure, losses.zcdp)
         event = mechanism.dp_event if calibration.by.rows == 1 else mechanism.unit_event
         added, replaced = (event(calibration, relation) or bounded.under(relation) for relation in Relation)
         if calibration.by.resizes:  # a row may leave without another coming
@@ -112,7 +112,10 @@ class PLDAccountant(Accountant[Events]):
         most k in all, and so do those that end up higher. That is the event twice, if all of it is noise on integers.
         """
         pure, zcdp = composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts])
-        added, replaced = _any(pure.add_or_remove_one, zcdp.add_or_remove_one), _any(pure.replace_one, zcdp.replace_one)
+        added, replaced = (
+            _worst_event(pure.add_or_remove_one, zcdp.add_or_remove_one),
+            _worst_event(pure.replace_one, zcdp.replace_one),
+        )
         strongest = _dominating([p.add_or_remove_one for p in parts], None, None)
         if strongest is not None:
             added = strongest if _are_shifts(strongest, AnyPure, AnyRho) else added
@@ -131,7 +134,7 @@ class PLDAccountant(Accountant[Events]):
     def sample_of_rows(self, part: Events, rate: Fraction, rows: int) -> Events:
         """Return the event of any mechanism of the amplified epsilon, or else of the part's own rho."""
         rho = ByRelation(part.zcdp.add_or_remove_one, None)
-        return _any_of(composition.amplify_rows(part.pure, rate, rows), rho)
+        return _worst_events(composition.amplify_rows(part.pure, rate, rows), rho)
 
     def loss(self, amount: Events) -> PrivacyLoss | None:
         """Return epsilon at the accountant's delta."""
@@ -200,16 +203,16 @@ def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
     return float(distribution(dict(events), fine=float(delta) >= FINEST_DELTA).get_epsilon_for_delta(float(delta)))
 
 
-def _any(epsilon: Fraction | None, rho: Fraction | None) -> Any | None:
+def _worst_event(epsilon: Fraction | None, rho: Fraction | None) -> Any | None:
     """Return the event of any mechanism of a pure epsilon, or else of a rho; None if both are None."""
     if epsilon is not None:
         return AnyPure(float_above(epsilon))
     return None if rho is None else AnyRho(float_above(rho))
 
 
-def _any_of(pure: ByRelation, zcdp: ByRelation) -> Events:
+def _worst_events(pure: ByRelation, zcdp: ByRelation) -> Events:
     """Return the events of any mechanism of a pure epsilon, or else of a rho."""
-    added, replaced = (_any(pure.under(relation), zcdp.under(relation)) for relation in Relation)
+    added, replaced = (_worst_event(pure.under(relation), zcdp.under(relation)) for relation in Relation)
     return Events(added, replaced, pure, zcdp)
 
 
@@ -267,7 +270,7 @@ def _dominating(events: Sequence[Any | None], epsilon: Fraction | None, rho: Fra
         for event, strong in zip(events, counted, strict=True):
             if all(_dominates(strong, weak) for weak in counted):
                 return event
-    return _any(epsilon, rho)
+    return _worst_event(epsilon, rho)
 
 
 def _dominates(strong: Mapping[Any, int], weak: Mapping[Any, int]) -> bool:
@@ -275,10 +278,10 @@ def _dominates(strong: Mapping[Any, int], weak: Mapping[Any, int]) -> bool:
     if any(strong.get(event, 0) < times for event, times in weak.items() if _pure_of(event) is None):
         return False
     losses = {loss for event in weak if (loss := _pure_of(event)) is not None}
-    return all(_at_least(strong, loss) >= _at_least(weak, loss) for loss in losses)
+    return all(_count_at_least(strong, loss) >= _count_at_least(weak, loss) for loss in losses)
 
 
-def _at_least(events: Mapping[Any, int], epsilon: float) -> int:
+def _count_at_least(events: Mapping[Any, int], epsilon: float) -> int:
     return sum(times for event, times in events.items() if (own := _pure_of(event)) is not None and own >= epsilon)
 
 

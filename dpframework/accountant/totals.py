@@ -110,7 +110,7 @@ class AccountedPlan(Plan):
         """
         key = kind, id(node)
         if key not in self._amounts:
-            accountant = self._reader(kind)
+            accountant = self._accountant_of(kind)
             if accountant is None:
                 return None
             amount = accountant.amount_of(node, self)
@@ -122,7 +122,7 @@ class AccountedPlan(Plan):
 
     def loss(self, kind: type[Accountant[Any]], node: Node) -> PrivacyLoss | None:
         """Return `amount` as a loss, or None without a valid claim or if the delta does not admit the notion."""
-        accountant = self._reader(kind)
+        accountant = self._accountant_of(kind)
         return None if accountant is None else accountant.loss_beside(self.amount(kind, node), self.exact_delta(node))
 
     def exact_delta(self, node: Node) -> Fraction | None:
@@ -163,23 +163,23 @@ class AccountedPlan(Plan):
         """The whole plan's total in each notion, composed once, since a plan does not change."""
         return {kind.name: total for kind in self.accountants if (total := self._total(kind, self.root)) is not None}
 
-    def _reader(self, kind: type[Accountant[A]]) -> Accountant[A] | None:
+    def _accountant_of(self, kind: type[Accountant[A]]) -> Accountant[A] | None:
         """Return the accountant of the plan's totals, or None if the delta does not admit the notion."""
-        if kind not in self._readers:
+        if kind not in self._accountants_by_kind:
             delta = kind.delta_for(self.budget.delta)
-            self._readers[kind] = (
+            self._accountants_by_kind[kind] = (
                 None if delta is None else kind(self.relation, epsilon=self.budget.epsilon, delta=delta)
             )
-        return self._readers[kind]
+        return self._accountants_by_kind[kind]
 
     @functools.cached_property
-    def _readers(self) -> dict[type[Accountant[Any]], Accountant[Any] | None]:
+    def _accountants_by_kind(self) -> dict[type[Accountant[Any]], Accountant[Any] | None]:
         return {}
 
     def _total(self, kind: type[Accountant[Any]], node: Node) -> _Total | None:
         """Compose the releases below a node, and turn any failure of a plugin's accountant into a reason."""
         try:
-            accountant = self._reader(kind)
+            accountant = self._accountant_of(kind)
             if accountant is None:
                 return None
             loss: object = accountant.loss_beside(self.amount(kind, node), self.exact_delta(node))

@@ -25,11 +25,11 @@ def noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
             yield (
                 Severity.WARNING,
                 f"step '{path}' is compared with {float(step.threshold):.3g}, but its noise reaches ±{within:.3g} "
-                f"(95 %); raise its epsilon or the threshold{_times(within, float(step.threshold))}",
+                f"(95 %); raise its epsilon or the threshold{_factor_text(within, float(step.threshold))}",
             )
 
 
-def _times(within: float, threshold: float) -> str:
+def _factor_text(within: float, threshold: float) -> str:
     """Return by what factor to raise epsilon or the threshold, as text. Empty if no factor is known to be enough."""
     return f" {math.ceil(10 * within / threshold) / 10:g} times" if threshold > 0 and math.isfinite(within) else ""
 
@@ -39,23 +39,23 @@ def near_uniform(plan: Plan) -> Iterator[tuple[Severity, str]]:
     rows = plan.size.largest
     if rows is None:
         return
-    for path, calibration in _uniform(plan, rows):
+    for path, calibration in _nearly_uniform(plan, rows):
         yield (
             Severity.WARNING,
             f"step '{path}' selects among {calibration.facts.answer_length} candidates with noise of about "
-            f"{calibration.preview.expected:.3g} rows on a table of {_table(plan)}: the choice is nearly uniform; "
+            f"{calibration.preview.expected:.3g} rows on a table of {_size_of(plan)}: the choice is nearly uniform; "
             "raise its epsilon or have fewer candidates",
         )
 
 
-def _uniform(plan: Plan, rows: int) -> Iterator[tuple[str, Calibration]]:
+def _nearly_uniform(plan: Plan, rows: int) -> Iterator[tuple[str, Calibration]]:
     for path, step, calibration in plan.calibrated_steps():
         expected = calibration.preview.expected
         if step.mechanism.selects and calibration.facts.integer and math.isfinite(expected) and expected > rows:
             yield path, calibration
 
 
-def _table(plan: Plan) -> str:
+def _size_of(plan: Plan) -> str:
     size = plan.size
     return size.text if size.about is not None else f"at most {size.most} rows"
 
@@ -65,11 +65,11 @@ def noisy_selection(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     rows = plan.size.largest
     if rows is None:
         return
-    told = {path for path, _ in _uniform(plan, rows)}  # the paths that `near_uniform` reports
+    reported = {path for path, _ in _nearly_uniform(plan, rows)}  # the paths that `near_uniform` reports
     found = [
-        (name, f"{bound.what}: {_off(bound)} on a table of {_table(plan)}")
+        (name, f"{bound.what}: {_error_of(bound)} on a table of {_size_of(plan)}")
         for name, bound in _bounds(plan)
-        if bound.hides_choice and not told.intersection(f"{name}/{path}" for path in bound.steps)
+        if bound.hides_choice and not reported.intersection(f"{name}/{path}" for path in bound.steps)
     ]
     yield from _unless_allowed(plan, NOISY_SELECTION, found, "raise its epsilon or have fewer candidates")
 
@@ -77,14 +77,17 @@ def noisy_selection(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 def noisy_result(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Find results whose error is larger than the result itself can be expected to be."""
     found = [
-        (name, f"{bound.what}: {_off(bound)} on a table of {_table(plan)}, which is more than {bound.likely_text}")
+        (
+            name,
+            f"{bound.what}: {_error_of(bound)} on a table of {_size_of(plan)}, which is more than {bound.likely_text}",
+        )
         for name, bound in _bounds(plan)
         if bound.hides_number
     ]
     yield from _unless_allowed(plan, NOISY_RESULT, found, "raise its epsilon, or ask for fewer or larger groups")
 
 
-def _off(bound: ErrorBound) -> str:
+def _error_of(bound: ErrorBound) -> str:
     amount = rows_text(bound.amount) if bound.amount is not None and bound.unit == "rows" else f"{bound.amount:.3g}"
     unit = f" {bound.unit}" if bound.unit else ""
     if bound.kind is BoundKind.CHOICE:

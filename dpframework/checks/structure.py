@@ -15,7 +15,7 @@ from dpframework.plan.spending import Spend
 from dpframework.queries.plan_file_query import Declared
 
 
-def _place(scope: ScopeNodes) -> str:
+def _path(scope: ScopeNodes) -> str:
     """Name a scope, which is a part of the plan with its own names, by its path."""
     return f"'{scope.path}'" if scope.path else "the plan"
 
@@ -25,20 +25,20 @@ def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
     for scope in plan.index.scopes:
         own = {placed.name for placed in scope.nodes if isinstance(placed.node, Step | Post)}
         for placed in scope.nodes:
-            node, released = placed.node, own | _names(placed, plan)
+            node, released = placed.node, own | _given_names(placed, plan)
             if not isinstance(node, Parallel):
                 continue
             what = f"parallel '{node.name}'" if node.name else "a parallel"
             if node.by is None:
                 yield (
                     Severity.ERROR,
-                    f"{what} in {_place(scope)} does not say how its parts are made; give by=, so that they are "
+                    f"{what} in {_path(scope)} does not say how its parts are made; give by=, so that they are "
                     "disjoint by value",
                 )
             elif isinstance(node.by, FromRelease) and node.by.step not in released:
                 yield (
                     Severity.ERROR,
-                    f"{what} in {_place(scope)} is made from step '{node.by.step}', which is not there; "
+                    f"{what} in {_path(scope)} is made from step '{node.by.step}', which is not there; "
                     f"{nearest(node.by.step, released)}",
                 )
             elif isinstance(node.by, tuple) and plan.schema is not None:
@@ -46,18 +46,18 @@ def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
                 try:
                     overlap = first_overlap(node.by, plan.schema)
                 except InputError as error:
-                    yield Severity.ERROR, f"{what} in {_place(scope)}: {error}"
+                    yield Severity.ERROR, f"{what} in {_path(scope)}: {error}"
                     continue
                 if overlap is not None:
                     first, second = (str(node.by[k]) for k in overlap)
                     yield (
                         Severity.ERROR,
-                        f"{what} in {_place(scope)}: the parts '{first}' and '{second}' overlap; use Cases, which are "
+                        f"{what} in {_path(scope)}: the parts '{first}' and '{second}' overlap; use Cases, which are "
                         "always disjoint",
                     )
 
 
-def _names(placed: PlacedNode, plan: Plan) -> set[str]:
+def _given_names(placed: PlacedNode, plan: Plan) -> set[str]:
     """Return the names of the releases that a node is given, from its scope and from those around it."""
     return {plan.index.nodes[source].name for source in placed.uses}
 
@@ -71,7 +71,7 @@ def duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
             if times > 1:
                 yield (
                     Severity.ERROR,
-                    f"{_place(scope)} holds {times} parts named '{name}'; give each its own name, or use repeat",
+                    f"{_path(scope)} holds {times} parts named '{name}'; give each its own name, or use repeat",
                 )
 
 
@@ -105,7 +105,7 @@ def unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
             if isinstance(placed.node, Step) and placed.name not in used:
                 yield (
                     Severity.WARNING,
-                    f"step '{placed.name}' in {_place(scope)} is released but nobody uses it; drop it and save its "
+                    f"step '{placed.name}' in {_path(scope)} is released but nobody uses it; drop it and save its "
                     "epsilon",
                 )
 
@@ -117,13 +117,13 @@ def unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
         for placed in scope.nodes:
             if isinstance(placed.node, Parallel):
                 continue  # `parts_not_disjoint` reports parts that are made from an unknown release
-            given = _names(placed, plan)
+            given = _given_names(placed, plan)
             for name, outside in map(split_use, placed.kind.uses(placed.node)):
                 known = given if outside else own | given
                 if name not in known:
-                    where = f"beside {_place(scope)}" if outside else "there"
+                    where = f"beside {_path(scope)}" if outside else "there"
                     yield (
                         Severity.ERROR,
-                        f"'{placed.name}' in {_place(scope)} uses '{name}', which is not {where}; "
+                        f"'{placed.name}' in {_path(scope)} uses '{name}', which is not {where}; "
                         f"{nearest(name, known)}",
                     )

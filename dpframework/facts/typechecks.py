@@ -188,12 +188,12 @@ def _read_hint(name: str, annotation: Any, names: dict[str, Any]) -> dict[str, A
 def _require(value: Any, hint: Any, what: str) -> None:
     # A list is accepted in place of a tuple, since files cannot write tuples.
     if not _fits(value, hint) and not (isinstance(value, list) and _fits(tuple(value), hint)):
-        raise InputError(f"{what} is {_kind(value)}; {_words(hint)} is needed{_remedy(value, hint)}")
+        raise InputError(f"{what} is {_type_text(value)}; {_hint_text(hint)} is needed{_remedy(value, hint)}")
 
 
 def _remedy(value: Any, hint: Any) -> str:
     """Say how to make an argument of the right type out of the given one, where there is a way."""
-    needed = _words(hint)
+    needed = _hint_text(hint)
     if isinstance(value, str | os.PathLike) and needed == "Schema":
         return "; dpf.Schema.load(path) reads one"
     if isinstance(value, str | os.PathLike) and needed.startswith("Table,"):
@@ -300,7 +300,7 @@ def _classes(hint: Any) -> tuple[tuple[type, ...], bool]:
     return tuple(classes), complete
 
 
-def _kind(value: Any) -> str:
+def _type_text(value: Any) -> str:
     if value is None:
         return "None"
     if isinstance(value, type):
@@ -309,19 +309,19 @@ def _kind(value: Any) -> str:
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-def _words(hint: Any) -> str:
+def _hint_text(hint: Any) -> str:
     """Return an annotation as people write it, without the modules of its names."""
     if hint in (None, types.NoneType):
         return "None"
     if hint is Ellipsis:
         return "..."
     if isinstance(hint, list):
-        return f"[{', '.join(_words(part) for part in hint)}]"
+        return f"[{', '.join(_hint_text(part) for part in hint)}]"
     parts = typing.get_args(hint)
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        *first, last = (_words(part) for part in parts)
+        *first, last = (_hint_text(part) for part in parts)
         return f"{', '.join(first)} or {last}"
     if typing.get_origin(hint) is typing.Literal:
         return " or ".join(map(repr, parts))
     name = str(getattr(hint, "__name__", hint))
-    return f"{name}[{', '.join(_words(part) for part in parts)}]" if parts else name
+    return f"{name}[{', '.join(_hint_text(part) for part in parts)}]" if parts else name

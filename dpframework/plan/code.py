@@ -67,7 +67,8 @@ def code_form(components: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
     """Return the form of `code_of`, for components that are given by kind, name and class."""
     used = dict.fromkeys(components)
     described = [
-        {"kind": kind, "name": name, "class": place(cls), "digest": component_digest(cls)} for kind, name, cls in used
+        {"kind": kind, "name": name, "class": class_path(cls), "digest": component_digest(cls)}
+        for kind, name, cls in used
     ]
     # Bases may come from other packages, whose code runs too.
     tops = {base.__module__.partition(".")[0] for _, _, cls in used for base in cls.__mro__}
@@ -78,7 +79,7 @@ def code_form(components: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
     }
 
 
-def place(cls: type) -> str:
+def class_path(cls: type) -> str:
     """Return the module and the name of a class, with a colon between them."""
     return f"{cls.__module__}:{cls.__qualname__}"
 

@@ -186,7 +186,7 @@ class PlanIndex:
         builder = _Builder(plan)
         builder.place_scope(root, "", None, 0, in_parts=False, on_sample=False)
         self.edges = builder.edges
-        self.nodes: tuple[PlacedNode, ...] = tuple(builder.place())
+        self.nodes: tuple[PlacedNode, ...] = tuple(builder.placed_nodes())
         self.scopes = tuple(ScopeNodes(path, tuple(self.nodes[n] for n in own)) for path, own in builder.scopes)
         self._numbers = {id(placed.node): placed.number for placed in reversed(self.nodes)}
 
@@ -323,7 +323,7 @@ class _Builder:
                 self._place(child, path, own, around, opener, number, k, **rows)
         facts["end"] = len(self._facts)
 
-    def place(self) -> Iterator[PlacedNode]:
+    def placed_nodes(self) -> Iterator[PlacedNode]:
         """Draw the edges from releases, then yield each node with its place."""
         for source, user in self._uses():
             kind = self.edges.following[source].get(user, {}).get("kind", "use")

@@ -92,7 +92,7 @@ class PlannedPart:
         found = {}
         for (text, selects), alike in kinds.items():
             length = max((one.step.facts.answer_length or 0 for one in alike), default=0)
-            best = f"the best of {_number(length)} by " if length else "the best by "
+            best = f"the best of {_number_text(length)} by " if length else "the best by "
             found[f"{best if selects else ''}{text}"] = alike
         return tuple(self._bound(text, alike) for text, alike in found.items())
 
@@ -120,7 +120,7 @@ class PlannedPart:
             return self.counts_bound(what, within, cells)
         rows = _rows_worth(calibration, within, self.relation)
         if on_numbers:
-            worth = "" if rows is None else f"as much as {_number(math.ceil(rows - 1e-9))} rows can add"
+            worth = "" if rows is None else f"as much as {_number_text(math.ceil(rows - 1e-9))} rows can add"
             largest = None if rows is None or self.rows is None or not rows else self.rows * within / rows
             return ErrorBound(
                 what, within, "", BoundKind.NUMBER if cells == 1 else BoundKind.COUNTS, self.size, largest,
@@ -136,7 +136,7 @@ class PlannedPart:
         rows = self.size.largest
         if rows is None:
             return bound
-        counts = "the whole table" if cells == 1 else f"the average of the {_number(cells)} counts"
+        counts = "the whole table" if cells == 1 else f"the average of the {_number_text(cells)} counts"
         return attrs.evolve(bound, likely=rows / cells, likely_text=counts)
 
     def sum_bound(self, what: str, paths: Iterable[str], cells: int) -> ErrorBound:
@@ -216,5 +216,5 @@ def _rows_worth(calibration: Calibration, within: float, relation: Relation) -> 
     return within / size
 
 
-def _number(number: int) -> str:
+def _number_text(number: int) -> str:
     return f"{number:,}" if number < 10**6 else f"{float(number):.3g}"

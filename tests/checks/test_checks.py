@@ -719,7 +719,7 @@ def test_results_that_are_alike_are_one_finding(plan_of: Callable[..., dpf.Study
     ],
 )
 def test_an_error_is_told_in_its_unit(kind: str, amount: float, unit: str, text: str) -> None:
-    assert noise._off(ErrorBound("that", amount, unit, kind)) == text
+    assert noise._error_of(ErrorBound("that", amount, unit, kind)) == text
 
 
 @pytest.mark.parametrize(
@@ -727,7 +727,7 @@ def test_an_error_is_told_in_its_unit(kind: str, amount: float, unit: str, text:
     [(3, 0.5, " 6 times"), (1.01, 1, " 1.1 times"), (3, 0, ""), (3, -1, ""), (float("inf"), 1, "")],
 )
 def test_how_many_times_less_noise_is_enough(within: float, threshold: float, text: str) -> None:
-    assert noise._times(within, threshold) == text
+    assert noise._factor_text(within, threshold) == text
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ def test_a_class_is_known_by_the_files_of_its_bases_in_order():
     assert code.component_digest(Counted) == hashlib.sha256(own).hexdigest()
     twice = type("Twice", (Counted,), {"__module__": __name__})
     assert code.component_digest(twice) == hashlib.sha256(own + own).hexdigest()
-    assert code.place(Counted) == f"{__name__}:Counted"
+    assert code.class_path(Counted) == f"{__name__}:Counted"
 
 
 def test_bytecode_knows_what_is_wrapped_and_what_is_within():
