@@ -218,7 +218,9 @@ class DerivedColumn:
         where = f"derived column '{form['name']}': " if "name" in form else f"derived column number {position}: "
         # The functions that read a schema or study file have replaced each `table` by a `lookup` before they come here.
         if "table" in form:
-            raise InputError(f"{where}names a file, and nobody said in which folder; load the schema from its file")
+            raise InputError(
+                f"{where}names the file of a public table, but not its folder; load the schema from its file"
+            )
         for key in ("key", "column"):
             if key in form:
                 raise InputError(f"{where}has '{key}' without table; it names a column of a public table's file")

@@ -124,7 +124,7 @@ class PrivacyUnit:
         '2026-03'
         """
         if self.period is None:
-            raise InputError(f"period '{name}' is given, and the study protects {self}, in no period; leave it out")
+            raise InputError(f"period '{name}' is given, but the study protects {self}, in no period; leave it out")
         return attrs.evolve(self, span=Period.parse(self.period, name))
 
     @property
@@ -169,13 +169,13 @@ class PrivacyUnit:
             self.require_fits(schema.in_files)
         if self.date in schema.names:
             raise InputError(
-                f"date '{self.date}' is an attribute of the schema; dates tell the period, and no more, so take it out "
-                "of the schema"
+                f"date '{self.date}' is an attribute of the schema; dates are read only to tell periods, so take it "
+                "out of the schema"
             )
         if self.id in schema.names:
             raise InputError(
-                f"unit '{self.id}' is an attribute of the schema; ids tell whose a row is, and no more, so take it out "
-                "of the schema"
+                f"unit '{self.id}' is an attribute of the schema; ids are read only to tell units, so take it out of "
+                "the schema"
             )
 
     def require_joined_by(self, ids: str | None, where: str = "") -> None:

@@ -73,9 +73,9 @@ def split_by_unit(
             others = [name for name in column.inputs if name not in names]
             if others:
                 raise InputError(
-                    f"derived column '{column.name}': reads '{others[0]}', which is no column of units, beside "
-                    f"'{next(name for name in column.inputs if name in names)}', which is one; write per = \"unit\" "
-                    f"and what '{others[0]}' is for a unit, such as first({others[0]}), in a column before it"
+                    f"derived column '{column.name}': reads '{others[0]}', which has a value for each row, beside "
+                    f"'{next(name for name in column.inputs if name in names)}', which has one for each unit; first "
+                    f"derive a column with per = \"unit\" from '{others[0]}', such as first({others[0]})"
                 )
             after.append(column)
         else:

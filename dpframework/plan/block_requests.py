@@ -58,6 +58,6 @@ def split_request(path: str) -> tuple[str, dict[str, Fraction]]:
         name, _, value = one.partition(" ")
         top, _, bottom = value.partition("/")
         if not (top.isdecimal() and (bottom or "1").isdecimal() and int(top) and int(bottom or "1")):
-            raise InputError(f"a release was asked for with {one!r}; a positive ratio is needed")
+            raise InputError(f"a release was requested with {one!r}; a positive ratio is needed")
         parameters[name] = Fraction(int(top), int(bottom or "1"))
     return path[: found.start()], parameters

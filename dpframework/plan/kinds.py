@@ -246,7 +246,7 @@ def _cut_text(node: Parallel) -> str:
 def _parallel_times(node: Parallel, position: int) -> str:
     if len(node.parts) > 1:
         return f"in part {position + 1} of {len(node.parts)}"
-    return "once a part" if node.number is None else f"once in each of {node.number} parts"
+    return "once per part" if node.number is None else f"once in each of {node.number} parts"
 
 
 def _spend_times(node: Spend, position: int) -> str:

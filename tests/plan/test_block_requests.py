@@ -33,7 +33,7 @@ def test_a_path_says_what_was_asked_for(path: str, kind: str, amounts: dict[str,
 def test_what_is_asked_for_is_a_positive_ratio(amount: str) -> None:
     with pytest.raises(dpf.InputError) as error:
         split_request(f"rows (epsilon {amount})")
-    assert str(error.value) == f"a release was asked for with 'epsilon {amount}'; a positive ratio is needed"
+    assert str(error.value) == f"a release was requested with 'epsilon {amount}'; a positive ratio is needed"
 
 
 @pytest.mark.parametrize("mechanism", [DiscreteLaplace("0.25"), Gaussian("1/3"), PartitionSelection("0.5", "1e-7")])

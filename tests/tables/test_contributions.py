@@ -304,8 +304,7 @@ def test_a_study_file_names_the_unit(tmp_path: Path) -> None:
         (
             'unit = "l"',
             None,
-            "unit 'l' is an attribute of the schema; ids tell whose a row is, and no more, so take it out of the "
-            "schema",
+            "unit 'l' is an attribute of the schema; ids are read only to tell units, so take it out of the schema",
         ),
         (
             'unit = "person"',

@@ -251,7 +251,7 @@ def test_numbers_without_bounds_are_not_summed(row):
 
 
 def test_columns_of_rows_and_of_units_are_kept_apart():
-    with pytest.raises(dpf.InputError, match="reads 'cost', which is no column of units, beside 'd0'"):
+    with pytest.raises(dpf.InputError, match="reads 'cost', which has a value for each row, beside 'd0'"):
         schema_of("any(ill)", dpf.derive("x", "cost if d0 else 0"))
     with pytest.raises(dpf.InputError, match="'cost' is one of single rows"):
         WHOLE["cost"]
