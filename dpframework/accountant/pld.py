@@ -57,7 +57,7 @@ class PLDAccountant(Accountant[Events]):
         bounded = _worst_events(losses.pure, losses.zcdp)
         event = mechanism.dp_event if calibration.by.rows == 1 else mechanism.unit_event
         added, replaced = (event(calibration, relation) or bounded.under(relation) for relation in Relation)
-        if calibration.by.resizes:  # a row may leave without another coming
+        if calibration.by.resizes:  # a row may leave and no other row come
             replaced = _dominating([added, replaced], losses.pure.replace_one, losses.zcdp.replace_one)
         return Events(added, replaced, losses.pure, losses.zcdp)
 

@@ -11,11 +11,10 @@ divergence of k at order alpha is an epsilon of
 
     k + log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1)
 
-at delta (Canonne, Kamath and Steinke 2020, Proposition 12). It holds at every order, so for
-a plan that is fixed the best one may be taken. As alpha grows, every release is charged its pure epsilon. Where
-every release is charged alpha r, the total is that of zCDP. In between, some are charged their epsilon, and the others
-share one conversion. So the total is at most the pure epsilons of any of the releases plus the zCDP total of the
-others.
+at delta (Canonne, Kamath and Steinke 2020, Proposition 12). This epsilon is valid at every order, so for a plan that is
+fixed the best order may be taken. As alpha grows, every release is charged its pure epsilon. Where every release is
+charged alpha r, the total is that of zCDP. In between, some releases are charged their epsilon, and the others share
+one conversion. So the total is at most the pure epsilons of any of the releases plus the zCDP total of the others.
 """
 
 from __future__ import annotations

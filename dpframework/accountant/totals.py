@@ -52,8 +52,8 @@ class AccountedPlan(Plan):
     Attributes
     ----------
     verified
-        The verification records of its code, which the checks report. The plan's claims do not depend on them. None if
-        no records are given.
+        The verification records of the plan's code, which the checks report. The plan's claims do not depend on them.
+        None if no records are given.
     """
 
     verified: Verified | None = attrs.field(default=None, kw_only=True)

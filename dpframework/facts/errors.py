@@ -94,7 +94,7 @@ class RunStopped(DPFrameworkError):  # noqa: N818 - a stop is an answer
     Attributes
     ----------
     interrupted
-        Whether the user stopped it (exit code 130).
+        Whether the user stopped the run (exit code 130).
     """
 
     def __init__(self, message: str, *, interrupted: bool = False) -> None:

@@ -1,7 +1,7 @@
 """The one reader of JSON for every file that is read back, whoever may have written it.
 
-It returns plain values: dictionaries, lists, texts, numbers, true, false and null. Code that looks up a name from a
-file uses a table of known names, such as a registry, and never imports a name from a file.
+The reader returns plain values: dictionaries, lists, texts, numbers, true, false and null. Code that looks up a name
+from a file uses a table of known names, such as a registry, and never imports a name from a file.
 """
 
 from __future__ import annotations

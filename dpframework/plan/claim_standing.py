@@ -42,7 +42,7 @@ class ClaimStanding:
     path
         The step's path in the plan.
     standing
-        Whether its claim is proved, tested or only declared.
+        Whether the step's claim is proved, tested or only declared.
     text
         The standing in a few words, with the solvers or the tightness of the test.
     """

@@ -33,11 +33,11 @@ class PlacedNode:
     Attributes
     ----------
     number
-        Its number in the plan. Nodes are counted from 0, from the top, left to right.
+        The number of the node in the plan. Nodes are counted from 0, from the top, left to right.
     node
         The node itself.
     kind
-        The node's row in the table of kinds.
+        The kind of the node, with all facts about this kind.
     edges
         The edges of the plan's graph, by the numbers of nodes.
     end
@@ -45,9 +45,9 @@ class PlacedNode:
     scope
         The path of the scope that holds the node (see `ScopeNodes`); empty for the plan's own scope.
     in_parts
-        Whether its rows are one of several parts, over which the rows of a unit may spread.
+        Whether the node's rows are one of several parts, over which the rows of a privacy unit may spread.
     on_sample
-        Whether its rows are a random sample.
+        Whether the node's rows are a random sample.
     plan
         The plan; None for nodes that are not in a plan yet.
     """
@@ -74,7 +74,7 @@ class PlacedNode:
 
     @functools.cached_property
     def position(self) -> int:
-        """Its position among the parts of its parent."""
+        """The position of the node among the parts of its parent."""
         return 0 if self.parent is None else int(self._preceding[self.parent]["position"])
 
     @functools.cached_property
@@ -89,7 +89,7 @@ class PlacedNode:
 
     @functools.cached_property
     def path(self) -> str:
-        """The path of its scope, followed by its name if it has one."""
+        """The path of the node's scope, followed by the node's name if it has one."""
         return "/".join(filter(None, (self.scope, self.name)))
 
     @functools.cached_property

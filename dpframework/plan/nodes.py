@@ -122,7 +122,7 @@ class Step(Node):
         The names of the steps whose releases the step is given at run time. They are in its scope, in a scope around
         it, or in other parts of the study (see `beside`).
     assumptions
-        The names of the assumptions that its claim needs beyond its theorem.
+        The names of the assumptions that the step's claim needs beyond its theorem.
     threshold
         A number with which the release is compared. If the noise is larger, a check reports it (DP007).
     """

@@ -157,11 +157,12 @@ class Plan:
     code
         The code that the plan would run (see `code_of`), since names do not say what a mechanism does.
     unit
-        The unit that its losses protect. Neighbours differ by one such unit.
+        The privacy unit that the plan's losses protect. Neighbours differ by one such unit.
     data
-        The address of its table, as the study file and the owner's configuration give it. It is approved with the plan.
+        The address of the private table, as the study file and the owner's configuration give it. It is approved with
+        the plan.
     engine
-        The address of the engine that evaluates its queries; None for one in this process or on this machine.
+        The address of the engine that evaluates the queries; None for an engine in this process or on this machine.
     about_rows
         About how many rows there are, if a caller says so in place of the schema. Only error bounds depend on it, so it
         is not part of the plan's claims.
@@ -183,7 +184,7 @@ class Plan:
 
     @functools.cached_property
     def index(self) -> PlanIndex:
-        """All nodes with their places. It is made once, for totals, checks, drawings and reports."""
+        """All nodes with their places. The index is made once, for totals, checks, drawings and reports."""
         return PlanIndex(self.root, self)
 
     @property

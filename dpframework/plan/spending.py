@@ -243,7 +243,7 @@ def kind(
     times
         The most releases of this kind in one block; by default any number.
     assumptions
-        The names of the assumptions that its claim needs beyond its theorem.
+        The names of the assumptions that the claim of such a release needs beyond its theorem.
     parameters
         The mechanism's other parameters.
 

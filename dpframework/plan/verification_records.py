@@ -1,7 +1,7 @@
 """A file of records: of verified code, with the date and the share of the claim reached, and of proved claims.
 
-The file binds a result to the code that it is about, by the digests of `code`. It does not prove who wrote it, and
-whoever can write the file can write anything into it. Keep it where its reader trusts the writer.
+The file binds each result to the code that was verified, by the digests of `code`. It does not prove who wrote the
+results: whoever can write the file can write anything into it. Keep the file where its readers trust the writer.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class VerifiedCode:
     packages
         The packages of the verified code, as in a plan.
     relation
-        The neighbouring relation under which it was verified.
+        The neighbouring relation under which the code was verified.
     subject
         The name of the miner or mechanism, or the study file, that was verified.
     examples
@@ -258,7 +258,7 @@ class Judged:
         return self.passed and self.record is not None and (self.record.tightness or 0.0) >= tightness
 
     def __str__(self) -> str:
-        """Write the verdict on this code."""
+        """Write whether the code was verified, with the record or the reason why there is none."""
         if self.record is None:
             return f"{self.what}: not verified: {self.reason}"
         return f"{self.what}: {self.record}" + ("" if self.passed else ": A CLAIM DOES NOT HOLD")
