@@ -134,11 +134,12 @@ def readable(amount: Fraction) -> str:
 
     Examples
     --------
-    >>> readable(Fraction(3, 80)), readable(Fraction(37, 220))
-    ('0.0375', '~0.1682')
+    >>> readable(Fraction(3, 80)), readable(Fraction(37, 220)), readable(Fraction(1000001, 3000001))
+    ('0.0375', '~0.1682', '~0.3333')
     """
     text = decimal_text(amount)
-    return text if "/" not in text and len(text) <= 10 else f"~{float(amount):.4g}"
+    is_short = "/" not in text and len(text) <= 10
+    return text if is_short and Fraction(text) == amount else f"~{float(amount):.4g}"
 
 
 def rational_above(value: float) -> Fraction:
