@@ -1,13 +1,16 @@
 """The verification kit, which tests every privacy claim by machine, third-party plugins' claims included.
 
-- `audit`: transcripts replayed on neighbouring tables; the realised loss is exact;
-- `search_sensitivity`: the largest change of a query's answer, compared with what the query declares;
-- `check_sampler`: a mechanism's draws, compared with the density that it states;
-- `check_tail`: for claims with a delta, how much of a run's exact loss lies beyond epsilon;
-- `distinguish`: a lower bound on epsilon from many runs, for outputs without a known density;
-- `verify_examples`: all of these on a miner's examples, as `dpframework verify` does.
+- `audit` replays the outputs of a miner's runs on neighbouring tables, and computes the exact loss of each output.
+- `search_sensitivity` compares the largest change of a query's answer with the sensitivity that the query declares.
+- `check_sampler` compares a mechanism's draws with the density that it states.
+- `check_losses` compares the losses of a mechanism's density with what the mechanism claims.
+- `check_tail` tells, for a claim with a delta, how much of a run's exact loss lies beyond epsilon.
+- `distinguish` finds a lower bound on epsilon from many runs, also of outputs without a known density.
+- `check_accountant` compares an accountant's totals with the exact losses of small plans.
+- `check_reading`, `check_bounding` and `check_derivation` test that one row, or one unit, changes no other.
+- `verify_examples` runs these checks on a miner's examples, as `dpframework verify` does.
 
-The assertions are for a plugin's own tests; `dpframework.verify.conformance` holds suites to subclass.
+The functions `assert_...` are for a plugin's own tests. The classes `...Conformance` are test suites to subclass.
 """
 
 import lazy_loader

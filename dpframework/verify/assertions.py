@@ -39,14 +39,15 @@ def assert_private(
     witnesses: Sequence[Witness] = (),
     unit: PrivacyUnit = ROW,
 ) -> AuditReport:
-    """Fail if a replay audit finds that a miner does or loses more than its plan claims (see `audit`).
+    """Fail if a replay audit finds that a miner breaks its plan, or loses more than the plan claims (see `audit`).
 
-    With `min_tightness`, fail too if the search did not come that near to a pure claim.
+    Fail, too, if the largest loss found is less than the share `min_tightness` of a pure claim.
 
     Raises
     ------
     AssertionError
-        With the smallest pair of tables found that shows it.
+        With the violations and the smallest tables found that show them, or with the share of the claim that was
+        reached.
     """
     report = audit(miner, schema, relation, delta=delta, replays=replays, seed=seed, witnesses=witnesses, unit=unit)
     assert report.passed, "\n".join(map(str, report.violations))
@@ -56,7 +57,7 @@ def assert_private(
 
 
 def _assert_tight(what: str, tightness: float, least: float, more: str) -> None:
-    """Fail if a search did not come near enough to a claim."""
+    """Fail if a search reached a smaller share of a claim than `least`. `more` names what a longer search needs."""
     assert tightness >= least, (
         f"{what}: {reach(tightness)}. {least:.0%} is asked for; give more {more}, claim less, or lower "
         "min_tightness and say why"
@@ -74,12 +75,12 @@ def assert_sensitivity_holds(
 ) -> SensitivityReport:
     """Fail if a query's answer changes by more than it declares (see `search_sensitivity`).
 
-    With `min_tightness`, fail too if the search did not come that near to one of the declared sensitivities.
+    Fail, too, if the largest change found is less than the share `min_tightness` of one of the declared sensitivities.
 
     Raises
     ------
     AssertionError
-        With the tables that show it.
+        With the tables that show the change, or with the share of the sensitivity that was reached.
     """
     report = search_sensitivity(query, schema, relation, inputs=inputs, pairs=pairs)
     assert report.passed, str(report)
@@ -92,12 +93,12 @@ def assert_loses_as_claimed(
 ) -> LossReport:
     """Fail if a mechanism's own log-density shows a larger loss than it claims (see `check_losses`).
 
-    With `min_tightness`, fail too if its losses did not come that near to what it claims.
+    Fail, too, if the losses are less than the share `min_tightness` of what it claims.
 
     Raises
     ------
     AssertionError
-        With the claim that does not hold.
+        With the claims that do not hold, or with the share of the claim that was reached.
     """
     report = check_losses(mechanism, given=given)
     assert report.passed, str(report)
@@ -113,7 +114,7 @@ def assert_samples_as_stated(
     Raises
     ------
     AssertionError
-        With what is wrong.
+        With the problems, one sentence for each.
     """
     report = check_sampler(mechanism, given=given, draws=draws)
     assert report.passed, str(report)
@@ -133,7 +134,7 @@ def assert_not_told_apart(
     Raises
     ------
     AssertionError
-        With the event that proves it.
+        With the set of outputs that proves it.
     """
     told_apart = distinguish(one, other, runs=runs, delta=delta)
     assert told_apart.epsilon <= epsilon, f"claimed is {epsilon:g}, but {told_apart}"
@@ -148,7 +149,7 @@ def assert_read_row_by_row(
     Raises
     ------
     AssertionError
-        With the cells that show it.
+        With the made-up cells that are read in another way.
     """
     report = check_reading(schema, readers=readers, tables=tables, seed=seed)
     assert report.passed, str(report)
@@ -168,7 +169,7 @@ def assert_derived_row_by_row(
     Raises
     ------
     AssertionError
-        With what was found.
+        With the violations, one sentence for each.
     """
     report = check_derivation(schema, deriving=deriving, aggregating=aggregating, tables=tables, seed=seed)
     assert report.passed, str(report)
@@ -178,12 +179,12 @@ def assert_derived_row_by_row(
 def assert_bounded(
     schema: Schema, unit: PrivacyUnit, *, readers: Iterable[UnitReader] | None = None, tables: int = 9
 ) -> BoundingReport:
-    """Fail if one more unit adds more rows than it may, or changes which rows others keep (see `check_bounding`).
+    """Fail if one more unit adds more rows than it may, or changes which rows other units keep (see `check_bounding`).
 
     Raises
     ------
     AssertionError
-        With the table that shows it.
+        With the reader of tables and the kind of table that show it.
     """
     report = check_bounding(schema, unit, readers=readers, tables=tables)
     assert report.passed, str(report)

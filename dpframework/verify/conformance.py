@@ -59,12 +59,16 @@ from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.reference_engines import ByTables, Together
 from dpframework.verify.tables.small_tables import SmallTables
 
-EXTREMES = (Fraction(1, 10**6), Fraction(10**6))  # amounts with hardly anything but noise, and with hardly any noise
+# A budget at which outputs are hardly anything but noise, and one at which they have hardly any noise.
+EXTREMES = (Fraction(1, 10**6), Fraction(10**6))
 AMOUNTS = (int, float, str, Decimal, Fraction)  # the types that a parameter `epsilon` or `rho` may have
 
 
 def _study(example: Example, relation: Relation, *, delta: Fraction | None = None) -> Study:
-    """Return a study of one example that allows its assumptions, with a given delta or the one that its claim needs."""
+    """Return a study of one example, which allows the assumptions of its plan.
+
+    The study has the given delta, or else the delta that the example's claim needs.
+    """
     subject = _subject(example, relation)
     allow, unit = list(subject.plan.assumptions), example.unit
     least = subject.delta_needed or 0 if delta is None else delta
@@ -79,7 +83,7 @@ def _subject(example: Example, relation: Relation) -> Subject:
 
 
 def _table(example: Example, relation: Relation) -> Table:
-    """Return a table of an example's schema, in which only the first unit may have fewer rows than allowed."""
+    """Return a table of about 30 rows of an example's schema. Each unit but the first has as many rows as it may."""
     universe, most = Universe(example.schema), example.unit.rows
     sizes = Sizes.of(example.schema, relation, 30)
     rows = sizes.most + (relation is Relation.REPLACE_ONE)
@@ -97,10 +101,11 @@ class MinerConformance:
     replays
         About how many replays each audit makes.
     more_replays
-        More replays for the audits of some examples, by name, for which the search needs more than `replays`.
+        The number of replays for examples whose audits need more than `replays`, by the example's name.
     min_tightness
-        How near the search must come to the pure claim of each example. A smaller number, for all or by an example's
-        name, needs a reason beside it: a mistake that does not make the loss its inverse times as large may be missed.
+        The share of each example's pure claim that the search must reach, for all examples or by an example's name. A
+        number below the default needs a reason in a comment: the audit may then miss a mistake that makes the loss less
+        than 1 / `min_tightness` times as large.
     """
 
     miner: ClassVar[type[Miner]]
@@ -168,7 +173,10 @@ class MinerConformance:
     def test_it_runs_with_hardly_any_noise_and_with_hardly_anything_else(
         self, example: Example, relation: Relation
     ) -> None:
-        """The miner runs with `epsilon` or `rho` at a millionth and at a million, or refuses these in a sentence."""
+        """The miner runs with `epsilon` or `rho` at a millionth and at a million, or refuses them.
+
+        A refusal is an error of dpframework. A run that stops in the middle is none.
+        """
         for amount in EXTREMES:
             given = {
                 name: amount for name in ("epsilon", "rho") if isinstance(getattr(example.miner, name, None), AMOUNTS)
@@ -209,7 +217,7 @@ class MinerConformance:
     def test_each_step_holds_what_it_declares(self, example: Example, relation: Relation) -> None:
         """No answer changes by more than its query declares, and the plugin's mechanisms draw and lose as they claim.
 
-        pytest's report with -rP says how near to each claim the searches came.
+        pytest's report with -rP says which share of each claim the searches reached.
         """
         checks = _steps_of(self.miner, self.replays // 4)
         checks.steps.clear()
@@ -218,7 +226,7 @@ class MinerConformance:
         print("\n".join(f"{step}: {reached}" for step, reached in checks.steps.items()))
 
     def test_no_transcript_loses_more_than_the_plan_claims(self, example: Example, relation: Relation) -> None:
-        """The audit finds no larger loss than claimed, in any notion of loss, and comes near the claim."""
+        """The audit finds no larger loss than claimed, and reaches the share `min_tightness` of a pure claim."""
         names = [name for name, known in self.miner.examples().items() if known.miner == example.miner]
         least = self.min_tightness
         if isinstance(least, Mapping):
@@ -238,7 +246,7 @@ class MinerConformance:
 
 @functools.cache
 def _find_claims(miner: type[Miner]) -> list[tuple[str, Relation]]:
-    """Return the examples of a miner by name, with each relation under which they claim something."""
+    """Return the names of a miner's examples, each with a relation under which the example claims something."""
     return [
         (name, relation)
         for name, example in miner.examples().items()
@@ -259,12 +267,12 @@ class QueryConformance:
     Attributes
     ----------
     queries
-        Queries by name, each with a schema and the inputs that it is given at run time.
+        Queries by name, each with a schema and with the inputs that a run gives it.
     pairs
         How many pairs of neighbours each search tries.
     min_tightness
-        How near the search must come to every declared sensitivity, for all queries or by a query's name. A smaller
-        number needs a reason, as for a miner.
+        The share of every declared sensitivity that the search must reach, for all queries or by a query's name. A
+        number below the default needs a reason, as for a miner.
     """
 
     queries: ClassVar[Mapping[str, tuple[Query, Schema, Mapping[str, Any]]]]
@@ -293,7 +301,7 @@ class QueryConformance:
             assert_sensitivity_holds(query, schema, relation, inputs=inputs, pairs=self.pairs, min_tightness=least)
 
     def test_the_order_and_the_blocks_of_rows_make_no_difference(self, given: tuple[Query, Schema, Any]) -> None:
-        """The answer is the same with the rows in another order or in several blocks, and beside another query."""
+        """The answer is the same for rows in another order or in several blocks, and when two queries go together."""
         query, schema, inputs = given
         universe, rows = Universe(schema), _rows(schema)
         engine = SmallTables(universe)
@@ -319,7 +327,7 @@ class QueryConformance:
         assert _is_unchanged(query, *answers), f"{query.name} has another answer from the tables that it names"
 
     def test_answers_are_the_same_in_another_process(self) -> None:
-        """Plugins' queries are asked again in one new process, which has nothing that this one keeps."""
+        """Plugins' queries are answered again in a new process, which has nothing that this process keeps in memory."""
         asked = {
             name: AskedHere.of(query, schema, _rows(schema), (), inputs)
             for name, (query, schema, inputs) in self.queries.items()
@@ -331,7 +339,7 @@ class QueryConformance:
 
 
 def _rows(schema: Schema) -> bytes:
-    """Return a small table of up to 30 rows, of as many kinds as fit in."""
+    """Return a table of up to 30 rows, one byte per row (see `Universe`), with as many kinds of rows as fit in."""
     kinds = Universe(schema).kinds
     return bytes(k % kinds for k in range(Sizes.of(schema, Relation.ADD_OR_REMOVE_ONE, 30).most))
 
@@ -352,13 +360,16 @@ class MechanismConformance:
     mechanisms
         The mechanisms to test, with parameters between 0.1 and 5.
     probes
-        Answers to draw from, for mechanisms with answers of a type of their own; None for the kit's probes.
+        Answers for which outputs are drawn, if the mechanisms take answers of a type of their own. None for the kit's
+        probes.
     answers
-        Pairs of answers on which claims are compared, for such mechanisms; None for the kit's pairs.
+        Pairs of answers on which losses are compared with claims, for such mechanisms. None for the kit's pairs.
     draws
-        How many outputs are drawn from each probe by each source of randomness; more while the scale is undecided.
+        How many outputs are drawn for each probe from each source of randomness. More are drawn while the scale of the
+        noise is undecided.
     min_tightness
-        How near the losses must come to what is claimed. A smaller number needs a reason, as for a miner.
+        The share of a mechanism's claims that its losses must reach. A number below the default needs a reason, as for
+        a miner.
     """
 
     mechanisms: ClassVar[Sequence[Mechanism]]
@@ -378,7 +389,10 @@ class MechanismConformance:
         assert_samples_as_stated(mechanism, given=self.probes, draws=self.draws)
 
     def test_it_loses_no_more_than_it_claims(self, mechanism: Mechanism) -> None:
-        """By its log-density, the mechanism loses no more than it claims (see `check_losses`)."""
+        """By its log-density, the mechanism loses no more than it claims (see `check_losses`).
+
+        Without `answers`, a mechanism for answers of a type of its own is not tested.
+        """
         if self.answers is None and not takes_any_answers(mechanism):
             return
         assert_loses_as_claimed(mechanism, given=self.answers, min_tightness=self.min_tightness)

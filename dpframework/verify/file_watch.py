@@ -1,7 +1,7 @@
 """Watch which files code writes, and which files it reads that an earlier run may have written.
 
-If a run keeps something in a file for later runs, that is a release which no plan holds. A file that is read counts if
-it was changed since this process began, or lies in the folder for temporary files.
+If a run keeps something in a file for later runs, that is a release which no plan holds. A file that is read counts as
+written by an earlier run if it was changed since this module was loaded, or lies in the folder for temporary files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT
-CODE = (".py", ".pyc", ".nbi", ".nbc")  # files of code, which Python and numba write
+CODE = (".py", ".pyc", ".nbi", ".nbc")  # files of code, which Python and numba write, and which do not count
 STARTED = time.time()
 
 _watched: list[set[str]] = []
@@ -47,10 +47,11 @@ def _is_new(name: str) -> bool:
 
 @contextlib.contextmanager
 def watch_files() -> Iterator[set[str]]:
-    """Yield a set that fills with the files that are opened to be written, or that an earlier run may have written.
+    """Yield a set that collects the names of opened files.
 
-    Files that are gone at the end, as temporary ones are, do not count. Nor do folders, which are opened for a file
-    without a name: numba tries in this way whether it can keep code there.
+    A name is collected if its file is opened for writing, or if an earlier run may have written it. At the end, files
+    that no longer exist are removed from the set, as temporary files are. So are folders: numba opens a folder as a
+    file without a name, to find out whether it can keep code there.
     """
     if not _hooked:
         # An audit hook cannot be removed. It does nothing while nobody watches.

@@ -1,4 +1,4 @@
-"""The processor seconds that a search may take, since one table of a large schema can cost as much as an audit."""
+"""A limit on the processor seconds of a search, since one table of a large schema can cost as much as an audit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Patience:
     Parameters
     ----------
     seconds
-        How many, by default without end. A search that runs out of them keeps what it has found so far. How much that
-        is depends on the machine.
+        The number of seconds, by default unlimited. A search that runs out of them keeps what it has found so far. How
+        much that is depends on the machine.
     """
 
     def __init__(self, seconds: float = math.inf) -> None:
@@ -37,7 +37,7 @@ class Patience:
         return Patience(self.left * share)
 
     def allows(self, times: int, call: Callable[[], object]) -> bool:
-        """Tell whether there is time to call something `times` times, judged by one call."""
+        """Tell whether there is time to call something `times` times, judged by one timed call."""
         if math.isinf(self._end):
             return True
         call()  # not timed, since a first call may compile a kernel

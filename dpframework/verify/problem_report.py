@@ -25,4 +25,4 @@ class ProblemReport(abc.ABC):
 
     @abc.abstractmethod
     def __str__(self) -> str:
-        """Write the verdict and the problems."""
+        """Write the verdict, or the problems if there are any."""

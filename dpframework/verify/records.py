@@ -16,12 +16,12 @@ from dpframework.verify.verification_report import Verification
 
 
 def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator[VerifiedCode]:
-    """Yield a record for each miner, mechanism and relation of some verified examples.
+    """Yield a record for each miner of verified examples, and for each mechanism of their plans, under each relation.
 
-    A miner's tightness is the smallest of its audits, a mechanism's the smallest of the comparisons of its losses. A
-    record counts as passed only if the whole verification passed. In that case a miner has no record if the audit of an
-    example found no loss at all, and a mechanism has none if it was neither sampled nor compared with its claims, since
-    nothing was shown then. A verification that failed is always recorded.
+    A miner's record holds the smallest tightness of its audits, a mechanism's record that of the comparisons of its
+    losses. A record counts as passed only if the whole verification passed. Of a verification that passed, a miner or
+    mechanism has no record if some search found no loss of it at all, since this shows nothing. Nor has a mechanism
+    that was neither sampled nor compared with its claims. A verification that failed is always recorded.
     """
     for relation in dict.fromkeys(audited.relation for audited in found.audits):
         audits = [one for one in found.audits if one.relation is relation and one.report is not None]
@@ -62,5 +62,5 @@ def _records(
 
 
 def _least(tightness: Iterable[float]) -> float | None:
-    """Return the smallest finite tightness of some searches; None if there is none, as under a claim of 0."""
+    """Return the smallest finite tightness, rounded to six digits. None if none is finite, as under a claim of 0."""
     return min((round(one, 6) for one in tightness if math.isfinite(one)), default=None)

@@ -25,10 +25,12 @@ from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.verification_report import Audited, Verification
 
 STEPS = 0.35  # the share of the time for checks of steps; the rest is for audits
-STEPS_AT_ONCE = 0.3  # the share of what is left of that time for one example: later ones have fewer new steps
+# The share of what is left of that time that the steps of one example may take, since later examples have fewer new
+# steps. The last example may take all that is left.
+STEPS_AT_ONCE = 0.3
 AUDIT = 0.8  # the share of an example's time for its audit
-BOUNDED = 2  # how many attributes of the tables of people are read
-PEOPLE = 2  # how many tables of people are read in each way to hold a table
+BOUNDED = 2  # how many attributes a made-up table of people has besides its ids
+PEOPLE = 2  # how many tables of a few people each reader of tables is tested on
 
 
 def verify_examples(
@@ -52,22 +54,23 @@ def verify_examples(
     examples
         Miners on small schemas, by name.
     relations
-        The neighbouring relations to verify. An example without a claim under one of them is noted.
+        The neighbouring relations to verify. The findings note each example that claims nothing under one of them.
     replays
         About how many replays each audit makes.
     runs
-        How often the distinguishing test runs on each table of an audit's worst pair; 0 leaves this test out.
+        How often the distinguishing test runs the miner on each table of an audit's worst pair; 0 leaves this test out.
     seed
         The seed of everything drawn except the mechanisms' private draws.
     seconds
-        About how many processor seconds all of it may take. Each audit of an example under a relation gets an equal
-        share of what is left. What is left out is listed, and depends on the machine.
+        About how many processor seconds all checks may take together. Checks of single steps come first, and get about
+        a third. Each audit of an example under a relation then gets an equal share of what is left. What is left out
+        is listed, and depends on the machine.
     tell
         Called with a text that says what is about to be done, to show progress.
     unit
-        Whom the claims are to protect: replays are on tables that differ by one such unit. If a column of ids names the
-        units, it is also tested whether reading bounds their rows (see `check_bounding`). Derived columns are tested
-        for any unit (see `check_derivation`).
+        Whom the claims are to protect: replays are on tables that differ by one such unit. For a row, each example's
+        own unit is taken (see `Example.unit_for`). If a column of ids names units, it is also tested whether readers
+        bound their rows (see `check_bounding`). Derived columns are tested for any unit (see `check_derivation`).
 
     Raises
     ------
@@ -117,7 +120,7 @@ class _Verifying:
             self._audit(name, example, subject, self._patience.part(1 / (number - k)))
 
     def _audit(self, name: str, example: Example, subject: Subject, patience: Patience) -> None:
-        """Audit one example, and try to tell its worst pair of tables apart by many runs."""
+        """Audit one example, and try to tell the two tables with the largest loss apart by many runs."""
         where = f"{name}, {subject.relation}"
         if subject.delta_needed is None:
             self._audits.append(Audited(name, subject.relation))
@@ -164,7 +167,7 @@ class _Verifying:
 def _tell_apart(
     subject: Subject, tables: tuple[Rows, Rows], delta: float, runs: int, patience: Patience
 ) -> Distinguished | None:
-    """Run a miner on two tables and tell them apart, or return None if there is no time."""
+    """Try to tell two tables apart by many runs of a miner on each, or return None if there is no time."""
 
     def run_on(rows: Rows) -> Callable[[int], Any]:
         return lambda seed: [made.output for made in record(subject, rows, seed).releases]

@@ -1,4 +1,4 @@
-"""The findings of the kit on one miner, with a verdict in one sentence."""
+"""The findings of the kit on a miner, a mechanism or an accountant, with a verdict in one sentence."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Audited:
     report
         The replay audit; None if the plan claims nothing under the relation.
     told_apart
-        What many runs on the worst pair of tables prove; None if there is no such pair, or if the runs were not asked
-        for or take too long.
+        The lower bound on epsilon from many runs on the worst pair of tables, the pair with the largest loss. None if
+        the audit found no such pair, or if the runs were not asked for or take too long.
     loose
         The example's reason why no run can lose all that is claimed; empty if it gives none.
     """
@@ -77,28 +77,29 @@ class Audited:
 @final
 @attrs.frozen
 class Verification:
-    """The findings of the kit on one miner.
+    """The findings of the kit on one miner, mechanism or accountant.
 
     Attributes
     ----------
     name
         The name of what was verified.
     audits
-        One entry for each example and relation.
+        One entry for each example and relation, also if the example claims nothing under the relation.
     sensitivities
         The reports of the searches for the sensitivities of queries.
     samplers
-        One entry for each mechanism.
+        One entry for each mechanism whose draws were tested.
     losses
-        One entry for each comparison of a mechanism's claims, for a query and a relation.
+        One entry for each comparison of a mechanism's claims with its losses.
     left_out
         What was not tried, or not to its end, since there was no time.
     bounding
-        Whether reading bounds the rows of units, each by itself; None if no column of ids names units.
+        Whether reading bounds the rows of each unit independently of other units; None if no column of ids names units.
     derivation
-        Whether derived columns follow from each row or unit by itself; None if nothing is derived.
+        Whether derived cells follow from their own row or unit alone; None if nothing is derived.
     accountants
-        One entry for each plugin's accountant that gives an example its total.
+        One entry for each tested accountant: a plugin's accountant that gives an example its total, or the one that
+        was verified by itself.
     """
 
     name: str
@@ -113,18 +114,18 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether something is claimed, and nothing was found wrong."""
+        """Whether nothing was found wrong. If there are examples, some example must claim something."""
         return next(self.problems(), None) is None
 
     @property
     def tightness(self) -> float:
-        """The smallest tightness of all audits, or of all losses if no audit has a claim above 0; else NaN."""
+        """The smallest tightness of all audits with a claim above 0; without such, of all losses; else NaN."""
         audits = [one.report.tightness for one in self.audits if one.report is not None and one.report.claim]
         return min(audits or [compared.tightness for compared in self.losses], default=math.nan)
 
     @property
     def verdict(self) -> str:
-        """Whether every claim held, and how near the search came to them, in one sentence."""
+        """Whether every claim held, and which share of its claim the search reached, in one sentence."""
         if not self.passed:
             return "A CLAIM DOES NOT HOLD"
         if unseen := [one for one in self.audits if one.report and one.report.showed_nothing]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dpframework.facts.privacy import ByRelation, Relation
-from dpframework.verify.mechanisms.losses import KINK, SLACK, _Checked
+from dpframework.verify.mechanisms.losses import KINK, SLACK, _LossComparison
 from dpframework.verify.patience import Patience
 
 
@@ -21,8 +21,8 @@ def test_a_sum_of_densities_may_be_off_by_a_share_of_the_delta(
     calibration: Any = SimpleNamespace(
         facts=SimpleNamespace(integer=integer), losses=SimpleNamespace(pure=one, zcdp=one)
     )
-    monkeypatch.setattr(_Checked, "_event", lambda *_: [])
-    checked: Any = _Checked(Any, Patience())
+    monkeypatch.setattr(_LossComparison, "_event", lambda *_: [])
+    checked: Any = _LossComparison(Any, Patience())
     pure, rho = checked._beside_delta("here", [], calibration, Relation.ADD_OR_REMOVE_ONE, Fraction(1, 10))
     assert pure.slack <= slack
     assert rho.slack == pytest.approx(slack)

@@ -35,7 +35,7 @@ from dpframework.verify.accountants.enumeration import SCHEMA
 
 A, C = SCHEMA["a"], SCHEMA["c"]
 PERSON = PrivacyUnit("person", 2)
-ASSERTED = PrivacyUnit(rows=2)
+ASSERTED = PrivacyUnit(rows=2)  # no column names the units: the owner of the data asserts that a unit has 2 rows
 FAMILY = PrivacyUnit("family", 4)
 LARGE, SMALL = 8, Fraction(1, 32)  # epsilons so large, or so small, that an accountant may use another formula there
 MANY = 6  # a number of releases beyond which an accountant may use another formula
@@ -80,7 +80,8 @@ class Case:
     unit
         The privacy unit that the plan protects.
     spent
-        The same plan with steps in place of its blocks, as the caps allow; None for a plan without blocks.
+        The same plan, with steps in place of each block of releases that are chosen during a run. The steps spend the
+        block's caps. None for a plan without such blocks.
     """
 
     rule: str
@@ -90,7 +91,7 @@ class Case:
     spent: Node | None = None
 
     def plan(self, relation: Relation, delta: Fraction) -> Plan:
-        """Return the plan under a relation, which is the same object each time."""
+        """Return the plan under a relation and a delta: for equal arguments the same object each time."""
         return self._plan(self.node, relation, delta)
 
     def made(self, relation: Relation, delta: Fraction) -> Plan:

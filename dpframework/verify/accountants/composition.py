@@ -28,9 +28,9 @@ from dpframework.verify.accountants.accountant_plans import MISTAKES, Case, case
 from dpframework.verify.accountants.enumeration import RAREST, delta_at, largest_ratio, pairs_of, renyi
 from dpframework.verify.problem_report import ProblemReport
 
-#: The deltas of the studies that an accountant is tried for, unless it does not admit them.
+#: The deltas of the studies that an accountant is tried for. Deltas that it does not admit are left out.
 DELTAS = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10))
-ROUNDING = 1e-6  # how much more than a total may be lost, relative and absolute, since losses are rounded
+ROUNDING = 1e-6  # how far a loss may exceed a total, both relative and absolute, since losses are rounded
 ORDERS = (1.5, 8.0)  # the orders of the Renyi divergences with which rho is compared
 
 Kind: TypeAlias = "type[Accountant[Any]]"
@@ -219,7 +219,11 @@ class _AccountantCheck:
             )
 
     def _charges(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
-        """Open two plans one after another: `spent` must cover both, in copies, too. A limit must refuse the second."""
+        """Note it if an accountant forgets plans that were opened, or opens a plan beyond its budget.
+
+        One plan is opened by the accountant and a second one by a copy of it. As copies share their charges, `spent` of
+        the accountant must cover both plans. If the first plan uses up the budget, the second must be refused.
+        """
         count, histogram = (case.plan(relation, delta) for case in all_cases[:2])
         where = f"accountant '{self.name}' under {relation}"
 

@@ -34,16 +34,19 @@ from dpframework.tables.engines import InMemory
 SCHEMA = Schema([Boolean("a"), Categorical("c", ["x", "y", "z"])])
 KINDS = tuple(itertools.product(range(2), range(3)))  # all kinds of rows, as codes of the two attributes
 SOME_KINDS = (KINDS[0], KINDS[1], KINDS[3], KINDS[5])  # kinds that together have all values of both attributes
-FURTHEST = 60  # how far a noisy output may lie from the exact answer; outputs beyond are left out
+# How far a noisy output may lie from the exact answers, or from 0 on samples. Outputs beyond are left out.
+FURTHEST = 60
 RAREST = 1e-14  # outputs with a lower probability are left out
 
 #: The codes of each row, followed by the name of its unit if rows name their units.
 Rows: TypeAlias = tuple[tuple[Any, ...], ...]
-#: For each output, or for all outputs with equal ratios together, its probability on either table.
+#: The probability of each output on the first table and on the second. Outputs with equal ratios may be added up.
 Atoms: TypeAlias = tuple[tuple[float, float], ...]
-#: A function of the two probabilities of an output, which is convex and homogeneous and is added up over outputs.
+#: A function of the two probabilities of an output. If it is added up over outputs, it is homogeneous, so that outputs
+#: with equal ratios may be merged. If its largest value is taken, it depends on the ratio alone.
 Functional: TypeAlias = Callable[[float, float], float]
 
+#: The probabilities of all outputs from samples, for each plan by the sample's node and the rows on both tables.
 _SAMPLED: weakref.WeakKeyDictionary[Plan, dict[Any, tuple[Sample, Atoms]]] = weakref.WeakKeyDictionary()
 
 
@@ -77,9 +80,10 @@ class Oracle:
     over_outputs: Callable[[Iterable[float]], float] = sum
 
     def value(self, parts: tuple[NodeOnRows, ...], p: float = 1.0, q: float = 1.0) -> float:
-        """Return the measure over all outputs of some parts, at the worst choice of branches.
+        """Return the measure over all outputs of the nodes in `parts`, at the worst choice of branches.
 
-        The numbers p and q are the probabilities, on either table, of the outputs that were released before.
+        The numbers p and q are the probabilities of the outputs that were released before, on the first table and on
+        the second.
         """
         parts = tuple(part for part in parts if part.before != part.after)  # equal rows have equal outputs
         if not parts:
@@ -107,7 +111,7 @@ class Oracle:
         raise AssertionError(node)
 
     def _over(self, atoms: Atoms, rest: tuple[NodeOnRows, ...], p: float, q: float) -> float:
-        """Return the measure over some outputs, each followed by the other parts, without impossible outputs."""
+        """Return the measure over the outputs `atoms`, each followed by `rest`, without those that are impossible."""
         return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms if p * a or q * b)
 
     def _outputs(self, part: NodeOnRows) -> Atoms:
@@ -127,7 +131,8 @@ class Oracle:
         if (key := (id(node), before, after)) not in known:
             one, other = (_joint(node, self.plan, rows) for rows in (before, after))
             least, most = np.minimum(one, other), np.maximum(one, other)
-            likely = (least > RAREST) | ((least == 0) & (most > RAREST))  # an exact delta: one of them may be 0
+            # With an exact delta, an output may be impossible on one of the tables.
+            likely = (least > RAREST) | ((least == 0) & (most > RAREST))
             with np.errstate(divide="ignore"):
                 ratios = np.log(one[likely]) - np.log(other[likely])
             pairs = np.unique(np.round(ratios, 9), return_inverse=True)[1]
@@ -138,7 +143,10 @@ class Oracle:
 
 
 def _splits(node: Parallel, before: Rows, after: Rows) -> Iterator[tuple[NodeOnRows, ...]]:
-    """Yield the parts of each partition that a `parallel` may stand for: by any attribute, if a release chooses it."""
+    """Yield the parts of each partition that a `parallel` node may stand for.
+
+    There is one partition, or one by each attribute if a release chooses the attribute.
+    """
     for by in SCHEMA if isinstance(node.by, FromRelease) else [node.by]:
         assert by is not None
         children = node.parts * number_of_parts(by) if len(node.parts) == 1 else node.parts
@@ -291,7 +299,10 @@ def unit_neighbours(
 
 
 def pairs_of(plan: Plan, *, few: bool = False) -> list[tuple[Rows, Rows]]:
-    """Return neighbours under a plan's relation that differ by one of its units. `few` leaves out larger pairs."""
+    """Return neighbours under a plan's relation that differ by one of its units.
+
+    With `few`, pairs in which both tables have several rows are left out, and only `SOME_KINDS` of rows are changed.
+    """
     unit = plan.unit
     if unit.rows == 1 and not few:
         return list(neighbours(plan.relation))
@@ -324,6 +335,6 @@ def renyi(plan: Plan, order: float, pairs: Iterable[tuple[Rows, Rows]] | None = 
 
 
 def delta_at(plan: Plan, epsilon: float, pairs: Iterable[tuple[Rows, Rows]] | None = None) -> float:
-    """Return the smallest delta with which an epsilon holds for all pairs."""
+    """Return the smallest delta for which (epsilon, delta) holds on all pairs."""
     factor = math.exp(epsilon)
     return worst(Oracle(plan, lambda p, q: max(p - factor * q, 0.0)), pairs)

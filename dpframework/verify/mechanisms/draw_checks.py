@@ -1,4 +1,4 @@
-"""Checks that draws come from the randomness that a mechanism is handed, and anew for each answer.
+"""Checks that a mechanism draws from the randomness that it is handed, anew for each number, and with no cut.
 
 Noise from another generator may have the right distribution, but whoever knows the seed of that generator knows the
 noise. Noise that several answers share may be right for each of them, but it cancels when they are subtracted. Noise
@@ -28,14 +28,14 @@ BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two
 FAR = 1000  # how far two answers lie apart, in scales of the noise, so that no output for one comes near the other
 FALSE_ALARM = 1e-6  # the probability that one test refuses a correct mechanism
 WIDER = 1000  # by which factor noise is widened, to see whether it is cut off
-LONG = 4096  # the length of an answer in which noise that is drawn in blocks would end or repeat
+LONG = 4096  # the length of an answer, for which noise that is drawn in blocks of a fixed size would end or repeat
 REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
 EQUAL = 100  # how many choices are made among equal candidates
-CUT = 0.25  # the share of wide draws at the same largest distance above which noise counts as cut off
+CUT = 0.25  # noise counts as cut off if more than this share of much wider draws lie at the same largest distance
 
 
 def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, scale: float) -> Iterator[str]:
-    """Yield the problems with the source of a mechanism's draws.
+    """Yield the problems that all checks of this module find.
 
     Parameters
     ----------
@@ -82,7 +82,10 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
 def _find_swapped_outputs(
     mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, scale: float
 ) -> Iterator[str]:
-    """Draw together for two answers that are far apart, and check that each output belongs to its own answer."""
+    """Draw together for two answers that are far apart.
+
+    Check that each output belongs to its own answer, and that the noise of the two is not correlated.
+    """
     if mechanism.selects:
         one = np.where(np.arange(one.size) == 0, int(np.ceil(FAR * scale)), 0).astype(one.dtype)
         other = one[::-1]
@@ -109,7 +112,7 @@ def _find_swapped_outputs(
         yield "releases of different answers that are drawn together share their noise"
 
 
-class _Wide(SeededRandomness):  # type: ignore[misc]  # final, for all but this
+class _Wide(SeededRandomness):  # type: ignore[misc]  # final, except for this test
     """A source of randomness that draws noise of a much larger scale than it is asked for."""
 
     def discrete_laplace(self, size: int, scale: float) -> NDArray[np.int64]:
@@ -120,13 +123,14 @@ class _Wide(SeededRandomness):  # type: ignore[misc]  # final, for all but this
 
 
 def _find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
-    """Draw much wider noise, which lies at the cut in most draws if the noise is cut off.
+    """Draw much wider noise. If the noise is cut off, many draws lie at the cut.
 
-    The cut must move with the answer: outputs in a public range lie at the ends of that range, whatever the answer is.
-    A mechanism with an exact delta may cut its noise, and one without a claim in epsilon or rho is not tried.
+    Such a cut is wrong only if it moves with the answer. Outputs in a public range also lie at the ends of that range,
+    but these are the same for every answer. A mechanism with an exact delta may cut off its noise, and is not tested.
+    Nor is a mechanism that claims neither epsilon nor rho.
     """
     losses = calibration.losses
-    if losses.delta != NOTHING:  # its noise may be cut off with that probability
+    if losses.delta != NOTHING:  # the noise may be cut off where it lies with that probability
         return
     if not any(one.under(relation) is not None for one in (losses.pure, losses.zcdp) for relation in Relation):
         return
@@ -143,7 +147,7 @@ def _find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calib
 def _farthest(
     mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, handed: Any, *, together: bool
 ) -> Any:
-    """Return the largest of the outputs that lie farthest from an answer; None if few outputs lie equally far."""
+    """Return the largest of the outputs that lie farthest from an answer; None if only few outputs lie that far."""
     number = BATCHES * PAIRS
     if together:
         outputs = list(mechanism.release_many([answer] * number, calibration, handed))
@@ -157,7 +161,11 @@ def _farthest(
 
 
 def _test_long_answer(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
-    """Draw for a very long answer of zeros. All candidates should have the same chance, and all numbers equal noise."""
+    """Draw for a very long answer of zeros.
+
+    As scores, all of its candidates should have the same chance. As numbers, all should have noise of the same
+    distribution and of the claimed scale, which does not repeat.
+    """
     facts = attrs.evolve(calibration.facts, answer_length=LONG)
     if facts.histograms or (mechanism.selects and not mechanism.in_score_order):
         return
@@ -182,7 +190,7 @@ def _test_long_answer(mechanism: Mechanism, answer: NDArray[Any], calibration: C
     mixed = np.asarray(outputs[0])[np.random.default_rng(5).permutation(LONG)]
     stated = [mechanism.log_density(zeros, one, longer) for one in (outputs[0], mixed)]
     if not math.isclose(stated[0], stated[1], rel_tol=1e-9):
-        return  # by its log-density the noise of a number depends on its place in the answer
+        return  # by the log-density, the noise of a number depends on the number's place in the answer
     noise = _errors(outputs, zeros)
     spectrum = np.abs(np.fft.rfft(noise[0] - noise[0].mean())) ** 2
     again = np.fft.irfft(spectrum)[1 : LONG // 2]
@@ -211,7 +219,10 @@ def _are_correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> boo
 
 
 def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:
-    """Yield a sentence for each source whose numbers have another distribution than those of the first source."""
+    """Yield a sentence for each source if its outputs begin with numbers of another distribution than the first's.
+
+    The samples are names of sources, each with its outputs as numbers, shape (draws, coordinates).
+    """
     (first_name, first), *others = samples
     for name, numbers in others:
         if _are_unlike(first[:, 0], numbers[:, 0]):

@@ -1,19 +1,20 @@
-"""Comparison of a mechanism's claims in epsilon, rho and dp-accounting's event with the losses by its log-density.
+"""Comparison of what a mechanism claims to lose with the losses that its log-density shows.
 
-An accountant relies on a mechanism's `losses` and its `dp_event`. Here both are compared with the log-densities of
-outputs, given two answers that are as far apart as the query's sensitivity allows. Discrete outputs are listed, up to
-tails that are cut off. If they are too many, the points of a grid are taken. Outputs that cannot be listed are drawn.
-Every sum is over some of the outputs, and its terms are not negative. So it is at most the true divergence, and a claim
-below it is wrong.
+An accountant relies on a mechanism's `losses`, in epsilon and rho, and on its `dp_event`, the event that the library
+dp-accounting composes. Here both are compared with the log-densities of outputs, given two answers that are as far
+apart as the query's sensitivity allows. Discrete outputs are listed, up to tails that are cut off. If they are too
+many, the points of a grid are taken. Outputs that cannot be listed are drawn. Every sum is over some of the outputs,
+and its terms are not negative. So it is at most the true divergence, and a claim below it is wrong. Only a sum over a
+coarse grid is an approximation, and is compared with a tolerance.
 
 - Epsilon is compared with the largest difference of two log-densities. With an exact delta, outputs may be impossible
   on one side, so the probability beyond epsilon is compared with delta: the sum of max(0, p - exp(epsilon) q).
 - Rho is compared with Renyi divergences of several orders a, each at most rho a (Bun and Steinke 2016, Definition 1.1).
   With an exact delta, the probabilities beyond the epsilons that rho converts to are compared instead.
-- For the event, PLD accounting reports an epsilon at each of several deltas. This delta is compared with the
-  probability beyond the epsilon, the sum of max(0, p - exp(epsilon) q).
+- For the event, accounting by privacy loss distributions (PLD) reports an epsilon at each of several deltas. Each delta
+  is compared with the probability beyond its epsilon, the sum of max(0, p - exp(epsilon) q).
 
-A failure has no density. So each release must be possible, for these answers and for answers 10^8 times as large.
+A failure has no density. So releases are tried, too, for these answers and for numbers 10^8 times as large.
 """
 
 from __future__ import annotations
@@ -46,13 +47,14 @@ ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)  # the orders of the Renyi 
 DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.001", "0.00001"))
 DELTA = "delta"  # the first word of the kind of a claim about an event
 TOLERANCE = 1e-3  # how far a sum on a grid may be off, as a share of the claim
-PAIR = 0.2  # the share of the remaining time in which the outputs of one pair are drawn
-TRIED = 16  # for how many pairs of answers of a query releases are made
-MANY = 10**8  # by which factor an answer is enlarged, as if very many rows gave it
+PAIR = 0.2  # the share of the remaining time that drawing the outputs of one pair of answers may take
+TRIED = 16  # for how many pairs of answers of a query it is tested that releases are possible
+MANY = 10**8  # the factor by which an answer is enlarged, as if very many rows gave it
 UNIT = 3  # the rows of a privacy unit
-FARTHEST = 2**40  # how many lattice steps from an answer an output should still be possible
+FARTHEST = 2**40  # an output this many lattice steps from an answer should still be possible
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # how far values may be off, since they are rounded
-COARSE = 0.1  # how far the logarithm of the sum over a coarse grid may be off
+# Probabilities on a coarse grid are scaled to add up to 1 if the logarithm of their sum is at most this far from 0.
+COARSE = 0.1
 KINK = 0.08  # how far the sum of a function with a kink may be off on a coarse grid in the plane, as a share of delta
 
 
@@ -64,13 +66,13 @@ class Claimed:
     Attributes
     ----------
     where
-        The query and the relation.
+        The query and the relation, in words.
     kind
         What is claimed, in words.
     claimed
         The claimed value: an epsilon, a Renyi divergence, or a delta.
     found
-        The largest value of it that was found.
+        The largest value that was found.
     slack
         How much more than the claim may be found, since values are rounded.
     """
@@ -102,7 +104,7 @@ class LossReport:
     mechanism
         The name of the mechanism.
     claims
-        One entry for each claim, relation and kind of query.
+        One entry for each query, relation and claim.
     wrong
         Other problems that were found, such as an event that no accountant knows.
     pairs
@@ -124,7 +126,11 @@ class LossReport:
 
     @property
     def tightness(self) -> float:
-        """How near losses come to epsilon or rho, whichever is nearer, for the query and relation with the least."""
+        """The smallest share of its claims that a mechanism's losses reach, over all queries and relations.
+
+        For one query and relation it is the larger of the shares of epsilon and rho, or of an exact delta. Claims about
+        the event do not count. NaN if there is no other claim.
+        """
         largest: dict[str, float] = {}
         for claim in self.claims:
             if not claim.kind.startswith(DELTA):
@@ -133,7 +139,7 @@ class LossReport:
 
     @property
     def verdict(self) -> str:
-        """A sentence that says whether every claim held, and how near the losses came to them."""
+        """A sentence that says whether every claim held, and which share of its claims the losses reached."""
         return f"every claim held; {reach(self.tightness)}" if self.passed else "A CLAIM DOES NOT HOLD"
 
     def to_dict(self) -> dict[str, Any]:
@@ -177,9 +183,15 @@ def check_losses(
     relations
         The neighbouring relations.
     seconds
-        The processor seconds that the comparison may take. One pair of answers of each query is compared in any case.
+        The processor seconds that the comparison may take. For each query and relation, one pair of answers is compared
+        in any case.
+
+    Raises
+    ------
+    InputError
+        If the mechanism serves none of the queries.
     """
-    checked = _Checked(mechanism, Patience(seconds))
+    checked = _LossComparison(mechanism, Patience(seconds))
     served = 0
     for asked in answers_of(mechanism) if given is None else given:
         for relation in relations:
@@ -200,7 +212,9 @@ def check_losses(
     return LossReport(mechanism.name, tuple(checked.claims), wrong, checked.pairs, checked.cut_short)
 
 
-class _Checked:
+class _LossComparison:
+    """The comparison of one mechanism's claims with its losses, and the findings so far."""
+
     def __init__(self, mechanism: Mechanism, patience: Patience) -> None:
         self.mechanism, self.patience, self.cut_short = mechanism, patience, False
         self.claims: list[Claimed] = []
@@ -273,7 +287,7 @@ class _Checked:
     def _beside_delta(
         self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
     ) -> Iterator[Claimed]:
-        """Yield the claims of a release with an exact delta, each of them a probability beyond an epsilon."""
+        """Yield the claims of a release with an exact delta. Each claim bounds the probability beyond an epsilon."""
 
         def beyond(epsilon: Fraction) -> float:
             return max((curve.delta(float(epsilon)) for curve in curves), default=0.0)
@@ -301,7 +315,7 @@ class _Checked:
     def _event(
         self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
     ) -> Iterator[Claimed]:
-        """Yield the claim of PLD accounting that the densities exceed most, or approach most, over several deltas."""
+        """Yield PLD accounting's claim at the delta that the losses exceed most, or come nearest to."""
         compared = []
         for delta in DELTAS:
             accountant = PLDAccountant(relation, delta=delta)
@@ -320,7 +334,10 @@ class _Checked:
             yield max(compared, key=lambda one: one.found / one.claimed)
 
     def _beyond_edges(self, asked: Answers, calibration: Calibration, relation: Relation) -> float:
-        """Return infinity if an output far out is possible for only one of two answers, as where noise is cut off."""
+        """Return infinity if the last possible output of one answer is impossible for the other, else 0.
+
+        This is so if noise is cut off around the answer.
+        """
         for one, other in itertools.islice(asked.pairs(self.mechanism, calibration, relation), TRIED):
             if np.size(one) not in WIDTH or not puts_out_numbers(self.mechanism, one, calibration):
                 break
@@ -333,7 +350,7 @@ class _Checked:
 
 
 def _on_coarse_grids(calibration: Calibration, curves: Iterable[_Curve]) -> bool:
-    """Tell whether sums over outputs approximate integrals, or sums over more outputs."""
+    """Tell whether sums over listed outputs only approximate an integral, or a sum over more outputs."""
     return not calibration.facts.integer or any(curve.coarse for curve in curves)
 
 
@@ -364,7 +381,7 @@ def _edges(mechanism: Mechanism, answer: NDArray[Any], k: int, calibration: Cali
 
 
 class _Curve:
-    """The log-probabilities of the same outputs given two answers, which are compared both ways."""
+    """The log-probabilities of the same outputs given two answers, which are compared in both directions."""
 
     def __init__(self, one: NDArray[np.float64], other: NDArray[np.float64], coarse: bool) -> None:
         self.coarse = coarse

@@ -1,4 +1,4 @@
-"""Answers of neighbouring tables that are as far apart as a sensitivity allows, and outputs to compare them on."""
+"""Answers of two neighbouring tables, as far apart as a sensitivity allows, and outputs to compare densities on."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from dpframework.verify.patience import Patience
 Floats: TypeAlias = "NDArray[np.float64]"
 Pairs: TypeAlias = Callable[[Mechanism, Calibration, Relation], Iterator[tuple[Any, Any]]]
 
-STEPS = (-2, -1, 0, 1, 2)  # the coordinates of a change, which is then scaled to the largest size
-MOST_WHOLE = 10  # a smaller change of whole numbers is divided among the coordinates in every possible way
+STEPS = (-2, -1, 0, 1, 2)  # what a coordinate of a change may be, before the change is scaled to the largest size
+MOST_WHOLE = 10  # a declared change of whole numbers below this is divided among coordinates in every possible way
 GAPS = (0, 1, 4)  # how far scores lie below the best one, in scales of the noise
-WIDTH = {1: 25, 2: 12}  # how far around the answers outputs are listed, in scales of the noise, by the dimension
-MOST_POINTS = {1: 4_000, 2: 120}  # the most points on each axis, by the dimension
-MOST_DRAWN = 400  # how many outputs are drawn if they cannot be listed
-FLATTENING = 3  # by which factor the noise is widened when outputs are drawn
-BREAKS = np.array([0.0, 0.5, 2.0, 2.25, 4.0])
+# How far around the answers outputs are listed, in scales of the noise, by the number of coordinates of an answer.
+WIDTH = {1: 25, 2: 12}
+MOST_POINTS = {1: 4_000, 2: 120}  # about the most points on each axis, by the number of coordinates
+MOST_DRAWN = 400  # how many outputs are drawn, at most, if they cannot be listed
+FLATTENING = 3  # the factor by which the noise is widened when outputs are drawn
+BREAKS = np.array([0.0, 0.5, 2.0, 2.25, 4.0])  # the ends of the pieces of made-up scores on an interval
 
 
 @final
@@ -50,7 +51,10 @@ class Answers:
 
 
 def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
-    """Return facts that a mechanism serves, with answers. Together they show every kind of change."""
+    """Return the facts of made-up queries that a mechanism can serve, each with pairs of answers.
+
+    Together the pairs show every kind of change.
+    """
     scored = [
         Sensitivity(Norm.LINF, 1, fall=0, source="a probe"),
         Sensitivity(Norm.LINF, 1, source="a probe"),
@@ -82,14 +86,15 @@ def answers_of(mechanism: Mechanism) -> tuple[Answers, ...]:
 
 
 def invent_answers(facts: QueryFacts) -> Answers:
-    """Return facts with made-up answers, which are numbers, scores, or scores on an interval."""
+    """Return facts with made-up pairs of answers: numbers, counts by key, scores, or scores on an interval."""
     return Answers(facts, lambda mechanism, calibration, relation: _invent_answers(mechanism, calibration, relation))
 
 
 def of_units(asked: Answers, rows: int) -> Answers | None:
-    """Return answers that every row of a unit changes by the same amount; None if the answers are not numbers.
+    """Return pairs of answers between which each of a unit's rows makes the same change.
 
-    One row changes an answer by at most the declared change, so k rows change it by at most k times that.
+    One row changes an answer by at most the declared change, so k rows change it by at most k times that. None if
+    neither an l1 nor an l2 sensitivity is declared, or if nobody lists the keys that are counted.
     """
     if asked.facts.unlisted or not {one.norm for one in asked.facts.sensitivities} & {Norm.L1, Norm.SQUARED_L2}:
         return None
@@ -106,7 +111,7 @@ def _invent_answers(mechanism: Mechanism, calibration: Calibration, relation: Re
     facts = calibration.facts
     scale = _deviation(mechanism, calibration)
     if facts.unlisted:
-        # A row is added, or it is replaced by one with another key. Some keys have a single row.
+        # One row is added, or is replaced by a row with another key. Some of the keys have a single row.
         if relation is Relation.ADD_OR_REMOVE_ONE:
             for rows in (0, 1, 2, 5, 9):
                 yield KeyCounts.of({"a": rows}), KeyCounts.of({"a": rows + 1})
@@ -164,7 +169,7 @@ def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
     spreads = [s.spread.under(relation) for s in facts.sensitivities if s.norm is Norm.LINF]
 
     def share_of_longest(change: Floats) -> float:
-        """Return the length of a change as a share of the largest one that is declared."""
+        """Return the largest share that a change has of a declared sensitivity, over all norms and spreads."""
         shares = [_length(norm, change) / longest for norm, longest in longest_by_norm.items()]
         return max(shares + [float(np.ptp(change)) / float(spread) for spread in spreads if spread])
 
@@ -208,8 +213,8 @@ def list_outputs(
     """Return outputs on which the densities given two answers are compared, and the logarithms of their sizes.
 
     The size of an output says how much it stands for: the length of its piece of an interval, or the number of lattice
-    points around a point of a grid. If outputs cannot be listed, they are drawn: two in any case, and more as long as
-    there is time.
+    points around a point of a grid. If outputs cannot be listed, they are drawn: two in any case, and up to
+    `MOST_DRAWN` as long as there is time.
     """
     if isinstance(one, PiecewiseScores):
         breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
@@ -226,7 +231,7 @@ def list_outputs(
 def _of_shown_keys(
     mechanism: Mechanism, calibration: Calibration, one: KeyCounts, other: KeyCounts
 ) -> list[ReleasedKeys]:
-    """Return all combinations of shown keys and counts if there are one or two keys; else draw some."""
+    """Return all combinations of shown keys with counts up to a bound if there are one or two keys; else draw some."""
     keys = tuple(sorted({*one.keys, *other.keys}))
     if len(keys) not in WIDTH:
         return _draw_outputs(mechanism, calibration, one, other)

@@ -33,7 +33,7 @@ def output_key(output: Any) -> Any:
 
 
 def puts_out_numbers(mechanism: Mechanism, answer: Any, calibration: Calibration) -> bool:
-    """Tell whether a mechanism's output has a number for each number of the answer, and no other form."""
+    """Tell whether a mechanism's outputs are numbers or arrays of the answer's shape, judged by one output."""
     if mechanism.selects or not isinstance(answer, NUMBERS):
         return False
     output = mechanism.release(answer, calibration, SeededRandomness(0).handed(mechanism.assumptions))

@@ -26,8 +26,8 @@ STEPS = range(-3, 5)  # by how many steps of the lattice answers differ from the
 MANY = 10**6  # a large base answer, which is tried in addition to 0
 DRAWN = 60  # how many outputs are drawn for each answer
 SLACK = 1e-6  # how far a sum of probabilities may exceed 1, since it is rounded
-DIGITS = 9  # digits of a log-density after the point: only outputs with equal ones are compared with each other
-REAL = "real-arithmetic"
+DIGITS = 9  # the digits to which log-densities are rounded: only outputs that then have equal ones are compared
+REAL = "real-arithmetic"  # the assumption of mechanisms with noise in floating point
 
 
 def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
@@ -36,15 +36,15 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
     Parameters
     ----------
     mechanism
-        The mechanism. One with noise in floating point is left out: it has densities, whose sum has no bound.
+        The mechanism. One with noise in floating point is not tested: it has densities, whose sum has no bound.
     answer
         The answer that it draws for.
     calibration
-        Its calibration.
+        Its calibration. Nothing is tested if it is for a query of several histograms or blocks.
     """
     if REAL in mechanism.assumptions or calibration.facts.histograms:
         return
-    # An answer of one number has few likely outputs, and most of these are drawn.
+    # A longer answer is cut to its first number. It then has few likely outputs, and most of these are drawn.
     if not mechanism.selects:
         answer = answer.ravel()[:1]
         facts = attrs.evolve(calibration.facts, answer_length=1)
@@ -77,7 +77,7 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
 def _group(
     mechanism: Mechanism, answer: NDArray[Any], outputs: Sequence[Any], calibration: Calibration
 ) -> dict[float, list[Any]]:
-    """Return, for each log-density given an answer, the different outputs that have it; skip impossible outputs."""
+    """Return the different outputs, by their log-density given an answer. Impossible outputs are left out."""
     found: dict[float, list[Any]] = {}
     for output in outputs:
         density = mechanism.log_density(answer, output, calibration)

@@ -1,4 +1,4 @@
-"""Answers that mechanisms draw noise for, each with the facts of a query that gives such answers.
+"""Made-up answers for which a mechanism's draws are tested, each with the facts of a query that gives such answers.
 
 The noise must depend on the calibration, and so on the sensitivity, the neighbouring relation and the privacy unit. It
 must not depend on the answer. A mechanism that uses its own epsilon in place of the calibrated scale draws the right
@@ -24,7 +24,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity
 
 MANY = 10**6  # how many rows are added to the counts of an answer
-LARGER = 3  # by which factor the sensitivity is enlarged
+LARGER = 3  # the factor by which the sensitivity is enlarged
 UNIT = 3  # the rows of a privacy unit
 
 
@@ -42,7 +42,7 @@ class Probe:
     relation
         The neighbouring relation that the noise is calibrated for.
     by
-        How many rows a privacy unit may change, for which the noise is calibrated.
+        The change that the noise is calibrated for: how many rows of one privacy unit may change.
     """
 
     facts: QueryFacts
@@ -56,7 +56,7 @@ class Probe:
 
 
 def probes() -> tuple[Probe, ...]:
-    """Return the usual probes. Every kind of mechanism can serve at least one of them."""
+    """Return the usual probes. Mechanisms of every kind can draw for at least one of them."""
 
     def facts(name: str, integer: bool, size: int | None, *norms: Norm) -> QueryFacts:
         return QueryFacts(name, name, (), integer, size, [Sensitivity(n, 1, fall=0, source="a probe") for n in norms])
@@ -81,12 +81,15 @@ def probes() -> tuple[Probe, ...]:
 
 
 def _scores(best: float) -> NDArray[np.float64]:
-    """Return one high score and many low ones, so that slightly more or less noise changes the choices clearly."""
+    """Return a high score, two half as high, and many of 0, among which choices change clearly with the noise."""
     return np.array([best, best / 2, best / 2, *[0.0] * 57])
 
 
 def unlike(probe: Probe, serves: Callable[[Probe], bool]) -> Probe:
-    """Return a probe that differs from a usual one in every way that the mechanism still serves."""
+    """Return a usual probe with every change of `CHANGES` after which a mechanism can still draw for the probe.
+
+    The function `serves` tells whether the mechanism can draw for a probe.
+    """
     for change in CHANGES.values():
         changed = change(probe)
         probe = changed if serves(changed) else probe
@@ -94,7 +97,7 @@ def unlike(probe: Probe, serves: Callable[[Probe], bool]) -> Probe:
 
 
 def one_by_one(probe: Probe) -> Iterator[Probe]:
-    """Yield probes that differ from a usual one in one way each, which their texts name."""
+    """Yield a probe for each change of `CHANGES`, with that change alone, which the text of its facts names."""
     for how, change in CHANGES.items():
         changed = change(probe)
         if changed is not probe:
@@ -135,4 +138,4 @@ CHANGES: dict[str, Callable[[Probe], Probe]] = {
     "a table of two rows and two columns": _in_a_table,
     f"{MANY:,} more rows": _of_many,
 }
-"""The ways in which a probe may differ from the usual ones, by their texts."""
+"""Functions that each change a usual probe in one way, by the words for that way."""

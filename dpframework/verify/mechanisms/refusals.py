@@ -1,4 +1,4 @@
-"""Checks that a mechanism can release an answer, since a refusal depends on the rows.
+"""A check that a mechanism can release an answer, without an error or a warning that depends on the rows.
 
 A mechanism that fails or warns for some tables tells these from others, whatever it claims to lose. A replay does not
 see that, since it compares the densities of outputs, and a failure has no density. So a release must be possible for

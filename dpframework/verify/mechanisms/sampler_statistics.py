@@ -18,13 +18,13 @@ from dpframework.queries import KeyCounts, Norm, PiecewiseScores
 from dpframework.verify.mechanisms.output_forms import output_key, output_numbers
 from dpframework.verify.mechanisms.probes import Probe
 
-FALSE_ALARM = 1e-6  # the probability that one test refuses a correct sampler, at most
-MOST_DRAWS = 1 << 16  # the most draws that are made to tell the scale
+FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct sampler
+MOST_DRAWS = 1 << 16  # the most draws that are made to tell the claimed scale of the noise from another scale
 FEWEST_EXPECTED = 8  # the fewest expected draws in a cell of the goodness-of-fit test
 WITHIN = 0.95  # the probability with which errors stay within the bound of a preview
 # The scales that draws must tell from the claimed one, with the words for them.
 OFF = ((Fraction(13, 10), "30 % wider"), (Fraction(10, 13), "30 % narrower"))
-FEWEST_UNLIKE = 100  # a test of correlation needs this many draws besides the most frequent one
+FEWEST_UNLIKE = 100  # a test of correlation needs this many draws that differ from the most frequent value
 COMPARED = 4  # how many coordinates of an output are tested for independence, at most
 
 
@@ -70,7 +70,7 @@ class DrawnOutputs:
         return np.array([known[output_key(output)] for output in outputs])
 
     def problems(self, *, to_tell: bool) -> Iterator[str]:
-        """Yield the problems with the draws. With `to_tell`, draw more until they decide about the scale."""
+        """Yield the problems with the draws. With `to_tell`, draw more until the draws decide about the scale."""
         impossible = int(np.isneginf(self.densities(self.outputs, self.calibration)).sum())
         if impossible:
             yield f"{impossible} of {len(self.outputs)} draws are impossible by its own log-density"
@@ -162,7 +162,7 @@ class DrawnOutputs:
         # Outputs of another length may hold numbers that are computed from others.
         if self._numeric and numbers.shape[1] == np.size(self.answer):
             histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
-            # Noise that keeps sums is not independent.
+            # Noise that keeps the sums of histograms is not independent, so that fewer coordinates are compared.
             most = COMPARED if not histograms else 1 if same_rows else 2
             others = numbers.T[1:most]
             pairs += [("between coordinates", numbers[:, 0], other) for other in others]
@@ -179,7 +179,7 @@ class DrawnOutputs:
 
     def _promise(self) -> Iterator[str]:
         if not self._numeric:
-            return  # no distance from such an answer is promised
+            return  # the preview promises a distance from the answer only for numbers
         from scipy.stats import binom
 
         within = self.calibration.preview.within
@@ -198,13 +198,14 @@ class DrawnOutputs:
 
 
 def _varies(numbers: NDArray[np.float64]) -> bool:
-    """Tell whether numbers differ often enough for a test of correlation, which assumes many different ones."""
+    """Tell whether numbers differ often enough for a test of correlation, which assumes many different numbers."""
     return len(numbers) - int(np.unique(numbers, return_counts=True)[1].max()) >= FEWEST_UNLIKE
 
 
 def noise_size(mechanism: Mechanism, calibration: Calibration) -> float:
     """Return the scale of a mechanism's noise in units of the answer: a standard deviation for Gaussian noise."""
-    return math.sqrt(calibration.scale) if mechanism.norm is Norm.SQUARED_L2 else float(calibration.scale)  # a variance
+    # In the l2 norm the scale of a calibration is a variance.
+    return math.sqrt(calibration.scale) if mechanism.norm is Norm.SQUARED_L2 else float(calibration.scale)
 
 
 def with_scale(calibration: Calibration, factor: Fraction) -> Calibration:

@@ -1,7 +1,7 @@
 """Sampler tests, which compare a mechanism's draws with its log-density at its claimed scale.
 
 A replay relies on the log-density, which is tested here. Every test refuses a correct sampler with a probability of at
-most 1e-6. A noise scale that is 30 % off is accepted with at most that probability.
+most 1e-6. A noise scale that is 30 % off, by a factor of 1.3 up or down, is accepted with at most that probability.
 
 If the noise is much larger than the differences within an answer, millions of draws would be needed to find a scale
 that is 30 % off. Draws for such an answer are tested twice. With the noise as it is, they show noise that is far too
@@ -86,6 +86,7 @@ def check_sampler(
       drawn together.
     - Source: the same randomness gives the same draws.
     - Density: it covers all of the output, so that the probabilities of different outputs add up to at most 1.
+    - Range and length: the noise is not cut off, and for an answer of 4096 numbers it does not change or repeat.
     - Preview: errors lie within its bound with 95 % probability.
 
     Parameters
@@ -95,7 +96,8 @@ def check_sampler(
     given
         The probes to draw for; by default those of `probes()` that the mechanism serves.
     beside
-        Further probes, such as answers of a plan's own queries. Draws for these need not decide about the scale.
+        Further probes, such as answers of a plan's own queries. Draws for these need not decide about the scale. Probes
+        that the mechanism cannot draw for are left out.
     settings
         Whether to draw in unusual settings, too, if `given` is left out: for another sensitivity, relation and unit,
         for the counts of very many rows, and for a table of numbers.
@@ -131,7 +133,7 @@ class _SamplerTests:
         self.drawn = 0
 
     def test_all(self, given: Sequence[Probe], *, unlike_too: bool) -> None:
-        """Draw for each probe that the mechanism serves, and with `unlike_too` for one that differs in every way."""
+        """Draw for each probe that the mechanism serves, and with `unlike_too` also for a changed one (see `unlike`)."""
         mechanism = self._mechanism
         served = [probe for probe in given if serves(mechanism, probe)]
         if not served:
@@ -146,16 +148,16 @@ class _SamplerTests:
             found = draw_problems(self._mechanism, sample.answer, sample.calibration, scale)
             self.wrong += [f"{probe.facts.text}: {what}" for what in found]
             if sharp is not probe:
-                self.test(sharp, to_tell=True, of=" (a smaller sensitivity)")
+                self.test(sharp, to_tell=True, setting=" (a smaller sensitivity)")
             if unlike_too and not self.wrong:
                 self._test_unlike(probe)
 
     def _test_unlike(self, probe: Probe) -> None:
-        """Draw for a probe that differs in every way. If that fails, find the single ways that fail alone."""
+        """Draw for a probe with all changes of `CHANGES`. If that fails, report the changes that fail alone."""
         mechanism = self._mechanism
         other = unlike(probe, lambda changed: serves(mechanism, changed))
         before = len(self.wrong)
-        self.test(other, to_tell=False, of=" in another setting")
+        self.test(other, to_tell=False, setting=" in another setting")
         if len(self.wrong) == before:
             return
         together = self.wrong[before:]
@@ -165,9 +167,9 @@ class _SamplerTests:
                 self.test(single, to_tell=False)
         self.wrong += [] if len(self.wrong) > before else together
 
-    def test(self, probe: Probe, *, to_tell: bool, of: str = "") -> DrawnOutputs:
+    def test(self, probe: Probe, *, to_tell: bool, setting: str = "") -> DrawnOutputs:
         """Draw for one probe from each source of randomness, and return the outputs of the last source."""
-        text, samples = f"{probe.facts.text}{of}", []
+        text, samples = f"{probe.facts.text}{setting}", []
         for source in self._sources:
             sample = DrawnOutputs(self._mechanism, probe, source)
             sample.draw(self._draws)
@@ -202,7 +204,7 @@ def serves(mechanism: Mechanism, probe: Probe) -> bool:
 def _sharpen(mechanism: Mechanism, probe: Probe) -> Probe:
     """Return a probe that shows the noise well: with the declared sensitivity, or with half, a quarter and so on of it.
 
-    If no sensitivity makes the draws show the scale well enough, it is the probe for which they show it best.
+    If no sensitivity makes the draws show the scale well enough, return the probe whose draws show it best.
     """
     found: list[tuple[float, Probe]] = []
     for halvings in range(MOST_HALVINGS):
