@@ -19,7 +19,7 @@ from dpframework.tables.ids import ids_of
 from dpframework.tables.reading import table_from_columns
 from dpframework.verify import UnitReader, check_bounding, unit_readers
 from dpframework.verify.tables import contributions
-from dpframework.verify.tables.confusable_ids import BIG, LONG, PAIRS, POOLS, SNOWFLAKE, people_of
+from dpframework.verify.tables.confusable_ids import BIG, ID_KINDS, LONG, PAIRS, SNOWFLAKE, people_of
 from dpframework.verify.tables.contributions import _compare, _People, _Release, _rows, _spell, _units
 from dpframework.verify.tables.neighbours import Universe
 
@@ -112,7 +112,7 @@ def test_ids_are_those_that_some_rule_takes_for_one() -> None:
         "spelled in several ways": [6, 2, 4, 3, 3, 2, 3, 4],
         "of any kind": [1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 1],
     }
-    assert tuple(PAIRS) == POOLS
+    assert tuple(PAIRS) == ID_KINDS
     assert (BIG, SNOWFLAKE, len(LONG)) == (9_007_199_254_740_992, 1_700_000_000_000_000_000, 45)
 
 
@@ -134,7 +134,7 @@ def test_people_of_a_table_are_two_pairs_and_others_at_each_turn() -> None:
     assert people_of("decimals", 1) == [*pairs[2], *pairs[3]]
     assert people_of("decimals", 2) == people_of("decimals", 0)
     assert people_of("UUIDs", 1) == [*PAIRS["UUIDs"][2], *PAIRS["UUIDs"][0]]
-    for kind in POOLS:
+    for kind in ID_KINDS:
         seen = [person for turn in range(4) for person in people_of(kind, turn)]
         assert all(person in seen for pair in PAIRS[kind] for person in pair)
 
@@ -346,9 +346,9 @@ def test_kinds_of_ids_go_round_and_what_cannot_be_held_is_left_out() -> None:
         return cells
 
     counting = UnitReader("counting", hold, lambda *given: read(*given))
-    report = check_bounding(SCHEMA, ONE, readers=[counting], tables=len(POOLS))
-    assert report.tables == len(POOLS) - 1 + 1  # without bytes, and with many people
-    assert seen.count("whole") == len(POOLS) + 1
+    report = check_bounding(SCHEMA, ONE, readers=[counting], tables=len(ID_KINDS))
+    assert report.tables == len(ID_KINDS) - 1 + 1  # without bytes, and with many people
+    assert seen.count("whole") == len(ID_KINDS) + 1
     assert set(seen) == {"whole", *(f"without {k}" for k in range(-1, 4))}
     assert seen[-4:] == [f"without {k}" for k in range(-1, 3)]
     again = check_bounding(SCHEMA, ONE, readers=[counting], tables=2, seed=1)

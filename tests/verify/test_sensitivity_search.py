@@ -20,7 +20,7 @@ from dpframework.queries import Count, Keys, PiecewiseScores, Query
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries import sensitivity
 from dpframework.verify.queries.answer_changes import UNBOUNDED
-from dpframework.verify.queries.sensitivity import _Searched, search_sensitivity
+from dpframework.verify.queries.sensitivity import _SensitivitySearch, search_sensitivity
 from dpframework.verify.queries.sensitivity_report import Measured
 from dpframework.verify.tables.neighbours import Pair, Sizes, Universe, changes
 
@@ -71,7 +71,7 @@ def weight(rows: bytes) -> Any:
     return np.array([sum((1, 1, 5, 5, 3, 3)[kind] for kind in rows)])
 
 
-class Parts(_Searched):
+class Parts(_SensitivitySearch):
     """A search, each part of which can be asked by itself."""
 
     def hold(self, rows: bytes) -> Any:
@@ -103,7 +103,7 @@ def searched(query: Query, relation: Relation = ADD, schema: dpf.Schema = SCHEMA
 
 
 def test_defaults_of_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensitivity, "_Searched", lambda *given: SimpleNamespace(report=lambda: given))
+    monkeypatch.setattr(sensitivity, "_SensitivitySearch", lambda *given: SimpleNamespace(report=lambda: given))
     *given, patience, rows = search_sensitivity(Count(), SCHEMA, "add-or-remove-one")  # type: ignore[misc]
     assert given == [Count(), SCHEMA, ADD, {}, (), 3_000, 0]
     assert (patience.left, rows) == (math.inf, 1)
@@ -406,7 +406,9 @@ def test_a_search_does_not_depend_on_what_else_is_imported(monkeypatch: pytest.M
 
     def tables() -> list[tuple[bytes, bytes]]:
         found: list[tuple[bytes, bytes]] = []
-        monkeypatch.setattr(_Searched, "_ratio", lambda _, one, other: found.append((one, other)) or float(len(found)))
+        monkeypatch.setattr(
+            _SensitivitySearch, "_ratio", lambda _, one, other: found.append((one, other)) or float(len(found))
+        )
         search_sensitivity(query, schema, ADD, pairs=300)
         return found
 

@@ -26,7 +26,7 @@ from dpframework.queries import Count, Histogram, Query
 from dpframework.tables.ids import ids_of
 from dpframework.tables.reading import table_from_columns
 from dpframework.verify import UnitReader, audit, check_bounding, search_sensitivity, unit_readers, verify_examples
-from dpframework.verify.tables.confusable_ids import PAIRS, POOLS
+from dpframework.verify.tables.confusable_ids import ID_KINDS, PAIRS
 from dpframework.verify.tables.neighbours import Sizes, Universe, changes
 from dpframework.verify.tables.row_reading import Cells
 
@@ -359,7 +359,7 @@ BUGS: list[tuple[UnitReader, UnitReader]] = [
 
 @pytest.mark.parametrize("bug", [bug for bug, _ in BUGS], ids=lambda bug: bug.name)
 def test_rows_that_are_not_bounded_by_what_the_unit_has_alone_are_caught(bug: UnitReader) -> None:
-    report = check_bounding(SCHEMA, UNITS[1], readers=[bug], tables=3 * len(POOLS))
+    report = check_bounding(SCHEMA, UNITS[1], readers=[bug], tables=3 * len(ID_KINDS))
     assert not report.passed
     what = "2,500 people: " if "large" in bug.name else "ids that are "
     assert all(sentence.startswith(f"{bug.name}, {what}") for sentence in report.violations)
@@ -367,12 +367,12 @@ def test_rows_that_are_not_bounded_by_what_the_unit_has_alone_are_caught(bug: Un
 
 @pytest.mark.parametrize("twin", {twin.name: twin for _, twin in BUGS}.values(), ids=lambda twin: twin.name)
 def test_honest_readers_beside_them_pass(twin: UnitReader) -> None:
-    report = check_bounding(SCHEMA, UNITS[1], readers=[twin], tables=len(POOLS))
+    report = check_bounding(SCHEMA, UNITS[1], readers=[twin], tables=len(ID_KINDS))
     assert report.passed, str(report)
     assert report.loss == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("unit", "tables"), list(zip(UNITS, (4, len(POOLS), 4), strict=True)))
+@pytest.mark.parametrize(("unit", "tables"), list(zip(UNITS, (4, len(ID_KINDS), 4), strict=True)))
 def test_dpframework_bounds_rows_by_what_the_unit_has_alone(unit: dpf.PrivacyUnit, tables: int) -> None:
     report = dpf.verify.assert_bounded(SCHEMA, unit, tables=tables)
     assert report.loss == pytest.approx(1)
@@ -387,7 +387,7 @@ def test_numbers_are_bounded_as_codes_are() -> None:
 
 def test_people_who_are_merged_lose_more_than_is_claimed() -> None:
     """A release is replayed over the keys: a claim of 1 loses about 1.4 where one of two people's rows is kept."""
-    report = check_bounding(SCHEMA, UNITS[0], readers=[naming("float ids", as_float)], tables=2 * len(POOLS))
+    report = check_bounding(SCHEMA, UNITS[0], readers=[naming("float ids", as_float)], tables=2 * len(ID_KINDS))
     assert any(
         "loses 1." in sentence and "in a release that claims 1, over 4 keys" in sentence
         for sentence in report.violations

@@ -133,7 +133,7 @@ class _SamplerTests:
         self.drawn = 0
 
     def test_all(self, given: Sequence[Probe], *, unlike_too: bool) -> None:
-        """Draw for each probe that the mechanism serves, and with `unlike_too` also for a changed one (see `unlike`)."""
+        """Draw for each probe that the mechanism serves. With `unlike_too`, draw for it changed, too (see `unlike`)."""
         mechanism = self._mechanism
         served = [probe for probe in given if serves(mechanism, probe)]
         if not served:

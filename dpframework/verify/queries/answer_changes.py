@@ -12,7 +12,7 @@ from dpframework.queries import Norm, PiecewiseScores, QueryFacts
 
 UNBOUNDED = 1e300  # a change that no noise covers, in place of infinity, which JSON does not have
 SPREAD = "spread"
-RISE, FALL = " rise", " fall"  # after the name of a norm
+RISE, FALL = " rise", " fall"  # what follows the name of a norm
 
 
 def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_rows: bool = False) -> dict[str, float]:
@@ -40,7 +40,7 @@ def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_row
 
 
 def answer_problem(answer: Any, facts: QueryFacts) -> str | None:
-    """Describe a fault in an answer: a wrong type, too many numbers, a fraction, NaN or infinity. None without one."""
+    """Describe a fault in an answer, such as a wrong type, too many numbers, a fraction or NaN. None if it is right."""
     numbers = np.asarray(answer.scores if isinstance(answer, PiecewiseScores) else answer)
     if numbers.dtype.kind not in "biuf":
         return f"its answer holds values of type {numbers.dtype}, where a mechanism takes numbers"
@@ -65,7 +65,8 @@ def _of_histograms(change: NDArray[np.float64], sizes: Sequence[int], same_rows:
         name + RISE: max(float(part.clip(0).sum()) for part in parts),
         name + FALL: max(float((-part).clip(0).sum()) for part in parts),
     }
-    found |= {key.replace(name, Norm.BLOCKS.value): size for key, size in found.items()}  # where sums may be any
+    # In the norm of blocks, the change may have any sums.
+    found |= {key.replace(name, Norm.BLOCKS.value): size for key, size in found.items()}
     if len(sums) > 1 or (same_rows and sums != {0.0}):
         found[name] = UNBOUNDED
     return found

@@ -14,7 +14,11 @@ LARGEST = 10**8  # at larger numbers, the difference of two log-densities in dou
 
 
 def constants_of(things: Sequence[Any]) -> list[float]:
-    """Return the numbers in the code of objects, in the globals that it uses and in their fields, the largest first."""
+    """Return the numbers in the code of some objects, the largest first.
+
+    They are those in a plugin's functions and class attributes, in the globals that these functions use, and in the
+    objects' fields.
+    """
     kinds = {kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)}
     fields = [
         getattr(thing, field.name) for thing in things if attrs.has(type(thing)) for field in attrs.fields(type(thing))

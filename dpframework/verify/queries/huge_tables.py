@@ -1,9 +1,9 @@
 """Simulated tables of billions of equal rows, which show where counts in 32 bits overflow or are rounded.
 
 Such a table is too large to make. But counts add up over blocks of rows, so the counts of a billion copies of a row are
-a billion times its counts. From these a query that only counts gives the same answer as from the table. An integer of
-32 bits overflows at 2**31, and a float of 32 bits cannot hold all whole numbers above 2**24. A table may have almost
-2**31 rows.
+a billion times its counts. From these counts, a query that only counts gives the same answer as from the table. An
+integer of 32 bits overflows at 2**31, and a float of 32 bits cannot hold all whole numbers above 2**24. A table may
+have almost 2**31 rows.
 """
 
 from __future__ import annotations

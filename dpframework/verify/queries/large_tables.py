@@ -1,7 +1,8 @@
 """Tables of very many equal rows, on which integers of few bits overflow and sums are rounded.
 
-Small tables cannot show that. So each of a few kinds of rows is repeated up to 70,000 times. The neighbours lie around
-the largest integers of 8 and 16 bits, and around the size where an answer stops growing by the same amount per row.
+Small tables cannot show that. So each of a few kinds of rows is repeated up to 70,000 times. The numbers of rows lie
+around the largest integers of 8 and 16 bits, and around the number where an answer stops growing by the same amount per
+row.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ ROUNDING = 1e-6  # how far an answer may lie, relative and absolute, from one th
 
 
 def largest_number(schema: Schema, relation: Relation, rows: int = 1, most: int = MANY) -> int:
-    """Return how many rows two neighbours may share by the schema's public facts, or `most` if these set no number."""
+    """Return how many rows two neighbours may share.
+
+    The schema's public number of rows fixes it. Without one, it is at most `most`, and within the schema's bound.
+    """
     if schema.rows is not None:
         return max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)
     return min(most, max(schema.row_bound - rows, 0)) if schema.row_bound is not None else most
@@ -82,9 +86,9 @@ def pairs_of_many(
 
 
 def irregular_sizes(answer: Callable[[int], Any], most: int) -> list[int]:
-    """Return the size just before an answer stops growing by the same amount per row, in a list.
+    """Return a list of the number of rows just before an answer stops growing by the same amount per row.
 
-    The list is empty if the answer does not grow so on small tables, or if it still does on the largest.
+    The list is empty if the answer does not grow in this way on small tables, or if it still does on the largest table.
 
     Parameters
     ----------

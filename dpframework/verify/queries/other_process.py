@@ -34,7 +34,7 @@ from dpframework.verify.tables.neighbours import Rows, Universe
 from dpframework.verify.tables.small_tables import Held, SmallTables
 
 CORE = __name__.partition(".")[0]
-CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # an environment variable of the new process, which must not start another one
+CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # the environment variable that keeps a new process from starting another one
 SECONDS = 120  # a process without an answer is ended after this time
 ROUNDING = 1e-9  # how far two equal answers may differ, as a share of the largest number in the answer (at least of 1)
 SHOWN = 8  # how many numbers of an answer a message shows
@@ -144,7 +144,7 @@ def differences(asked: Sequence[AskedHere], other: OtherProcess | None = None) -
     asked
         The queries, with the answers that they gave in this process.
     other
-        A process that was started before; by default one is started now.
+        A process that was started before. By default a process is started now.
     """
     sent = {k: question for k, one in enumerate(asked) if (question := one.pickled) is not None}
     answers = (other or OtherProcess()).answers(list(sent.values())) if sent else None
@@ -167,7 +167,7 @@ def differences(asked: Sequence[AskedHere], other: OtherProcess | None = None) -
 
 
 def is_foreign(component: object) -> bool:
-    """Tell whether some code of a miner, query or mechanism is a plugin's. The project's tests cover its own code."""
+    """Tell whether some code of a miner, query or mechanism is a plugin's, and not dpframework's or Python's."""
     packages = {kind.__module__.partition(".")[0] for kind in type(component).__mro__}
     return any(
         package not in (CORE, *sys.stdlib_module_names) and _distribution(package) != _distribution(CORE)
@@ -226,7 +226,7 @@ def answer_all() -> None:
     for one in sent:
         try:
             question = _Questions(io.BytesIO(one), files).load()
-        except Exception:  # its module cannot be imported here, so the answer stays unknown
+        except Exception:  # the query's module cannot be imported here, so the answer stays unknown
             answers.append(None)
             continue
         answers.append((_answer(*question), _candidates(question[0], question[-1])))

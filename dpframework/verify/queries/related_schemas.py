@@ -1,9 +1,9 @@
-"""Schemas and parameters that an example's author did not think of.
+"""Schemas, and parameters of miners and mechanisms, that an example's author did not think of.
 
 A claim must hold for every schema that a miner plans, and for all its parameters. A declared sensitivity may depend on
 a schema's labels or bounds, and be wrong for a schema unlike the examples: with missing cells, with more labels, with
 numbers below 0 or only above it, or with bins of different widths. It may also be right for k = 1 and wrong for k = 2,
-or right for one attribute and wrong for another or for the same one twice.
+or right for one attribute and wrong for another, or wrong if the same attribute is given twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MORE = "one more"  # the label of the value that is added to an attribute
 # What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
 # and 0.44.
 SHARES = (Fraction(5, 9), Fraction(9, 4))
-MOST_NAMES = 3  # how many other attributes are tried in place of one
+MOST_NAMES = 3  # how many other attributes are tried in place of one that a parameter names
 SPENT = ("epsilon", "rho", "delta")  # the parameters that say how much is spent
 
 
@@ -94,7 +94,7 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
         for other in _other_parameters(given, listed, schema.names):
             try:
                 changed = attrs.evolve(miner, **{field.alias: other})
-            except Exception:  # it refuses this value, and so claims nothing for it
+            except Exception:  # the miner refuses this value, and so claims nothing for it
                 continue
             yield f"with {field.name} = {short(other)}", changed
 
@@ -115,7 +115,7 @@ def related_mechanisms(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
         for share in SHARES:
             try:
                 changed = attrs.evolve(mechanism, **{name: share * given})
-            except Exception:  # it refuses this value, and so claims nothing for it
+            except Exception:  # the mechanism refuses this value, and so claims nothing for it
                 continue
             yield f"with {name} = {float(share * given):.3g}", changed
 

@@ -24,8 +24,8 @@ from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
 from dpframework.verify.tables.small_tables import Held, SmallTables
 
 ROUNDS = 8  # the most rounds of one climb
-DIRECTIONS = ("l1", "l1" + RISE, "l1" + FALL)
-KEPT = 120  # how many variants of the rows that were reached are searched on, about
+DIRECTIONS = ("l1", "l1" + RISE, "l1" + FALL)  # what each climb makes as large as it can (see `measure`)
+KEPT = 120  # about how many variants of the rows that climbs reached are searched on
 BETTER = 1 + 1e-9  # a round must enlarge the change by this factor, or else the climb ends
 
 Answer = Callable[[Universe, Rows], Any]
@@ -60,8 +60,8 @@ def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: i
 def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int64] | None:
     """Return three rows: one that changes an answer most, one that raises it most and one that lowers it most.
 
-    Each is given by the places of its values in the universe, shape (attributes, 3). The result is None if the query
-    fails on some row.
+    The result has shape (attributes, 3): for each row, the places of its values in the universe. It is None if the
+    query fails on some row.
     """
     assert universe.places is not None
     base, starts = universe.places[:, :1], universe.places
@@ -90,7 +90,7 @@ def answer_among(
 def _climb(
     universe: Universe, base: NDArray[np.int64], starts: NDArray[np.int64], direction: str, answer: Answer, least: int
 ) -> NDArray[np.int64]:
-    """Climb from the best of some rows to one that changes an answer most in a direction, and return it."""
+    """Return a row that changes an answer as far as possible in a direction, climbing from the best of `starts`."""
     assert universe.sizes is not None
     reached, best = _best(universe, base, starts, direction, answer, least)
     for _ in range(ROUNDS):
@@ -124,7 +124,10 @@ def _changes(
 
 
 def _beside(row: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return rows that differ from a row in one attribute each. The first and last values of attributes come first."""
+    """Return rows that each differ from a row in one attribute, shape (attributes, rows).
+
+    Rows with the first and last values of attributes come first.
+    """
     values = [(k, place) for k, size in enumerate(sizes.tolist()) for place in _ends_first(size) if place != row[k]]
     values.sort(key=lambda one: _ends_first(int(sizes[one[0]])).index(one[1]))
     changed = values[: MOST_KINDS - 1]
@@ -141,7 +144,10 @@ def _ends_first(size: int) -> list[int]:
 def _best_of_each(
     row: NDArray[np.int64], tried: NDArray[np.int64], changes: NDArray[np.float64], reached: float
 ) -> NDArray[np.int64]:
-    """Return the row with the best value of each attribute. It is the best row if changes of attributes add up."""
+    """Return the row with the best value of each attribute among the rows tried, as changes of that attribute alone.
+
+    It is the best of all rows if the changes add up over attributes.
+    """
     best = row.copy()
     for k in range(len(row)):
         own = np.flatnonzero(tried[k] != row[k])

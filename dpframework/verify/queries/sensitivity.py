@@ -52,17 +52,17 @@ def search_sensitivity(
 ) -> SensitivityReport:
     """Look for the largest change of a query's answer between neighbours.
 
-    It tries every pair of small tables of a few kinds of rows, then larger tables, which Hypothesis steers towards
-    larger changes. Then it climbs from the largest change. It also tries tables of very many equal rows, where a narrow
-    number wraps round. A plugin's query is searched again on rows that hold numbers from its code, and on rows that
-    change the answer most.
+    The search tries every pair of small tables of a few kinds of rows, then larger tables, which Hypothesis steers
+    towards larger changes. From the pair with the largest change it climbs to pairs with larger ones. It also tries
+    tables of very many equal rows, where a number of few bits wraps round. A plugin's query is searched again on rows
+    that hold numbers from its code, and on rows that change the answer most.
 
     Parameters
     ----------
     query
         The query.
     schema
-        The schema of the tables. With a small one the search comes nearer to the worst case.
+        The schema of the tables. With a small schema the search comes nearer to the worst case.
     relation
         The neighbouring relation.
     inputs
@@ -81,14 +81,14 @@ def search_sensitivity(
     """
     relation, patience = Relation.parse(relation), Patience(seconds)
     given = query, schema, relation, dict(inputs or {}), tuple(derived)
-    searched = _Searched(*given, pairs, seed, patience, rows)
+    searched = _SensitivitySearch(*given, pairs, seed, patience, rows)
     found = searched.report()
     if not is_foreign(query) or not found.passed or patience.over or not searched.changes:
         return found
     telling = find_telling_rows(query, searched.universe, searched.answer, searched.sizes.least)
     if telling is None:
         return found
-    again = _Searched(*given, max(pairs // 4, FEWEST), seed, patience, rows, telling).report()
+    again = _SensitivitySearch(*given, max(pairs // 4, FEWEST), seed, patience, rows, telling).report()
     return found.merged(again)
 
 
@@ -109,7 +109,7 @@ def search_smallest_tables(
         See `search_sensitivity`.
     """
     given = query, schema, relation, dict(inputs), tuple(derived)
-    return _Searched(*given, FEWEST, 0, Patience(seconds)).report_of_smallest()
+    return _SensitivitySearch(*given, FEWEST, 0, Patience(seconds)).report_of_smallest()
 
 
 def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[str, Fraction]:
@@ -130,7 +130,9 @@ def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[st
     return declared
 
 
-class _Searched:
+class _SensitivitySearch:
+    """A search for the largest change of one query's answer under one relation, and its findings so far."""
+
     def __init__(
         self,
         query: Query,
@@ -180,7 +182,7 @@ class _Searched:
             if (
                 self.relation is Relation.ADD_OR_REMOVE_ONE  # a replaced row leaves the number of rows as it is
                 and not self.wrong
-                and is_foreign(self.query)  # the project's own queries may: the only candidate of some always scores 0
+                and is_foreign(self.query)  # an own query may answer so, as one whose only candidate always scores 0
                 and any(self.declared.values())
                 and not any(largest for largest, _, _ in self.largest.values())
             ):
@@ -206,7 +208,7 @@ class _Searched:
         return answer_among(self.query, universe, rows, self.derived, self.inputs, self.engine.together)
 
     def _one_row(self) -> Iterator[Pair]:
-        """Yield the smallest pairs of tables: all of them, or the ones that seem to change the answer most."""
+        """Yield the smallest pairs of tables: all, or those whose rows, added alone, change the answer most."""
         shared = self._resize(b"")
         if len(self.changes) <= max(self.pairs, MOST_KINDS):
             return (Pair(shared, *change) for change in self.changes)

@@ -21,9 +21,9 @@ class Measured:
     Attributes
     ----------
     norm
-        "l1", "squared-l2", "linf", "histograms" or "blocks"; "spread" for how far two coordinates may move apart, as a
-        linf sensitivity declares it; or a norm with " rise" or " fall", for how far adding a row may raise or lower
-        the answer, if that is declared to be less than the change.
+        The norm of the change: "l1", "squared-l2", "linf", "histograms" or "blocks". "spread" stands for how far two
+        coordinates may move apart, which a linf sensitivity declares. A norm with " rise" or " fall" stands for how far
+        adding a row may raise or lower the answer, if less is declared for that than for any change.
     declared
         The declared change.
     largest
@@ -93,12 +93,15 @@ class SensitivityReport:
 
     @property
     def ratio(self) -> float:
-        """The largest of the ratios of found to declared changes."""
+        """The largest ratio of a found change to the declared one. NaN if no declared change is above 0."""
         return max((one.ratio for one in self.measured if one.declared), default=math.nan)
 
     @property
     def tightness(self) -> float:
-        """The smallest of these ratios. There the search would miss a mistake most easily."""
+        """The smallest ratio of a found change to the declared one. NaN if no declared change is above 0.
+
+        In the norm with this ratio, the search would miss a mistake most easily.
+        """
         return min((one.ratio for one in self.measured if one.declared), default=math.nan)
 
     def merged(self, other: SensitivityReport) -> SensitivityReport:

@@ -25,5 +25,5 @@ class CountedTables(SmallTables):  # type: ignore[misc]  # final for all but the
     """An engine that counts the cross tables that queries name, as a database does."""
 
     def counts(self, rows: Held, functions: Sequence[Callable[[Block], Any]]) -> list[Any]:
-        """Count from cross tables, for functions that name any."""
+        """Return the counts of each function, computed from cross tables if it names any."""
         return super().counts(rows, by_tables(functions))

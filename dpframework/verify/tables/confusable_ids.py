@@ -22,7 +22,7 @@ PAIRS: dict[str, list[tuple[Person, Person]]] = {
         ([SNOWFLAKE], [SNOWFLAKE + 1]),
         ([2**62], [2**62 + 1]),
         ([-1], [-2]),  # Python gives both the same hash
-        ([0], [2**61 - 1]),  # and these, too
+        ([0], [2**61 - 1]),  # the hashes of these are equal, too
     ],
     "large numbers": [
         ([10**30], [10**30 + 1]),
@@ -79,8 +79,8 @@ PAIRS: dict[str, list[tuple[Person, Person]]] = {
 }
 """Pairs of people whose ids some reader might take for one person's, by the kind of ids."""
 
-POOLS = tuple(PAIRS)
-"""The kinds of ids that tables are made of."""
+ID_KINDS = tuple(PAIRS)
+"""The kinds of ids. All ids in a table are of one kind."""
 
 CHOSEN = 2  # how many pairs of people a table has
 

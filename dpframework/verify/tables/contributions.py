@@ -1,13 +1,14 @@
 """Checks of contribution bounding: one more unit must add at most k rows to a table and change no other row.
 
-A claim about units is about tables that differ by up to k rows. It carries over to the data only if neighbouring data
-gives such tables. So at most k rows of each unit may be kept, and the choice must depend on the unit's own rows alone.
+Here k is the number of rows to which each unit is bounded. A claim about units is about tables that differ by up to k
+rows. It carries over to the data only if neighbouring data gives such tables. So at most k rows of each unit may be
+kept, and the choice must depend on the unit's own rows alone.
 
 Rows are chosen by a private key. For each of several keys, the tables with and without a unit are compared. If one more
 unit adds at most k rows under each key, then every release loses at most its claim under each key. The same then holds
 over all keys together, since a mixture of neighbours is no easier to tell apart than the neighbours are. A release is
-replayed as well: its density is averaged over the keys on either side, and the largest difference of the logarithms is
-the loss.
+replayed as well: its density is averaged over the keys, on the tables with the unit and on those without it. The
+largest difference of the two logarithms is the loss.
 """
 
 from __future__ import annotations
@@ -35,16 +36,17 @@ from dpframework.tables.engines import InMemory
 from dpframework.tables.files import TableFiles
 from dpframework.tables.piecewise_reading import read_in_pieces
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
-from dpframework.verify.tables.confusable_ids import POOLS, Person, people_of
+from dpframework.verify.tables.confusable_ids import ID_KINDS, Person, people_of
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.row_reading import Cells, TablesReport, write_csv, write_parquet
 
 MOST_ROWS = 9  # the most rows of a person
-# The number of people in a larger table. It is read again without each of a few of them, rows without an id included.
+# The number of people in a larger table, and how many of them are left out in turn. All rows without an id are left out
+# together, as if they were one of these people.
 MANY, FEW = 2_500, 4
 MISSING = 0.1  # the share of ids that are missing
 KEYS = 4  # the number of private keys
-PIECES, BUCKETS = 3, 2  # how a table is divided that is read as by several processes
+PIECES, BUCKETS = 3, 2  # the pieces and buckets of a table that is read as if by several processes
 CLAIM = 1  # the epsilon that the replayed release claims
 FAR = 9  # how far beyond the counts of both tables outputs lie, since the loss is largest there
 ROUNDING = 1e-9  # how much more than the claim may be lost, since losses are rounded
@@ -75,7 +77,7 @@ class UnitReader:
 @final
 @attrs.frozen
 class BoundingReport(TablesReport):
-    """Whether one more person changed the rows of others, or added too many.
+    """Whether one more person changed the rows of other people, or added too many rows.
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ class BoundingReport(TablesReport):
     readers
         The names of the readers.
     loss
-        The largest loss of a release that claims epsilon 1, averaged over the keys.
+        The largest loss of a release that claims epsilon 1, with its density averaged over the keys.
     """
 
     unit: PrivacyUnit
@@ -111,12 +113,12 @@ class BoundingReport(TablesReport):
 def check_bounding(
     schema: Schema, unit: PrivacyUnit, *, readers: Iterable[UnitReader] | None = None, tables: int = 9, seed: int = 0
 ) -> BoundingReport:
-    """Read made-up tables of people with 1 to 9 rows each, and each of them again without each of the people.
+    """Read made-up tables of people with 1 to 9 rows each, read each table again without each person, and compare.
 
     The people's ids are easily mixed up: consecutive whole numbers beyond 2^53, decimal numbers, floats, texts that
     differ in case or at their end, bytes and UUIDs. Some people's ids are spelled in several ways. Each reader is
-    tested up to the first table with a violation. Its last table has 2,500 people and more than 10^4 rows, and is read
-    again without each of a few people.
+    tested up to the first table with a violation. The last table of a reader has 2,500 people and more than 10^4 rows,
+    and is read again without each of a few people.
 
     Parameters
     ----------
@@ -173,11 +175,12 @@ def _tables_of_people(
 ) -> Iterator[tuple[str, _People, int | None]]:
     """Yield tables of a few people, and one of many.
 
-    Each comes with a name, and with the number of people that are left out in turn, None for all of them.
+    Each table comes with a text that names it, and with the number of people that are left out in turn. None stands for
+    all people.
     """
     for turn in range(tables):
-        kind = POOLS[turn % len(POOLS)]
-        yield f"ids that are {kind}", _People.draw(universe, unit, people_of(kind, turn // len(POOLS)), rng), None
+        kind = ID_KINDS[turn % len(ID_KINDS)]
+        yield f"ids that are {kind}", _People.draw(universe, unit, people_of(kind, turn // len(ID_KINDS)), rng), None
     yield f"{MANY:,} people", _People.draw(universe, unit, [(k,) for k in range(MANY)], rng), FEW
 
 
@@ -238,9 +241,9 @@ def _compare(
     rng: np.random.Generator,
     few: int | None = None,
 ) -> _Found | None:
-    """Read a table with and without each person by several keys; return None if the reader cannot hold it.
+    """Read a table with and without each person by several keys; return None if the reader cannot hold the table.
 
-    If `few` is given, only that many people are left out in turn, and there is only one key.
+    If `few` is given, only that many people are left out in turn, and only one key is tried.
     """
     keys = [rng.bytes(KEY_BYTES) for _ in range(KEYS if few is None else 1)]
     release = _Release.of(schema, unit)
@@ -299,7 +302,10 @@ class _Release:
         return cls(query, mechanism, calibration, InMemory())
 
     def loss(self, whole: Sequence[Table], left: Sequence[Table]) -> float:
-        """Return the largest loss between two mixtures of tables, at outputs where the tables of a key differ most."""
+        """Return the largest loss between `whole` and `left`, with densities averaged over the tables of all keys.
+
+        It is taken at outputs for which the two tables of some key differ most.
+        """
         answers: list[list[tuple[int, ...]]] = []
         for tables in (whole, left):
             counts = [self.query.evaluate(self.engine, self.engine.load(table)) for table in tables]
@@ -368,7 +374,10 @@ def _pandas(cells: Cells, path: Path) -> Any:
 
 
 def _write_pieces(cells: Cells, path: Path) -> list[Path]:
-    """Write each third of the rows as a file, so that a person's rows lie in several: Parquet for bytes, else CSV."""
+    """Write each third of the rows as a file, so that a person's rows lie in several files.
+
+    The files are Parquet if a cell holds bytes, else CSV.
+    """
     rows = len(next(iter(cells.values())))
     thirds = [
         {name: column[rows * k // PIECES : rows * (k + 1) // PIECES] for name, column in cells.items()}

@@ -20,7 +20,7 @@ from dpframework.tables.derivation import with_derived
 from dpframework.verify.tables.derivation_findings import DerivationFindings
 from dpframework.verify.tables.row_kinds import Columns, RowKinds, same_cells
 from dpframework.verify.tables.row_reading import TablesReport
-from dpframework.verify.tables.unit_derivation import Aggregating, UnitChecking, columns_of_units
+from dpframework.verify.tables.unit_derivation import Aggregating, UnitChecks, columns_of_units
 
 Deriving: TypeAlias = Callable[[Schema, Columns], Columns]
 """A function of a schema and the encoded columns of some rows, which returns these columns and the derived ones."""
@@ -98,10 +98,10 @@ def check_derivation(
     old: row by row on 60 tables; a histogram changed by at most 1 under add-or-remove-one, 2 under replace-one
     """
     columns = tuple(column.name for column in schema.derivation)
-    checking: list[_Checking | UnitChecking] = []
+    checking: list[_RowChecks | UnitChecks] = []
     if schema.per_unit is not None:
-        checking.append(UnitChecking(schema, aggregating))
-    checking += [_Checking(one, deriving) for one in dict.fromkeys((schema.in_files, schema)) if one.derive]
+        checking.append(UnitChecks(schema, aggregating))
+    checking += [_RowChecks(one, deriving) for one in dict.fromkeys((schema.in_files, schema)) if one.derive]
     rng = np.random.default_rng(seed)
     for one in checking:
         for _ in range(tables):
@@ -114,7 +114,7 @@ def check_derivation(
 
 
 @final
-class _Checking(DerivationFindings):
+class _RowChecks(DerivationFindings):
     """The kinds of rows of a schema, the derived columns of each kind alone, and the findings so far."""
 
     def __init__(self, schema: Schema, deriving: Deriving) -> None:

@@ -108,7 +108,7 @@ class EngineConformance(LeakConformance):
 
     @classmethod
     def teardown_class(cls) -> None:
-        """Close it."""
+        """Close the engine."""
         cls.engine.close()
 
     def _require_same(self, found: Any, expected: Any, what: str) -> None:
@@ -148,7 +148,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_labels_and_numbers_that_databases_confuse(self, tmp_path: Path) -> None:
-        """Labels that a collation merges, cells that are null, and sums beyond 32 bits that floats would round."""
+        """Counts and sums agree for labels that a collation merges, for null cells, and for sums that floats round."""
         rows, expected = self._open_both(write_odd(tmp_path, ODD_ROWS))
         problem = difference(odd_counts(self.engine, rows), odd_counts(InMemory(), expected))
         self._require(problem is None, str(problem))
@@ -173,7 +173,10 @@ class EngineConformance(LeakConformance):
     def _compare_samples(
         self, rows: Rows, expected: Rows, masks: Callable[[int], NDArray[np.bool_]], what: str
     ) -> Rows:
-        """Sample rows by a mask, given their number, and compare the sample with the same one in memory."""
+        """Sample rows by `masks`, a function of their number, and compare with the same sample in memory.
+
+        Return the handle of the engine's sample.
+        """
         before, there, samples = JOINT.evaluate(self.engine, rows).tolist(), self.engine.number(rows), []
         for engine, own in ((InMemory(), expected), (self.engine, rows)):
             asked: list[int] = []
@@ -210,7 +213,10 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_samples_of_parts_and_parts_of_samples(self, tmp_path: Path) -> None:
-        """They are as in memory, with their parts and derived attributes, also after a sample's handle is deleted."""
+        """Such samples are as in memory, and so are their parts and derived attributes.
+
+        Parts can still be counted after the handle of their sample is deleted.
+        """
         if type(self.engine).sample is Engine.sample:
             pytest.skip("the engine draws no samples; plans that have one are refused")
         files, found = write(tmp_path, (40, 0, 25)), []
@@ -236,12 +242,12 @@ class EngineConformance(LeakConformance):
         """Either all rows of a unit are in a sample or none (see `assert_units_sampled`)."""
         if type(self.engine).sample_units is Engine.sample_units:
             pytest.skip("the engine draws no samples of units; plans that have one are refused")
-        # An engine that reads itself gets one table only, since each table must be written into a file first.
+        # An engine that reads files itself gets one table only, since each table must first be written into a file.
         tables = {"tables": 1} if self.engine.reads_itself else {}
         assert_units_sampled(self.engine, source=self.source, **tables)
 
     def test_units_keep_no_more_rows_than_they_may(self, tmp_path: Path) -> None:
-        """The rows of one person lie in several files and blocks. Their bound is for all of them together."""
+        """The rows of one person lie in several files and blocks. The bound is for all of these rows together."""
         self._skip_without_units()
         rows = self._open(write(tmp_path, SHORT, unit=PERSON))
         most, kept = PEOPLE * PERSON.rows, self.engine.number(rows)
@@ -272,7 +278,7 @@ class EngineConformance(LeakConformance):
         self._require(address is None or isinstance(address, str), "its address is neither None nor a text")
 
     def test_rows_are_gathered_in_their_order(self, tmp_path: Path) -> None:
-        """An engine that gathers gives all rows, and those of parts, in their order."""
+        """An engine that gathers rows gives all rows of a table, and all rows of a part, in their order."""
         if not self.engine.gathers:
             pytest.skip("the engine gathers no rows")
         rows, expected = self._open_both(write(tmp_path, (40, 9)))
@@ -322,7 +328,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(second)
 
     def test_a_table_is_read_anew_each_time(self, tmp_path: Path) -> None:
-        """The same files hold other rows now, so a row that the owner has removed is in no later run."""
+        """If the same files hold other rows now, these are counted, so a row that was removed is in no later run."""
         kept = "rows are kept from an earlier table of the same place"
         for what, sizes in (("a table", (40, 3)), (kept, (25, 7))):
             rows, expected = self._open_both(write(tmp_path / "same", sizes))

@@ -33,6 +33,7 @@ SCHEMA = Schema(
 )
 GROUP = Categorical("group", ["ill", "young", "rest"])
 CASES = Cases([Equals("ill", "true"), Below("age", 33.3)])
+#: The ways in which rows are divided into parts, by their names in failures.
 CUTS: dict[str, Cut] = {
     "an attribute": SCHEMA["ward"],
     "cases": CASES,
@@ -112,7 +113,7 @@ def write_odd(folder: Path, rows: int) -> TableFiles:
 
 
 def odd_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
-    """Return counts and sums of such labels and numbers, of all rows and of the parts by label."""
+    """Return the counts and sums of a table from `write_odd`, for all rows and for the parts by label."""
     asked: dict[str, Query] = {
         "labels": Histogram(ODD["label"]),
         "labels and costs": JointHistogram(ODD.attributes),
@@ -133,7 +134,7 @@ def histograms(engine: Engine, rows: Rows) -> list[Any]:
 
 
 def all_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
-    """Return counts of all rows, of parts, of parts of parts, and by a derived attribute."""
+    """Return the counts of all rows, of parts, of parts of parts, and of rows with a derived attribute, by texts."""
     found: dict[str, Any] = {"all rows": JOINT.evaluate(engine, rows).tolist()}
     for name, cut in CUTS.items():
         for k, part in enumerate(engine.split(rows, cut)[:6]):

@@ -74,7 +74,7 @@ class LeakConformance(PeopleConformance, abc.ABC):
         self.engine.drop(rows)
 
     def test_it_prints_logs_and_leaves_nothing_of_rows(self, tmp_path: Path) -> None:
-        """It prints and logs the same for few rows and for many. After it is closed, it has left no file."""
+        """The engine prints and logs the same for few rows and for many. After it is closed, it has left no file."""
         few, many = (self.source(write(tmp_path / str(rows), (rows, 1))) for rows in (3, 900))
         engine, told, began = self.made(), [], time.time() - CLOCK
         with watch_files() as files:

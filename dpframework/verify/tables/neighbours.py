@@ -29,12 +29,12 @@ from dpframework.tables.keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.reading import table_from_columns
 
 Rows: TypeAlias = bytes
-Change: TypeAlias = tuple[Rows, Rows]
-MOST_KINDS = 255  # a kind is a byte
+Change: TypeAlias = tuple[Rows, Rows]  # the rows that only the first of two neighbours has, and those of the second
+MOST_KINDS = 255  # the kind of a row is one byte
 MOST_NUMBERS = 6  # how many given numbers a numeric attribute takes, at most
-# How many units of rows that differ are tried. More would crowd out units of equal rows, which mostly lose most.
+# The most units with unequal rows that are tried. More would crowd out units of equal rows, which mostly lose most.
 MOST_MIXED = 40
-KEYS = ("b", "a", "c")  # the keys of an open attribute, not in order; some rows have no key
+KEYS = ("b", "a", "c")  # the keys of an attribute whose values nobody lists, not in order; some rows have no key
 SAMPLED_ROWS = 6  # the most rows of tables that are sampled from, so that all their samples can be added up
 
 
@@ -43,9 +43,9 @@ class Universe:
     """The kinds of rows that a schema allows: all of them if they are few, else a sample.
 
     A numeric attribute takes two values in each bin, so that queries on raw values see differences within bins, too,
-    and its upper bound. An open attribute takes a few keys, or none. A sample has rows with the first and the last
-    values of attributes, since these often cause the largest changes. Derived columns are computed from the others, as
-    in a table that is read.
+    and its upper bound. An open attribute, whose values nobody lists, takes a few keys, or none. A sample has rows with
+    the first and the last values of attributes, since these often cause the largest changes. Derived columns are
+    computed from the others, as in a table that is read.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Universe:
     seed
         The seed of the sample.
     rows
-        Kinds of rows that are used in place of those of the schema, as a value for each column.
+        Kinds of rows that are used in place of those of the schema, each with one value for each column.
     numbers
         Further numbers that numeric attributes take if these lie within their bounds.
 
@@ -66,9 +66,10 @@ class Universe:
         The code of each attribute in each kind of row, shape (attributes, kinds). For an open attribute it is the
         number of the key.
     sizes
-        How many values each attribute takes that is not derived, shape (attributes,). None if the rows were given.
+        How many values each attribute takes, shape (attributes,), without derived attributes. None if `rows` are given.
     places
-        Which of these values each kind of row has, shape (attributes, kinds). None if the rows were given.
+        Which of these values each kind of row has, as numbers from 0, shape (attributes, kinds). None if `rows` are
+        given.
     """
 
     sizes: NDArray[np.int64] | None = None
@@ -106,7 +107,7 @@ class Universe:
         return self.sizes is not None and math.prod(self.sizes.tolist()) > MOST_KINDS
 
     def among(self, places: NDArray[np.int64]) -> Universe:
-        """Return a universe of other kinds of rows. `places` says which value of each attribute each kind has."""
+        """Return a universe of other kinds of rows, whose `places` are given."""
         other: Universe = object.__new__(Universe)
         other.schema, other.sizes = self.schema, self.sizes
         other._books, other._points = self._books, self._points
@@ -138,7 +139,7 @@ class Universe:
         units
             The number of each row's unit. With these, a unit counts once for each of its keys.
         places
-            The place of each row within its unit. By default each row is a unit, so all rows have the first place.
+            The place of each row within its unit, from 0. By default each row is a unit, so all places are 0.
         """
         kinds = np.frombuffer(rows, dtype=np.uint8)
         numbers = {name: own.take(kinds, axis=0).ravel() for name, own in self._beside_another.items()}
@@ -193,7 +194,7 @@ class Universe:
         return Table.from_codes(self.schema, codes, values, keys=keys)
 
     def _key(self, name: str, code: int) -> str | None:
-        """Return the key of an open attribute that has a number; None for no key."""
+        """Return the key with a given number of an open attribute, or None if the number stands for no key."""
         return None if code == NO_KEY else self._books[name].texts[code - 1]
 
     def describe(self, rows: Rows) -> list[str]:
@@ -214,14 +215,17 @@ class Universe:
 
 
 def _extreme(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return rows with the first or the last value of each attribute, and rows with equal places for all attributes."""
+    """Return the places of rows with first or last values, and of rows with equal places for all attributes.
+
+    The result has shape (attributes, rows).
+    """
     one, last, kinds = np.diag(sizes - 1), sizes[:, None] - 1, np.arange(min(sizes.max(), MOST_KINDS // 4))
     return np.concatenate([last, np.minimum(kinds, last), one, last - one], axis=1)[:, : MOST_KINDS // 2]
 
 
 @final
 class _BesideAnother(Mapping[str, NDArray[np.float64]]):
-    """Columns of raw values, which are made on demand, since most queries read few of them."""
+    """Columns of raw values, each made when it is read, since most queries read few of them."""
 
     def __init__(self, columns: Mapping[str, NDArray[np.float64]], kinds: NDArray[np.integer]) -> None:
         self._columns, self._kinds = columns, kinds
@@ -310,7 +314,7 @@ class Sizes:
 
 
 def changes(universe: Universe, relation: Relation, by: UnitChange = ONE_ROW) -> list[Change]:
-    """Return every way in which two neighbours differ by one row, or examples of all kinds for several rows.
+    """Return every way in which two neighbours differ by one row. For units of several rows, return examples.
 
     Units whose rows are all equal come first, since a change that adds up over rows is largest for them. Then come
     units of different rows, which lie in different parts of a table: all of them if they are few, else a fixed random

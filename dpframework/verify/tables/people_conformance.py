@@ -34,8 +34,8 @@ class PeopleConformance(abc.ABC):
     def source(cls, files: TableFiles) -> TableFiles | DatabaseTable:
         """Return the source that the engine opens in place of some files.
 
-        The test of a database copies the rows of the files into a table, and returns that as a `DatabaseTable`. Name it
-        after the files' folder, so that errors name it.
+        The suite of a database's engine copies the rows of the files into a table, and returns that table as a
+        `DatabaseTable`. Name the table after the files' folder, so that errors name the folder.
         """
         return files
 

@@ -1,4 +1,7 @@
-"""Engines to compare with. One counts cross tables that queries name, the other several blocks at the same time."""
+"""Two engines whose counts must equal those of other engines.
+
+One counts the cross tables that queries name. The other counts several blocks at the same time.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from dpframework.tables.joint_counts import joint_counts_of
 
 
 def by_tables(functions: Sequence[Callable[[Block], Any]]) -> list[Callable[[Block], Any]]:
-    """Return functions that count from cross tables, in place of those functions that name any."""
+    """Return functions with the same counts. Those that name cross tables now compute their counts from these."""
     named = [joint_counts_of(function) for function in functions]
     return [other if one is None else one.count for one, other in zip(named, functions, strict=True)]
 
@@ -30,7 +33,7 @@ class ByTables(_Blocks):
         return [function(block) for block in rows]
 
     def counts(self, rows: Sequence[Block], functions: Sequence[Callable[[Block], Any]]) -> list[Any]:
-        """Count from cross tables, for functions that name any."""
+        """Return the counts of each function, computed from cross tables if it names any."""
         return super().counts(rows, by_tables(functions))
 
 

@@ -1,4 +1,4 @@
-"""Checks that tables are read row by row: no row changes how another is read, or whether it is read.
+"""Checks that tables are read row by row: no row changes how another row is read, or whether it is read.
 
 A claim is about tables of codes. It carries over to the data only if neighbouring data gives neighbouring tables. So
 the codes of a row must follow from that row alone, and no row may stop the reading. A library that holds a column as an
@@ -57,7 +57,7 @@ class Reader:
     read
         A function of the frame or file and a schema, which returns the encoded table.
     may_refuse
-        Whether the reader may refuse rows with `DoesNotFit`, since their owner asserts that they fit.
+        Whether the reader may refuse rows with `DoesNotFit`, since the owner of the rows asserts that they fit.
     """
 
     name: str
@@ -94,7 +94,7 @@ class TablesReport(abc.ABC):
 @final
 @attrs.frozen
 class ReadingReport(TablesReport):
-    """Whether one row changed how others were read.
+    """Whether one row changed how other rows were read.
 
     Attributes
     ----------
@@ -160,7 +160,10 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 def _compare(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, place: int, folder: Path) -> str | None:
-    """Describe how one more row changes the reading of others; None if it does not, or if such rows cannot be held."""
+    """Describe how one more row changes the reading of other rows.
+
+    None if it changes nothing, or if the reader cannot hold such rows.
+    """
     held: list[Any] = []
     for table in (list(rows), [*rows[:place], more, *rows[place:]]):
         columns = {name: [row[k] for row in table] for k, name in enumerate(schema.names)}

@@ -20,8 +20,9 @@ from dpframework.verify.tables.neighbours import Rows, Universe
 
 
 def units_of(rows: Any, together: int) -> list[Any]:
-    """Return the rows of each unit of a small table, counted from its end. Only the first unit may have fewer.
+    """Return the rows of each unit of a small table, where units are `together` rows, counted from the table's end.
 
+    The first unit may have fewer rows.
     Two neighbours differ in the rows at their ends. So these rows are one unit, and all other units are equal.
     """
     first = len(rows) % together
@@ -62,7 +63,10 @@ class Held:
 
     @property
     def key(self) -> Any:
-        """The data that a release from these rows depends on, besides attributes derived from them alone."""
+        """The rows and units that a release depends on, as a value that can be hashed.
+
+        Of derived attributes only the number is part of it, since their values follow from the rows.
+        """
         key = (self.rows, len(self.derived)) if self.derived else self.rows
         return key if self.units is None else (key, self.units, self.places)
 
@@ -94,7 +98,10 @@ def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribut
 
 @final
 class SmallTables(Engine):
-    """An engine for tables of a universe. Its handles have a key by which answers can be cached."""
+    """An engine for tables of a universe, in which a unit has `together` rows.
+
+    Its handles have a key by which answers can be cached.
+    """
 
     name = "small-tables"
 

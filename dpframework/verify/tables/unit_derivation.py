@@ -27,7 +27,8 @@ Its arguments are the schema, the encoded rows, the number of each row's unit (-
 number of units.
 """
 
-MOST_UNITS, MOST_ROWS, BLOCK = 6, 5, 4  # a table has fewer units than the first; rows of a unit; rows of a block
+# A table has fewer units than `MOST_UNITS`, a unit has at most `MOST_ROWS` rows, and a block has `BLOCK` rows.
+MOST_UNITS, MOST_ROWS, BLOCK = 6, 5, 4
 NOBODY = 0.1  # the share of rows that are repeated without a unit
 
 
@@ -42,7 +43,7 @@ def columns_of_units(schema: Schema, rows: Columns, whose: NDArray[np.intp], num
 
 
 @final
-class UnitChecking(DerivationFindings):
+class UnitChecks(DerivationFindings):
     """Tables of a few units with a few rows each, and the findings so far.
 
     Parameters
