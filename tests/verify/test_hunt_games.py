@@ -249,7 +249,7 @@ def test_a_game_goes_on_as_long_as_the_loss_grows() -> None:
             asked.append(pair)
             return WorstPair(pair, next(own)), SimpleNamespace(events=(), name=f"chosen {len(asked)}")
 
-        play.hunt._choose_pair_for = choose
+        play.hunt._choose_outputs_for = choose
         play.hunt._search.climb = lambda loss, pair, number, *, enough: (
             WorstPair(Pair(pair.shared + b"+", b"", b""), next(moves)) if (number, enough) == (40, 1.94) else None
         )
@@ -272,7 +272,7 @@ def test_a_game_goes_on_as_long_as_the_loss_grows() -> None:
 def test_outputs_are_chosen_on_either_table() -> None:
     subject = Subject(Two(), SCHEMA, ADD)
     one: Any = Hunt(subject, Fraction(3), 3.1, 9, np.random.default_rng(0), lambda what: None)
-    found, transcript = one._choose_pair_for(Pair(b"\0" * 20, b"", b"\2"))
+    found, transcript = one._choose_outputs_for(Pair(b"\0" * 20, b"", b"\2"))
     assert found.pair == Pair(b"\0" * 20, b"", b"\2")
     assert 2 - 1e-9 <= found.loss <= 3 + 1e-9  # both counts beyond the answers
     assert one._chosen == 2 * ((7 + 7 + 3) // 3)

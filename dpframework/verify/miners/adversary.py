@@ -1,8 +1,8 @@
 """The worst transcript of a pair of tables, found by choosing at each release the output that loses most.
 
 A pure claim holds for every possible output, however rare, while drawn transcripts hold likely ones. So an adversary
-runs the miner on one table, knows another table too, and chooses each output. It compares positions of a selection,
-numbers beyond both answers, or drawn outputs, and takes one whose log-densities on the two tables differ most. It
+runs the miner on one table, knows another table, too, and chooses each output. It compares positions of candidates,
+numbers beyond both answers, or drawn outputs, and takes an output whose log-densities on the two tables differ most. It
 chooses at random among outputs that are nearly as bad, since some of them lead further into the plan.
 """
 
@@ -42,7 +42,7 @@ NEARLY = 0.98  # the share of a release's largest loss from which on an output c
 MOST_POSITIONS = 12  # the most positions of a selection that are tried: half those that lose most, half at random
 DRAWN = 16  # how many outputs are drawn if they are not numbers
 CROSSED = 32  # how many outputs are made from two others
-FLATTENINGS = (1, 3, 10, 100)
+FLATTENINGS = (1, 3, 10, 100)  # how many times wider than claimed the noise is, for outputs that are drawn
 BEYOND = (0, 1, 8)  # how far beyond an answer a number lies, as a multiple of the difference of the answers
 ROUNDING = 1e-9  # the relative rounding error of a loss
 
@@ -50,7 +50,7 @@ ROUNDING = 1e-9  # the relative rounding error of a loss
 @final
 @attrs.frozen(eq=False)
 class _WorstGate(WatchedGate):
-    """A gate for a run on one table that holds a second one too, and chooses outputs that are likelier on the first."""
+    """A gate for a run on one table. It knows a second table, and chooses outputs that are likelier on the first."""
 
     rng: np.random.Generator = attrs.field(kw_only=True)
     others: dict[int, Held] = attrs.field(kw_only=True)
@@ -108,9 +108,9 @@ class _WorstGate(WatchedGate):
 def worst_transcript(
     subject: Subject, one: Rows, other: Rows, rng: np.random.Generator, given: Mapping[str, Any] | None = None
 ) -> tuple[Transcript, int]:
-    """Return the transcript of a run on one table in which each release is likelier there than on the other.
+    """Return the transcript of a run on one table, with outputs that are much likelier there than on another table.
 
-    The second value is how many outputs were tried.
+    The second value is the number of outputs that were tried.
 
     Parameters
     ----------
@@ -151,14 +151,17 @@ def outputs(
 
 
 def composite(output: Any) -> bool:
-    """Tell whether an output consists of several whole numbers that can be exchanged, as in trees."""
+    """Tell whether an output consists of several whole numbers, as trees do, so that parts can be exchanged."""
     return isinstance(output, np.ndarray) and output.dtype.kind in "iu" and output.size > 1
 
 
 def _cross(
     tried: Sequence[tuple[float, Any]], lost: Callable[[Any], float], rng: np.random.Generator
 ) -> list[tuple[float, Any]]:
-    """Put parts of other outputs into the worst one, keep each change that makes it worse, and return all tries."""
+    """Put parts of other outputs into the worst output, keeping each change that makes it worse.
+
+    Return all outputs that were tried in this way, each with its loss.
+    """
     best, found = max(tried, key=lambda one: one[0]), []
     for k in range(CROSSED):
         donor = tried[int(rng.integers(len(tried)))][1]

@@ -25,7 +25,7 @@ from dpframework.verify.queries.large_tables import largest_number
 from dpframework.verify.tables.neighbours import SAMPLED_ROWS, Universe
 from dpframework.verify.tables.small_tables import SmallTables
 
-SCOPE = "audited"
+SCOPE = "audited"  # the name of the scope that holds the miner's plan
 USUAL_DELTA = Fraction(1, 10**6)  # for a plan without a pure claim whose example has no delta
 
 
@@ -52,22 +52,23 @@ class Subject:
     miner
         The miner whose claim is tested on small tables.
     schema
-        The schema of its small tables.
+        The schema of the small tables.
     relation
         The neighbouring relation.
     delta
-        The delta of its example; 0 for a pure claim.
+        The delta of the miner's example; 0 for a pure claim.
     accounting
-        The accountant whose total is the claim. None for the accountant that a study would charge the plan by, which of
-        all installed ones has the smallest total.
+        The accountant whose total is the claim. None for the accountant that a study would charge the plan by: of all
+        installed accountants, the one with the smallest total.
     kinds
-        The kinds of rows that its tables are made of. If empty, all kinds that the schema allows, or a sample of them.
+        The kinds of rows that the small tables are made of. If empty, all kinds that the schema allows, or a sample of
+        them.
     patience
-        The time that its searches may take.
+        The time that searches may take.
     unit
-        The privacy unit that its claim is to protect. Neighbours differ by one such unit.
+        The privacy unit that the claim is to protect. Neighbours differ by one such unit.
     given_universe
-        The kinds of rows that its tables are made of, if a search has chosen them; None for the kinds above.
+        The kinds of rows that the small tables are made of, if a search has chosen them; None for those of `kinds`.
     """
 
     miner: Miner

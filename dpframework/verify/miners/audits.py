@@ -35,9 +35,9 @@ from dpframework.verify.miners.witness_replay import Witnessed, replay_witness
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Rows, changes
 
-FLATTENINGS = (1, 1, 3, 10)
-FEWEST_RUNS, MOST_RUNS = 8, 16
-SHOWN = 100  # the most pairs tried to make a pair smaller that shows no violation
+FLATTENINGS = (1, 1, 3, 10)  # how many times wider than claimed the noise of recorded runs is, in turn
+FEWEST_RUNS, MOST_RUNS = 8, 16  # how many runs are recorded: more if there are many replays and runs are short
+SHOWN = 100  # how many smaller pairs are tried, at most, in place of a pair that shows no violation
 WITNESSED = 4  # how often a witness's outputs are chosen, since chance decides between outputs that are nearly as bad
 BEHAVIOUR = 0.4  # the share of a limited time for comparing runs; the rest is for the search for the largest loss
 STEERED = 0.3  # the share of what is left of that time for steered runs
@@ -71,7 +71,8 @@ def audit(
     miner
         The miner.
     schema
-        The schema of its tables. A small one (a few attributes of two or three values) comes near the worst case.
+        The schema of the miner's tables. With a small schema (a few attributes of two or three values), the search
+        comes near the worst case.
     relation
         The neighbouring relation.
     delta
@@ -83,7 +84,8 @@ def audit(
     accounting
         The accountant whose total is the claim; by default the one that a study would charge the plan by.
     witnesses
-        Tables and outputs that are replayed before the search for the largest loss, under the same relation only.
+        Tables and outputs that are replayed before the search for the largest loss. Witnesses under another relation
+        are left out.
     tell
         Called with a text that says what is tried next.
     seconds
@@ -94,7 +96,8 @@ def audit(
     Raises
     ------
     InputError
-        If `replays` is below 100, the miner refuses the schema or has no finite claim, or replacing a row does nothing.
+        If `replays` is below 100, if the miner refuses the schema or has no finite claim, or if replacing a row changes
+        nothing, because the schema allows one kind of row only.
     """
     relation = Relation.parse(relation)
     given: dict[str, Any] = {"patience": Patience(seconds), "unit": unit, "accounting": accounting}
@@ -108,6 +111,8 @@ def audit(
 
 @final
 class _Audit:
+    """One audit, with its findings so far."""
+
     def __init__(
         self, subject: Subject, replays: int, seed: int, witnesses: Sequence[Witness], tell: Callable[[str], None]
     ) -> None:
@@ -148,7 +153,7 @@ class _Audit:
             runs, tests = max(self.replays // 6, 200), 1 + len(self.witnesses)
             tail = check_tail_of(subject, runs=runs, seed=self.seed, tests=tests)
             if not tail.passed:
-                behaviour.found("tail", tail.what, *tail.tables, None)
+                behaviour.add("tail", tail.what, *tail.tables, None)
         if tail is not None and subject.claim is None:
             on, telling = self._telling(tail)
             claim, delta, worst = telling.telling.epsilon, telling.telling.delta, telling.telling.needed
@@ -194,7 +199,11 @@ class _Audit:
         return transcripts
 
     def _telling(self, tail: TailReport) -> tuple[Subject, TailReport]:
-        """Test the claim on the tables of the witnesses too, and return one that fails or comes nearest to failing."""
+        """Test the claim on the tables of the witnesses, too.
+
+        Of these tests and the one in `tail`, return the subject and the report of a test that fails, or else of the
+        test that comes nearest to failing.
+        """
         found = [(self.subject, tail)]
         for witness in self.witnesses:
             self.tell("how much probability lies beyond the claim, on a witness's tables")
@@ -241,7 +250,7 @@ class _Audit:
                 behaviour.examine_pair(*ended)
         worst = max(found.loss, 0.0)
         if worst > behaviour.allowed:
-            # a pair that was searched for shows more than one that was met by chance, so it takes its place
+            # A pair from the search shows more than a pair that was met by chance, and so replaces it.
             claims = f"{decimal_text(claim)}{self.subject.name_accountant(self.subject.exact_delta)}"
             what = f"a transcript loses {number(worst)}, the plan claims {claims}"
             behaviour.violations["loss"] = self._shrunk(

@@ -31,9 +31,9 @@ from dpframework.verify.tables.neighbours import Pair, Rows, Sizes
 from dpframework.verify.tables.small_tables import units_of
 
 TOLERANCE = 1e-6  # rounding allowed in a sum of log-densities, relative to 1 plus the claim
-MOST_ROWS = 60
-SMALL = 10
-FORGOTTEN = 4  # further tables on which a transcript is replayed as if no run had come before
+MOST_ROWS = 60  # the most rows of random tables
+SMALL = 10  # the most rows of small random tables
+FORGOTTEN = 4  # on how many further tables a transcript is replayed as if no run had come before
 SHOWN = 3  # how many places a message names
 ADVICE = "if the miner draws random numbers, take them from table.public_random(), which repeats them"
 STILL = 8  # how many sizes of tables, each with two tables, show whether a query's answer ever changes
@@ -92,18 +92,18 @@ class Behaviour:
         transcript
             The transcript to replay.
         most
-            The most neighbours to try. Of tables far away, half as many are tried.
+            The most neighbours to try. At most half as many tables far away are tried.
         """
         if transcript.refused is not None:
-            self.found("plan", transcript.refused, table, table, transcript)
+            self.add("plan", transcript.refused, table, table, transcript)
         elif transcript.outcome.error is not None:
-            self.found("error", f"the run fails with {transcript.outcome.error}", table, table, transcript)
+            self.add("error", f"the run fails with {transcript.outcome.error}", table, table, transcript)
         here = self._replay(transcript, table)
         if here.divergence is not None:
             kind, what = "refused", here.divergence
             if not here.refused:
                 kind, what = "itself", f"the same releases from the same rows, and yet {what}; {ADVICE}"
-            self.found(kind, what, table, table, transcript)
+            self.add(kind, what, table, table, transcript)
             return
         rows = label_rows(table)
         self._order(here, rows, transcript)
@@ -142,10 +142,10 @@ class Behaviour:
             places = sorted({*files, *(name for name in kept | first if kept.get(name) != first.get(name))})
             if places and (not all(map(is_cache, places)) or self._cache_matters(transcript, table, rows)):
                 what = f"a run keeps something of its rows for later ones, in {', '.join(places[:SHOWN])}"
-                self.found("kept", what, table, rows, transcript)
+                self.add("kept", what, table, rows, transcript)
             elif there.divergence is not None and _kind(there) not in self.violations:
                 what = f"a run keeps something for later ones: if its first run is on another table, {there.divergence}"
-                self.found("kept", what, table, rows, transcript)
+                self.add("kept", what, table, rows, transcript)
 
     def _cache_matters(self, transcript: Transcript, table: Rows, other: Rows) -> bool:
         """Tell whether a query's answer on a table changes once the query was asked on another table.
@@ -185,7 +185,7 @@ class Behaviour:
             f"the search found no loss at all, so it tested nothing: {what or 'no row changes what was released'}. "
             "Something else than the rows decides the releases, or no loss can be shown on tables of this schema"
         )
-        self.found("no loss", what, held[0].rows, held[1].rows, transcripts[0])
+        self.add("no loss", what, held[0].rows, held[1].rows, transcripts[0])
 
     def examine_many(self, transcript: Transcript, most: int) -> None:
         """Replay a transcript on very many equal rows.
@@ -211,9 +211,9 @@ class Behaviour:
             if not stops(0):
                 low = last_before(stops, most)
                 there = self._replay(transcript, row * (low + 1))
-                self.found(_kind(there), f"on a neighbour, {there.divergence}", row * low, row * (low + 1), transcript)
+                self.add(_kind(there), f"on a neighbour, {there.divergence}", row * low, row * (low + 1), transcript)
             elif there.refused:
-                self.found("refused", f"on this table, {there.divergence}", row * most, row * most, transcript)
+                self.add("refused", f"on this table, {there.divergence}", row * most, row * most, transcript)
 
     def examine_pair(self, pair: Pair, transcript: Transcript) -> None:
         """Replay a transcript, miner included, on both tables of a pair, such as the pair on which it loses most."""
@@ -225,8 +225,8 @@ class Behaviour:
                     _kind(replayed), f"on a neighbour, {replayed.divergence}", here, there, transcript
                 )
 
-    def found(self, kind: str, what: str, one: Rows, other: Rows, transcript: Transcript | None) -> None:
-        """Keep a violation if it is the first of its kind."""
+    def add(self, kind: str, what: str, one: Rows, other: Rows, transcript: Transcript | None) -> None:
+        """Keep a violation with the tables that show it, if it is the first of its kind."""
         self.violations.setdefault(kind, Violation.on(self.subject, what, one, other, transcript))
 
     def _order(self, here: Replayed, rows: Labelled, transcript: Transcript) -> None:
@@ -246,7 +246,7 @@ class Behaviour:
         return replay(self.subject, transcript, rows)
 
     def _neighbours(self, rows: Labelled, most: int) -> list[Labelled]:
-        """Return some random neighbours, in which a row at any position is added, removed or replaced.
+        """Return some random neighbours, each with a row at some position added, removed or replaced.
 
         If the plan reads whole units, the neighbours differ by a whole unit.
         """
@@ -268,7 +268,10 @@ class Behaviour:
         return [neighbours[int(k)] for k in self.rng.permutation(len(neighbours))[:most]]
 
     def _far_tables(self, table: Rows, most: int) -> Iterator[Rows]:
-        """Yield random tables, of the given one's size under replace-one and where the number of rows is public."""
+        """Yield random tables.
+
+        Under replace-one, or if the number of rows is public, they have as many rows as the given table.
+        """
         alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         for k in range(most):
             far = self.table(SMALL if k % 2 else MOST_ROWS)
@@ -277,7 +280,10 @@ class Behaviour:
             yield b"" if k == 0 and not alike else far
 
     def _unlike(self, table: Rows, k: int) -> Rows:
-        """Return a fixed table unlike a given one, of its size under replace-one and where the number is public."""
+        """Return table number `k` of those that are unlike a given table, without any chance.
+
+        Under replace-one, or if the number of rows is public, it has as many rows as the given table.
+        """
         alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         size = len(table) if alike else min(self.sizes.most, k * (len(table) + 1))
         return bytes((k + j * (k + 1)) % self.subject.universe.kinds for j in range(size))
@@ -330,7 +336,7 @@ class Behaviour:
         # If rows are grouped into units, leaving out one row would regroup the rows of other units.
         if self.subject.together == 1:
             tables = shrunk(one, other, shows, self.sizes.least)
-        self.found(kind, what, *tables, transcript)
+        self.add(kind, what, *tables, transcript)
 
 
 def _kind(replayed: Replayed) -> str:

@@ -1,8 +1,8 @@
 """The distinguishing test, which finds a lower bound on epsilon from many runs on two neighbouring tables.
 
-It is for outputs whose density nobody can write down. An event is chosen on one half of the runs, and its probabilities
-under both tables are bounded on the other half (Clopper and Pearson 1934). Source: Jagielski, Ullman and Oprea 2020;
-Ding et al. 2018.
+The test is for outputs whose density nobody can write down. An event, a set of outputs, is chosen on one half of
+the runs, and its probabilities under both tables are bounded on the other half (Clopper and Pearson 1934). Source:
+Jagielski, Ullman and Oprea 2020; Ding et al. 2018.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-6  # the largest probability with which the bound on epsilon is wrong
 MOST_CUTS = 40  # the most thresholds, and the most values, of one feature that are tried as events
 
 
@@ -35,9 +35,9 @@ class Distinguished:
     event
         The event that proves the bound, in words.
     here, there
-        How often the event happened under the first and the second table.
+        In how many runs on the first table, and on the second table, the event happened.
     runs
-        In how many runs on each table the event was counted.
+        The number of runs on each table in which the event was counted: half of all runs.
     confidence
         The probability with which the bound holds.
     """
@@ -121,7 +121,7 @@ def _bound(often: int, seldom: int, runs: int, delta: float, false_alarm: float)
 @final
 @attrs.frozen
 class _Event:
-    """A feature equals a value, or is at or below a number."""
+    """The event that a feature of the output equals a value, or is at most a number."""
 
     name: str
     value: Any

@@ -1,4 +1,4 @@
-"""The findings of an audit, namely violations with the tables that show them, and the search's tightness."""
+"""The findings of an audit: violations with the tables that show them, and the share of the claim that was reached."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dpframework.verify.miners.tail_test import TailReport
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.tables.neighbours import Rows
 
+# The tightness of a search is the largest loss that it found, divided by the claimed loss.
 MIN_TIGHTNESS = 0.8  # the tightness below which a search says little
 NEAR = 0.9  # the tightness from which on a search came near its claim
 NOTHING_LOST = "nothing may be lost, and no loss was found"  # the verdict on a claim of 0
@@ -33,7 +34,7 @@ def reach(tightness: float) -> str:
         return "the search found no loss at all. It could miss any mistake in the loss"
     if tightness >= 0.999:
         return "the search reached 100 % of the claim. It would see any larger loss where it looked"
-    # Rounded up, since a search that reaches .3 of a claim may miss three times its loss.
+    # Rounded up, since a search that reaches .3 of a claim may miss a mistake that makes the loss three times as large.
     missed = math.ceil(10 / tightness) / 10
     words: dict[float, str] = {2: "double the loss", 3: "triple the loss"}
     grown = words.get(missed, f"make the loss {missed:g} times as large")
@@ -152,7 +153,7 @@ class AuditReport:
 
     @property
     def showed_nothing(self) -> bool:
-        """Whether its time ended before any loss was found, so that it says nothing about a claim above 0."""
+        """Whether the audit's time ended before any loss was found, so that nothing is known about a claim above 0."""
         return self.passed and self.cut_short and self.claim > 0 and not self.worst
 
     @property

@@ -1,4 +1,4 @@
-"""Find data that code keeps after a run: in objects, classes, globals, closures, defaults, caches and files.
+"""Find data that code keeps after a run: in objects, classes, globals, closures, defaults, caches or the environment.
 
 A run may leave nothing behind but its releases. A query that keeps rows hands them to everyone who gets the plan. A
 query that keeps the counts of its first table gives them as its answer on every later table, so a replay in the same
@@ -35,7 +35,7 @@ WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "thread
 OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
 
 Held: TypeAlias = list[tuple[str, Any]]
-"""The objects that a value holds, each with its name, or with an empty one."""
+"""The objects that a value holds, each with its name, which may be empty."""
 
 
 @final
@@ -223,9 +223,9 @@ def _in_cache(referent: Any) -> Iterable[Any]:
 
 
 def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.ModuleType]:
-    """Return those modules of the packages that the classes' modules hold or import, directly or indirectly.
+    """Return the modules of the classes, and those modules of the packages that they hold or import, also indirectly.
 
-    Others are left out: a package, such as one of tests, may have hundreds of modules that the classes never use.
+    Other modules are left out: a package of tests, for example, may have hundreds that the classes never use.
     """
     known = {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in packages}
     left, found = [kind.__module__ for kind in kinds], dict[str, types.ModuleType]()

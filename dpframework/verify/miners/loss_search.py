@@ -1,8 +1,9 @@
 """The hunt for the largest realised loss, over transcripts and over pairs of neighbouring tables.
 
-Drawn transcripts are weighed on random pairs, on all small ones, and on very many equal rows. Then a game of two moves
-is played from several pairs. One move takes the outputs that lose most on the pair (`adversary`). The other climbs to a
-pair on which these outputs lose more. The hunt ends early once it comes near the claim, since little more can be found.
+The realised loss is the difference of a transcript's log-densities on the two tables of a pair. Drawn transcripts are
+weighed on random pairs, on all small pairs, and on pairs of very many equal rows. Then a game of two moves is played
+from several pairs. One move takes the outputs that lose most on the pair (`adversary`). The other climbs to a pair on
+which these outputs lose more. The hunt ends early once it comes near the claim, since little more can be found.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.queries.large_tables import pairs_of_many
 from dpframework.verify.tables.neighbours import Pair, Sizes, changes
 
-MOST_ROWS = 1000
+MOST_ROWS = 1000  # the most rows that two neighbours share, except for very many equal rows
 EXHAUSTED = 3  # how many transcripts are weighed on all small tables
 FEW = 16  # on how many random pairs a steered transcript is weighed
 TIGHT = 0.97  # the share of the claim at which a search has come near enough
-FEWEST_GAMES = 4  # how many games are played even if the claim is reached, since a mistake may show on other tables
+# How many games are played even if the search has come near the claim, since a mistake may show on other tables.
+FEWEST_GAMES = 4
 MOVES = 40  # how many pairs a climb tries before the outputs are chosen anew
 TIRED = 2  # after how many climbs without success a game ends
 MOST_ENDS = 12  # for how many games the last pair is kept
@@ -41,11 +43,11 @@ class Hunt:
     subject
         The subject of the audit.
     claim
-        Its pure epsilon.
+        The pure epsilon that the subject's plan claims.
     allowed
         The loss beyond which the claim is refuted.
     most
-        How many equal rows a table may have.
+        The most equal rows that two neighbours may share.
     rng
         The random generator of the search.
     tell
@@ -94,8 +96,8 @@ class Hunt:
         transcripts
             Transcripts with drawn outputs.
         steered
-            Transcripts of steered runs. They show code behind a branch, but drawn ones come nearer a claim, so these
-            are weighed on a few pairs only.
+            Transcripts of steered runs. They reach code behind branches, but drawn transcripts come nearer to a claim.
+            So steered transcripts are weighed on a few pairs only.
         pairs
             About how many pairs to try.
         reached
@@ -123,8 +125,8 @@ class Hunt:
     ) -> tuple[WorstPair, Transcript]:
         """Weigh transcripts, and climb from the worst pair.
 
-        All are weighed on random pairs. Some drawn ones are also weighed on all small pairs, and the longest drawn one
-        on many equal rows.
+        All transcripts are weighed on random pairs. Some drawn transcripts are also weighed on all small pairs, and the
+        longest of them on very many equal rows.
         """
         search, weighers = self._search, [Weigher(self._subject, transcript) for transcript in transcripts]
         each, every = max(pairs // (16 * len(weighers)), 2), pairs // (16 * EXHAUSTED)
@@ -144,20 +146,23 @@ class Hunt:
 
     def _game(self, pair: Pair, pairs: int) -> tuple[WorstPair, Transcript]:
         """Choose the worst outputs for the tables and the worst tables for these outputs, while the loss grows."""
-        best, tired = self._choose_pair_for(pair), 0
+        best, tired = self._choose_outputs_for(pair), 0
         patience = self._subject.patience
         while not patience.over and tired < TIRED and self.tried < pairs and best[0].loss < self._enough:
             found, transcript = best
             weigher = Weigher(self._subject, transcript)
             climbed = self._search.climb(weigher.loss, found.pair, MOVES, enough=self._enough)
-            again = self._choose_pair_for(climbed.pair)
+            again = self._choose_outputs_for(climbed.pair)
             reached = max(best, (climbed, transcript), again, key=lambda one: one[0].loss)
             tired = 0 if reached[0].loss > found.loss * (1 + 1e-6) else tired + 1
             best = reached
         return best
 
-    def _choose_pair_for(self, pair: Pair) -> tuple[WorstPair, Transcript]:
-        """Return a pair with the worst outputs found for it, chosen on one of its tables or on the other."""
+    def _choose_outputs_for(self, pair: Pair) -> tuple[WorstPair, Transcript]:
+        """Return a pair with its loss, and the transcript with the worst outputs found for it.
+
+        Outputs are chosen in a run on each of the two tables. The transcript with the larger loss is returned.
+        """
         chosen = []
         for one, other in (pair.tables, pair.tables[::-1]):
             transcript, tried = worst_transcript(self._subject, one, other, self._rng)

@@ -27,7 +27,7 @@ from dpframework.verify.tables.neighbours import Rows, Universe
 from dpframework.verify.tables.small_tables import Held
 
 MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are traced
-MOST_CLIMBED = 4  # for how many queries of a miner the rows that change them most are looked for
+MOST_CLIMBED = 4  # for how many queries of a miner the rows that change their answers most are looked for
 
 
 @final
@@ -45,14 +45,14 @@ class QueryCall:
 def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     """Yield the queries that some runs ask.
 
-    Of queries with equal facts and a mechanism of the same name, only the first is yielded. If they are a plugin's, up
-    to `MOST_ALIKE` are yielded which are not equal themselves.
+    Of queries with equal facts and a mechanism of the same name, only the first is yielded. If they are a plugin's
+    queries, up to `MOST_ALIKE` of them are yielded, without those that equal an earlier one.
     """
     seen: dict[Any, list[Query]] = {}
     kinds = subject.universe.kinds
     for seed, size in enumerate((0, 3, 12, 60, 60, 60)):
         rows = bytes(k % kinds for k in range(size))
-        transcript = record(subject, fitting(subject, rows), seed, flattening=3)
+        transcript = record(subject, fit_rows(subject, rows), seed, flattening=3)
         derived: dict[int, tuple[tuple[Attribute, Cases], ...]] = {0: ()}
         for event in transcript.events:
             before = derived[event.rows]
@@ -78,14 +78,14 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
 
 
 def are_equal(one: Any, other: Any) -> bool:
-    """Tell whether two queries are equal. Ones that cannot be compared, such as those with arrays, are not."""
+    """Tell whether two queries are equal. Queries that cannot be compared, such as those with arrays, are not."""
     try:
         return one is other or bool(one == other)
     except Exception:
         return False
 
 
-def fitting(subject: Subject, rows: Rows) -> Rows:
+def fit_rows(subject: Subject, rows: Rows) -> Rows:
     """Return rows, cut off or filled up with rows of the first kind, in a number that the public facts allow."""
     least, most = subject.schema.rows or 0, subject.schema.row_bound
     return (rows + bytes(max(least - len(rows), 0)))[:most]
@@ -97,7 +97,7 @@ def takes_any_answers(mechanism: Mechanism) -> bool:
 
 
 def call_answers(subject: Subject, asked: QueryCall, tables: Sequence[tuple[Rows, Rows]]) -> Answers:
-    """Return a query's facts with pairs of answers.
+    """Return a query's facts with pairs of answers, on which its mechanism's claims can be compared with losses.
 
     The answers are made up if the mechanism accepts numbers or scores. Otherwise they are those on the given tables.
     """
@@ -119,10 +119,10 @@ def evaluate(subject: Subject, asked: QueryCall, rows: Rows) -> Any:
 
 
 def with_climbed_rows(subject: Subject) -> Subject:
-    """Return the subject with further kinds of rows, those that change a plugin's queries most.
+    """Return the subject with further kinds of rows, those that change the answers of a plugin's queries most.
 
-    If the schema allows more kinds of rows than are tried, the worst ones may be missing. The subject is returned as it
-    is if all kinds are tried, if its plan samples, or if its miner is the project's own.
+    If the schema allows more kinds of rows than are tried, the worst kinds may be missing. The subject is returned as
+    it is if all kinds are tried, if its plan samples, or if its miner is the project's own.
     """
     universe = subject.universe
     if not universe.sampled or universe.places is None or subject.plan.index.samples or not is_foreign(subject.miner):

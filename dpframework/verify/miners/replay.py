@@ -169,8 +169,8 @@ class TooManySamplesError(Exception):
 class Weigher:
     """The log-densities of a transcript's outputs on any table, with a cache for each part's rows.
 
-    A release reads its own rows only. One more row changes the densities of those releases only that read it, and all
-    others are looked up.
+    A release reads its own rows only. One more row changes the densities of those releases only that read this row. The
+    densities of all other releases are looked up.
 
     Parameters
     ----------
@@ -332,8 +332,8 @@ def samples_of(held: Held, rate: Fraction, *, ordered: bool = False) -> list[tup
     """Return every sample of a table without regard to order, with the logarithm of its probability.
 
     A sample holds each row or not. If the rows' units are known, it holds all of a unit's rows in the table or none.
-    None if there are too many samples to add up. If `ordered`, units with the same rows in another order count as
-    different, as they must if the places of rows in their units are read.
+    Return None if there are too many samples to add up. If `ordered`, units with the same rows in another order count
+    as different, as they must if the places of rows in their units are read.
     """
     rows = held.rows
     if held.units is None:

@@ -15,7 +15,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-MOST_DEPTH = 40  # how deep values may be nested; deeper ones are compared by their texts
+MOST_DEPTH = 40  # how deep values may be nested; deeper values are compared by their texts
+# Types whose objects have no attributes of their own.
 PLAIN = {type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, np.ndarray}
 
 
@@ -103,7 +104,7 @@ class _Comparison:
 
 
 def _order(values: Set[Any]) -> list[Any]:
-    """Return the values as a set lists them, or none if their order may depend on addresses in memory."""
+    """Return the values in the order of a set, or an empty list if the order may depend on addresses in memory."""
     return list(values) if all(isinstance(value, str | bytes | int | float | None) for value in values) else []
 
 

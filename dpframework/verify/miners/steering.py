@@ -1,11 +1,11 @@
 """Runs that are steered into code which drawn outputs hardly ever reach, such as a branch on a large noisy count.
 
 A release is public, so code may branch on it. What the code does in a branch must depend on the rows through releases
-alone, too. Small tables have small counts, and noise is seldom large. So the outputs of some runs are chosen: very
-large and very small numbers, each coordinate made the largest in turn, and the constants of the code with the numbers
-next to them. A run is kept if it reaches something that no earlier run has reached: an operation of the code, a step,
-another number of releases, or a large or negative input. Two runs, with very large and very small outputs throughout,
-are kept in any case.
+alone, too. Small tables have small counts, and noise is seldom large. So the outputs of some runs are chosen: numbers
+far above and far below 0, each coordinate made the largest in turn, and the constants of the code with the numbers next
+to them. A run is kept if it reaches something that no earlier run has reached: an operation of the code, a step,
+another number of releases, or a large or negative input. Two runs, one with all outputs far above 0 and one with all
+far below, are kept in any case.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from dpframework.verify.queries.code_constants import constants_of
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_tables import Held
 
-LARGE = 10**6
+LARGE = 10**6  # a chosen output far above all usual ones
 ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # aims of runs that are kept even if they execute no new code
 USUAL = 100  # an input larger than this hardly ever comes from a release of a small table
-MOST_CONSTANTS = 12
+MOST_CONSTANTS = 12  # how many constants of the code, at most, are chosen as outputs
 COORDINATES = 4  # how many coordinates are each made the largest in turn
-OPPOSED = 2  # how many of them are also put on the other side of 0 than all others
-FEWEST_RUNS = 40
-REPLAYS_OF_RUN = 80  # how many replays of an audit allow one more steered run
+OPPOSED = 2  # how many of these are also tried with all other coordinates on the other side of 0
+FEWEST_RUNS = 40  # how many runs are tried, even if an audit makes few replays
+REPLAYS_OF_RUN = 80  # an audit of more replays tries one run for each 80 of them
 MOST_STEPS = 4  # if a run reached something new, how many of its events are aimed at other outputs, one at a time
-LONG = 6  # the most events of a run of which variants are tried, since longer runs take long
-MOST_KEPT = 6
+LONG = 6  # variants are tried only of runs with at most this many events, since longer runs take long
+MOST_KEPT = 6  # how many runs are kept, at most
 MOST_CALLS = 20  # how many calls of one function are traced in a run, since each operation calls the tracer
 Aim: TypeAlias = "tuple[float, int | None] | tuple[float, int, float] | None"
 """The output to aim at: a number, the coordinate that it is put into, and the number in the other coordinates.
@@ -140,7 +140,10 @@ def _variants(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> I
 
 
 def _paths(events: Sequence[Event]) -> Iterator[Any]:
-    """Yield the paths of a run's releases, their number up to 3, and whether numeric inputs are large or negative."""
+    """Yield what a run has reached besides operations of the code.
+
+    This is the path of each release, the number of releases up to 3, and whether numeric inputs are large or negative.
+    """
     made = [event for event in events if isinstance(event, ReleaseEvent)]
     yield from (event.charge.path for event in made)
     yield "number of releases", min(len(made), 3)
@@ -168,7 +171,7 @@ def _branches(code: types.CodeType) -> bool:
 
 @contextlib.contextmanager
 def _trace(packages: set[str]) -> Iterator[set[Any]]:
-    """Yield a set that fills with the executed operations of some packages' code, traced as coverage tools do it."""
+    """Yield a set that collects the executed operations of some packages' code, traced as coverage tools do it."""
     reached: set[Any] = set()
     calls = collections.Counter[types.CodeType]()
     before = sys.gettrace()

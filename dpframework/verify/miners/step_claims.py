@@ -21,7 +21,7 @@ from dpframework.verify.miners.query_trace import (
     are_equal,
     call_answers,
     evaluate,
-    fitting,
+    fit_rows,
     takes_any_answers,
     trace_queries,
 )
@@ -32,7 +32,7 @@ from dpframework.verify.queries.sensitivity import search_sensitivity, search_sm
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 
 ALIKE = 3  # how many queries of one name, with the same sensitivities, are searched in full
-SAMPLED = 2  # how many mechanisms of one name, with different parameters, are sampled
+SAMPLED = 2  # of how many mechanisms of one name, with different parameters, the draws are tested
 DRAWN = 6_000  # about how many outputs a mechanism's tests draw or weigh, if it takes answers of a type of its own
 UNITS = (UNIT, 2 * UNIT + 1)  # numbers of rows in a unit: a claim that holds for few rows may fail for more
 MORE_UNITS = (UNIT - 1, 20)  # even numbers, for plugins: a claim that holds for odd numbers may fail for these
@@ -55,6 +55,18 @@ class StepChecks:
         Called with a text that says what is about to be done.
     foreign
         Whether only plugins' mechanisms are checked. The project's own mechanisms have suites of their own.
+
+    Attributes
+    ----------
+    steps
+        A text for each step and relation, which says how near the searches came to the declared sensitivities and to
+        the mechanism's claim.
+    sensitivities
+        The reports of the searches for the sensitivities of queries, by the facts of the queries among others.
+    samplers
+        The reports on the draws of mechanisms.
+    losses
+        The comparisons of mechanisms' claims with their losses, by mechanism, facts of the query, and relation.
     """
 
     def __init__(
@@ -194,7 +206,7 @@ class StepChecks:
         self._searched.setdefault(key, []).append(asked.query)
         alike.append((schema, self.sensitivities[key]))
         if is_foreign(asked.query):
-            some = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
+            some = fit_rows(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
             self._asked[key] = AskedHere.of(asked.query, subject.schema, some, asked.derived, asked.inputs)
         return self.sensitivities[key]
 
@@ -274,7 +286,7 @@ class StepChecks:
 
 def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> bool:
     """Tell whether there is time for the draws that a mechanism's tests make from an answer of the plan."""
-    answer = evaluate(subject, asked, fitting(subject, bytes(1)))
+    answer = evaluate(subject, asked, fit_rows(subject, bytes(1)))
     calibration = asked.mechanism.calibrate(asked.query.facts(), subject.relation)
     if calibration is None:
         return True
@@ -291,7 +303,7 @@ def _probes(subject: Subject, asked: QueryCall) -> tuple[Sequence[Probe] | None,
     made_up = takes_any_answers(asked.mechanism)
     if made_up and not is_foreign(asked.mechanism):
         return None, ()
-    rows = fitting(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
+    rows = fit_rows(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
     answer = evaluate(subject, asked, rows)
     own = Probe(asked.query.facts(), lambda scale: answer)
     return (None, [attrs.evolve(own, relation=subject.relation, by=subject.by)]) if made_up else ([own], ())

@@ -68,7 +68,10 @@ class Search:
         self.tried = 0
 
     def random_pair(self) -> Pair:
-        """Return a random pair. Its size is uniform on a logarithmic scale, so that small tables are tried often."""
+        """Return a random pair.
+
+        The number of shared rows is uniform on a logarithmic scale, so that small tables are tried often.
+        """
         least, most = self._sizes.least, self._sizes.most
         size = least + int((most - least + 1) ** self._rng.random()) - 1 if most > least else least
         # Tables of few distinct rows are often the worst.
@@ -154,14 +157,14 @@ Labelled: TypeAlias = "tuple[tuple[int, int], ...]"  # (label, kind): rows of tw
 def shrunk(
     one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], least: int, *, most: float = MOST_SHRINKS
 ) -> tuple[Rows, Rows]:
-    """Leave out rows that two neighbours share, as long as they still show something, and return what is left.
+    """Leave out rows that two neighbours share, as long as `shows` is true, and return the smaller tables.
 
     Parameters
     ----------
     one, other
         The tables. Rows with the same label are shared.
     shows
-        Tells whether two smaller tables still show it.
+        Tells whether two smaller tables still show what the given tables show.
     least
         The fewest shared rows that the schema allows.
     most

@@ -28,12 +28,12 @@ from dpframework.verify.miners.transcript import record
 from dpframework.verify.queries.large_tables import pairs_of_many
 from dpframework.verify.tables.neighbours import Rows, Sizes, changes
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-6  # the largest probability with which tests refuse a claim that is true
 DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.003", "0.001"))
 POINTS = 3  # how many epsilons above 0 are tested, at the largest deltas, where runs tell most
 FEWEST = 200  # the fewest runs, however little time there is
-MOST_ROWS = 30
-TRANSCRIPTS = 8
+MOST_ROWS = 30  # the most rows that two neighbours share, except for very many equal rows
+TRANSCRIPTS = 8  # the search for the tables tries one pair for this many runs of the test
 RECORDED = 4  # how many runs show how much a pair of tables loses on average
 HALVINGS = 40  # how often an interval that holds an epsilon is halved
 
@@ -66,7 +66,7 @@ class Tail:
 
     @property
     def tightness(self) -> float:
-        """The epsilon that the runs need, divided by the claimed one; NaN if that is 0."""
+        """The epsilon that the runs need, divided by the claimed epsilon; NaN if the claimed epsilon is 0."""
         return self.needed / self.epsilon if self.epsilon else math.nan
 
     @property
@@ -78,7 +78,7 @@ class Tail:
 @final
 @attrs.frozen
 class TailReport:
-    """The findings of a tail test on the pair of tables with the largest losses.
+    """The findings of a tail test on one pair of neighbouring tables.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class TailReport:
     relation
         The neighbouring relation.
     tails
-        One entry for each delta.
+        One entry for each delta, with the epsilon that the plan claims at it.
     runs
         How many runs were replayed.
     one, other
@@ -187,8 +187,8 @@ def check_tail_of(
 ) -> TailReport:
     """Test the claims of a subject's plan at several deltas (see `check_tail`).
 
-    The runs are on the given tables, or on those that a search finds. If the claim is true, the probability that any of
-    all `tests` tests together fails is at most `FALSE_ALARM`.
+    The runs are on the given tables, or on the pair of tables with the largest losses that a search finds. This test is
+    one of `tests` tests. If the claim is true, the probability that any of them fails is at most `FALSE_ALARM`.
     """
     points: list[tuple[float, float, str]] = []
     exact = subject.exact_delta  # nothing is claimed below this delta, and perhaps nothing at it
@@ -229,12 +229,12 @@ def check_tail_of(
 
 
 def _beyond(losses: NDArray[np.float64], epsilon: float) -> float:
-    """Return the delta that belongs to an epsilon."""
+    """Return the estimate, from the realised losses of runs, of the delta that belongs to an epsilon."""
     return float(np.mean(np.maximum(0.0, -np.expm1(epsilon - np.maximum(losses, epsilon)))))
 
 
 def _smallest_epsilon(losses: NDArray[np.float64], delta: float) -> float:
-    """Return the smallest epsilon with at most delta beyond it, infinite if there is none."""
+    """Return the smallest epsilon whose estimated delta is at most the given one, infinite if there is none."""
     low, high = 0.0, max(float(losses.max(initial=0.0)), 0.0)
     if math.isinf(high):
         finite = losses[np.isfinite(losses)]

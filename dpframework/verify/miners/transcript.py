@@ -1,4 +1,4 @@
-"""Transcripts, which hold in order all that a run made public, and their recording on small tables."""
+"""Transcripts of runs on small tables, and how they are recorded. A transcript holds all that a run made public."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ Event: TypeAlias = "ReleaseEvent | PartitionEvent | DerivationEvent | SampleEven
 @final
 @attrs.frozen(eq=False)
 class RunOutcome:
-    """The end of a run, with its result or error and the output that it printed on the way."""
+    """The end of a run: its result or its error, and all that it printed, logged or warned of on the way."""
 
     result: Any
     error: str | None
@@ -122,7 +122,7 @@ class Transcript:
     outcome
         How the run ended.
     refused
-        The sentence with which a release was refused because the plan does not hold it; None if none was.
+        The sentence with which a release was refused because the plan does not hold it; None if no release was refused.
     public_seed
         The seed of the run's public draws.
     """
@@ -144,12 +144,18 @@ class Diverged(BaseException):
 
 @attrs.frozen(eq=False)
 class WatchedGate(Gate):
-    """A gate that numbers the rows it hands out and passes each event through `happened`."""
+    """A gate that numbers each set of rows that it hands out, and that leaves to subclasses what happens then.
+
+    `output` chooses the output of each release. `happened` is told of each other event.
+    """
 
     counter: list[int] = attrs.field(factory=lambda: [0])
 
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Make releases one by one, with the outputs that `output` chooses. Making them together only saves time."""
+        """Make releases one by one, with the outputs that `output` chooses.
+
+        Other gates make them together, which only saves time.
+        """
         outputs = []
         for one in asked:
             answer = self.answer(one)

@@ -1,4 +1,4 @@
-"""The replay of an example's witnesses, which are weighed like the tables and outputs that a search finds."""
+"""The replay of an example's witnesses: tables and outputs from its author, weighed like those that a search finds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Witnessed:
     loss
         The realised loss between the tables.
     divergence
-        How the miner, run with these outputs, differs on the two tables; None if it does not.
+        How a run of the miner with these outputs differs on the two tables; None if it does not.
     """
 
     subject: Subject
