@@ -143,7 +143,7 @@ class MinerConformance:
             assert any(delta is not None for delta in needed), f"example '{name}' claims no finite epsilon"
 
     def test_its_plan_follows_from_schema_and_parameters(self, example: Example, relation: Relation) -> None:
-        """A copy of the miner has the same plan, and a plan file keeps it."""
+        """A copy of the miner has the same plan, and the plan is the same after it was written to a file and read."""
         plan = _study(example, relation).plan()
         copied = attrs.evolve(example, miner=pickle.loads(pickle.dumps(copy.deepcopy(example.miner))))
         assert _study(copied, relation).plan() == plan, (
@@ -175,7 +175,7 @@ class MinerConformance:
     ) -> None:
         """The miner runs with `epsilon` or `rho` at a millionth and at a million, or refuses them.
 
-        A refusal is an error of dpframework. A run that stops in the middle is none.
+        A refusal is an error of dpframework. A run that stops in the middle is no refusal.
         """
         for amount in EXTREMES:
             given = {
@@ -301,7 +301,7 @@ class QueryConformance:
             assert_sensitivity_holds(query, schema, relation, inputs=inputs, pairs=self.pairs, min_tightness=least)
 
     def test_the_order_and_the_blocks_of_rows_make_no_difference(self, given: tuple[Query, Schema, Any]) -> None:
-        """The answer is the same for rows in another order or in several blocks, and when two queries go together."""
+        """The answer is the same for rows in another order or in several blocks, and together with another query."""
         query, schema, inputs = given
         universe, rows = Universe(schema), _rows(schema)
         engine = SmallTables(universe)

@@ -24,14 +24,14 @@ class AccountantConformance:
     accountant
         The class of the accountant that is tested.
     deltas
-        The deltas of the studies that it is tried for (see `check_accountant`).
+        The deltas of the studies for which the accountant is tried (see `check_accountant`).
     """
 
     accountant: ClassVar[type[Accountant[Any]]]
     deltas: ClassVar[Sequence[Amount]] = DELTAS
 
     def test_it_names_and_documents_itself(self) -> None:
-        """It has a name, for plans, reports and the command line, and a docstring."""
+        """The accountant has a docstring, and a name for plans, reports and the command line."""
         assert isinstance(getattr(self.accountant, "name", None), str), "the accountant has no name"
         assert (self.accountant.__doc__ or "").strip(), "the accountant has no docstring"
 

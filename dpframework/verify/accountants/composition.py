@@ -79,9 +79,9 @@ def check_accountant(
     accountant
         The class of the accountant.
     deltas
-        The deltas of the studies that it is tried for; a delta that it does not admit is left out.
+        The deltas of the studies for which the accountant is tried. A delta that it does not admit is left out.
     relations
-        The neighbouring relations that it is tried under.
+        The neighbouring relations under which the accountant is tried.
     """
     checked = _AccountantCheck(accountant, [exact(delta, "delta") for delta in deltas], tuple(relations))
     return checked.report()

@@ -195,7 +195,7 @@ def _outer(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.f
 @functools.lru_cache(maxsize=1 << 14)
 def _chances(calibration: Calibration, answer: bytes, dtype: np.dtype[Any]) -> NDArray[np.float64]:
     """Return the probability of each output, given an answer. It is cached, since many samples have the same answer."""
-    mechanism = calibration.mechanism  # for a unit of several rows it differs from the step's
+    mechanism = calibration.mechanism  # for a unit of several rows, this differs from the mechanism of the step
     held = np.frombuffer(answer, dtype)
     listed = range(len(held)) if mechanism.selects else range(-FURTHEST, FURTHEST + 1)
     outputs = [np.array(k) if mechanism.selects else np.array([k]) for k in listed]
@@ -271,7 +271,7 @@ def neighbours(relation: Relation) -> Iterator[tuple[Rows, Rows]]:
 def unit_neighbours(
     relation: Relation, rows: int, *, resizes: bool = True, named: bool = False
 ) -> Iterator[tuple[Rows, Rows]]:
-    """Yield tables that differ by one unit of up to `rows` rows, without and with a row that both have.
+    """Yield pairs of tables that differ by one unit of up to `rows` rows, without and with a row that both have.
 
     Parameters
     ----------

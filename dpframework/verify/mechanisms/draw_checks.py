@@ -26,8 +26,8 @@ from dpframework.verify.miners.sameness import same
 REPEATED = 8  # how many draws are repeated with the same randomness, one by one and together
 BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two answers each batch has
 FAR = 1000  # how far two answers lie apart, in scales of the noise, so that no output for one comes near the other
-FALSE_ALARM = 1e-6  # the probability that one test refuses a correct mechanism
-WIDER = 1000  # by which factor noise is widened, to see whether it is cut off
+FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
+WIDER = 1000  # the factor by which noise is widened, to see whether it is cut off
 LONG = 4096  # the length of an answer, for which noise that is drawn in blocks of a fixed size would end or repeat
 REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
 EQUAL = 100  # how many choices are made among equal candidates
@@ -42,9 +42,9 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
     mechanism
         The mechanism.
     answer
-        The answer that it draws for.
+        The answer for which the mechanism draws.
     calibration
-        Its calibration.
+        The calibration of the mechanism.
     scale
         The scale of the noise, in units of the answer.
     """
@@ -130,7 +130,7 @@ def _find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calib
     Nor is a mechanism that claims neither epsilon nor rho.
     """
     losses = calibration.losses
-    if losses.delta != NOTHING:  # the noise may be cut off where it lies with that probability
+    if losses.delta != NOTHING:  # a tail of the noise with that probability may be cut off
         return
     if not any(one.under(relation) is not None for one in (losses.pure, losses.zcdp) for relation in Relation):
         return

@@ -200,7 +200,7 @@ def check_losses(
                 served += 1
                 checked.compare(asked, calibration, relation)
             of_unit = of_units(asked, UNIT)
-            # A mechanism without an event of its own for units claims no more for a unit than for its rows.
+            # Without an event of its own for units, a mechanism's claim for a unit follows from its claim for rows.
             own = type(mechanism).unit_event is not Mechanism.unit_event
             if of_unit is not None and own and not checked.patience.over:
                 calibration = mechanism.calibrate(asked.facts, relation, by=UnitChange(UNIT))
@@ -252,9 +252,9 @@ class _LossComparison:
             self.claims += self._event(f"{asked.facts.text}, {relation}", curves, calibration, relation, exact)
 
     def _curves(self, asked: Answers, calibration: Calibration, relation: Relation) -> list[_Curve]:
-        """Return the log-probabilities of some outputs given either answer of each pair, and count the pairs.
+        """Return, for each pair of answers, the log-probabilities of some outputs given either answer.
 
-        It also tries releases, and notes those that fail.
+        Also count the pairs, try releases, and note the releases that fail.
         """
         curves = list[_Curve]()
         for k, (one, other) in enumerate(asked.pairs(self.mechanism, calibration, relation)):

@@ -26,7 +26,8 @@ STEPS = range(-3, 5)  # by how many steps of the lattice answers differ from the
 MANY = 10**6  # a large base answer, which is tried in addition to 0
 DRAWN = 60  # how many outputs are drawn for each answer
 SLACK = 1e-6  # how far a sum of probabilities may exceed 1, since it is rounded
-DIGITS = 9  # the digits to which log-densities are rounded: only outputs that then have equal ones are compared
+# Log-densities are rounded to this many digits, and only outputs with equal log-densities are compared with each other.
+DIGITS = 9
 REAL = "real-arithmetic"  # the assumption of mechanisms with noise in floating point
 
 
@@ -38,9 +39,9 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
     mechanism
         The mechanism. One with noise in floating point is not tested: it has densities, whose sum has no bound.
     answer
-        The answer that it draws for.
+        The answer for which the mechanism draws.
     calibration
-        Its calibration. Nothing is tested if it is for a query of several histograms or blocks.
+        The calibration of the mechanism. Nothing is tested if it is for a query of several histograms or blocks.
     """
     if REAL in mechanism.assumptions or calibration.facts.histograms:
         return

@@ -2,9 +2,9 @@
 
 The noise must depend on the calibration, and so on the sensitivity, the neighbouring relation and the privacy unit. It
 must not depend on the answer. A mechanism that uses its own epsilon in place of the calibrated scale draws the right
-noise for a sensitivity of 1. One that draws less noise for large counts draws the right noise for small counts. So
-there are probes that differ from the usual ones in all these ways at once. Others differ in one way each, so that a
-failure can be explained.
+noise for a sensitivity of 1. A mechanism that draws less noise for large counts draws the right noise for small counts.
+So there are probes that differ from the usual probes in all these ways at once. Further probes differ in one way each,
+so that a failure can be explained.
 """
 
 from __future__ import annotations

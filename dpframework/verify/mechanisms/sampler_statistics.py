@@ -37,7 +37,7 @@ class DrawnOutputs:
     mechanism
         The mechanism.
     probe
-        The probe, whose answer it draws for.
+        The probe with the answer for which the mechanism draws.
     randomness
         The source of randomness.
     """

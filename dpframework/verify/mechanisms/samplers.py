@@ -77,7 +77,8 @@ def check_sampler(
 
     - Assumptions: the mechanism asks for the generator only if it assumes `real-arithmetic`.
     - Scale: the likelihood ratio to a scale that is 30 % larger or smaller must exceed 1e6. By Ville's inequality it
-      falls below 1e-6 for a correct sampler, and exceeds 1e6 for one that is off, with a probability of at most 1e-6.
+      falls below 1e-6 for a correct sampler with a probability of at most 1e-6. With at most the same probability it
+      exceeds 1e6 for a sampler whose scale is off.
     - Shape: the draws fit the stated probabilities, if outputs repeat or the density is piecewise constant. All sources
       of randomness give the same distribution.
     - Probabilities: they add up to 1 over candidates, and to at most 1 over the outputs that were drawn. A candidate
@@ -87,7 +88,7 @@ def check_sampler(
     - Source: the same randomness gives the same draws.
     - Density: it covers all of the output, so that the probabilities of different outputs add up to at most 1.
     - Range and length: the noise is not cut off, and for an answer of 4096 numbers it does not change or repeat.
-    - Preview: errors lie within its bound with 95 % probability.
+    - Preview: errors lie within the preview's bound with 95 % probability.
 
     Parameters
     ----------
@@ -133,7 +134,10 @@ class _SamplerTests:
         self.drawn = 0
 
     def test_all(self, given: Sequence[Probe], *, unlike_too: bool) -> None:
-        """Draw for each probe that the mechanism serves. With `unlike_too`, draw for it changed, too (see `unlike`)."""
+        """Draw for each probe that the mechanism serves.
+
+        With `unlike_too`, draw for each of these probes once more after all changes of `CHANGES` (see `unlike`).
+        """
         mechanism = self._mechanism
         served = [probe for probe in given if serves(mechanism, probe)]
         if not served:
@@ -195,8 +199,8 @@ def serves(mechanism: Mechanism, probe: Probe) -> bool:
         handed = SeededRandomness(0).handed(mechanism.assumptions)
         mechanism.release(probe.answer(noise_size(mechanism, calibration)), calibration, handed)
     except GeneratorNotHandedError:
-        raise  # it takes such answers, but draws from a source that it must not use
-    except (InputError, LookupError, TypeError, ValueError, AttributeError):  # it takes another kind of answer
+        raise  # the mechanism takes such answers, but draws from a source that it must not use
+    except (InputError, LookupError, TypeError, ValueError, AttributeError):  # the mechanism takes other answers
         return False
     return True
 

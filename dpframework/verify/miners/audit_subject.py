@@ -117,7 +117,7 @@ class Subject:
 
     @functools.cached_property
     def together(self) -> int:
-        """The number of rows of a unit if the plan samples whole units or counts each once per key, else 1."""
+        """The number of rows of a unit if the plan samples whole units or counts each unit once per key, else 1."""
         return self.unit.rows if self.unit.groups_rows and self.plan.reads_units else 1
 
     @functools.cached_property

@@ -60,11 +60,12 @@ def audit(
 ) -> AuditReport:
     """Replay a miner's transcripts on neighbouring small tables and look for the largest loss.
 
-    Transcripts are recorded on random tables, with the claimed noise and with wider noise. Each is replayed, miner
-    included, on its own table, on the same rows in another order, on neighbours, and on tables far away. Everywhere the
-    miner must follow its releases only, and each release must be possible. Then the releases alone are weighed on
-    random, small and very large pairs of neighbours. Finally two searches alternate until they come near the claim: for
-    the outputs that lose most on a pair, and for a pair on which these outputs lose more.
+    Transcripts, the records of what runs make public, are made on random tables, with the claimed noise and with wider
+    noise. For each transcript, the miner runs again with the same outputs: on the transcript's own table, on the same
+    rows in another order, on neighbours, and on unrelated tables. Everywhere the miner must follow its releases only,
+    and each release must be possible. Then the log-densities of the outputs are compared, without the miner, on random,
+    small and very large pairs of neighbours. Finally two searches alternate until they come near the claim: for the
+    outputs that lose most on a pair, and for a pair on which these outputs lose more.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ class _Audit:
             witnessed = self._replay_witnesses(subject.claim)
             worst, pair = self._largest_loss(transcripts, steered, subject.claim, witnessed)
             worst = max(worst, witnessed)
-        # Without a pure claim, no single loss can break the plan's claim. Only the tail can.
+        # Without a pure claim, no single loss can break the plan's claim. Only the probability of large losses can.
         tail = None
         if subject.claim is None or subject.delta or subject.exact_delta:
             self.tell("how much probability lies beyond the claim")
@@ -185,7 +186,7 @@ class _Audit:
         while len(transcripts) < number and not (transcripts and behaviour.patience.over):
             k = len(transcripts)
             self.tell(f"run {k + 1} of {number}, on neighbours and far away")
-            # small tables show control flow that depends on rows, large ones reach further if a plan may stop early
+            # Small tables show control flow that depends on rows. Large tables reach further if a plan may stop early.
             table = behaviour.table(SMALL if k % 2 else MOST_ROWS)
             seed, flattening = int(self.rng.integers(2**31)), FLATTENINGS[k // 2 % 4]
             transcripts.append(record(self.subject, table, seed, flattening=flattening))

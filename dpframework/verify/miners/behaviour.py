@@ -83,7 +83,7 @@ class Behaviour:
         return bytes(self.rng.choice(kinds, size).tolist())
 
     def examine(self, table: Rows, transcript: Transcript, most: int) -> None:
-        """Replay a transcript on its own table, on its rows in another order, on neighbours, and on tables far away.
+        """Replay a transcript on its own table, on its rows in another order, on neighbours, and on unrelated tables.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class Behaviour:
         transcript
             The transcript to replay.
         most
-            The most neighbours to try. At most half as many tables far away are tried.
+            The most neighbours to try. At most half as many unrelated tables are tried.
         """
         if transcript.refused is not None:
             self.add("plan", transcript.refused, table, table, transcript)
@@ -190,9 +190,9 @@ class Behaviour:
     def examine_many(self, transcript: Transcript, most: int) -> None:
         """Replay a transcript on very many equal rows.
 
-        Whether the releases can be made is tried with each of a few kinds of rows. Whether the run does the same is
-        compared with one kind only. Under replace-one and with a public number of rows it is not compared, since no
-        chain of neighbours leads from the small recorded table to a larger one.
+        With each of a few kinds of rows, it is tried whether the releases can be made. With one kind only, it is also
+        compared whether the run does the same. Nothing is compared under replace-one or if the number of rows is
+        public, since no chain of neighbours then leads from the small recorded table to a larger one.
         """
         alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         first = int(self.rng.integers(self.subject.universe.kinds))
@@ -280,7 +280,7 @@ class Behaviour:
             yield b"" if k == 0 and not alike else far
 
     def _unlike(self, table: Rows, k: int) -> Rows:
-        """Return table number `k` of those that are unlike a given table, without any chance.
+        """Return table number `k` of a fixed series of tables that are unlike a given table.
 
         Under replace-one, or if the number of rows is public, it has as many rows as the given table.
         """

@@ -42,8 +42,8 @@ Held: TypeAlias = list[tuple[str, Any]]
 class HiddenState:
     """A snapshot of all places where the code of some objects can keep data.
 
-    These are the objects themselves, their classes, the modules of their packages, and the environment. Python's own
-    modules and the core's are left out, since they keep nothing of rows.
+    The places are the objects themselves, their classes, the modules of their packages, and the environment. Python's
+    own modules and those of dpframework are left out, since they keep nothing of rows.
 
     Parameters
     ----------

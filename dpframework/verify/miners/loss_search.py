@@ -56,7 +56,8 @@ class Hunt:
     Attributes
     ----------
     tried
-        How many pairs of tables have been weighed, plus how many outputs have been tried for each release of a run.
+        How many pairs of tables have been weighed. For each run with chosen outputs, the number of outputs that were
+        tried per release is added.
     exhaustive
         The number of shared rows up to which all tables of a few kinds of rows were tried; -1 if none were.
     ends
@@ -83,7 +84,7 @@ class Hunt:
 
     @property
     def tried(self) -> int:
-        """How many pairs have been weighed, plus how many outputs have been tried for each release of a run."""
+        """How many pairs have been weighed, plus the outputs per release that runs with chosen outputs have tried."""
         return self._search.tried + self._chosen
 
     def worst(

@@ -1,6 +1,6 @@
 """Replay a transcript on another table, and weigh its outputs by their log-densities there.
 
-`replay` runs the miner again and compares the runs. It also sees whether each release could be made on that table at
+`replay` runs the miner again and compares the runs. It also tests whether each release can be made on that table at
 all: a release that is refused on some tables tells them apart, and no density accounts for that. `Weigher` evaluates
 the same releases without the miner. This is many times faster, which the search for the worst case needs.
 """
@@ -230,7 +230,7 @@ class Weigher:
         return densities
 
     def _remember(self, known: dict[Any, Any], key: Any, found: Any, rows: int) -> None:
-        """Cache the result of an event for some rows, unless they are many. A full cache is emptied first."""
+        """Cache the result of an event for some rows, unless the rows are many. A full cache is emptied first."""
         if rows > MOST_REMEMBERED // 100:
             return
         self._remembered += rows

@@ -62,7 +62,7 @@ class StepChecks:
         A text for each step and relation, which says how near the searches came to the declared sensitivities and to
         the mechanism's claim.
     sensitivities
-        The reports of the searches for the sensitivities of queries, by the facts of the queries among others.
+        The reports of the searches for the sensitivities of queries.
     samplers
         The reports on the draws of mechanisms.
     losses

@@ -83,11 +83,14 @@ class Search:
         return self._changes[int(self._rng.integers(len(self._changes)))]
 
     def at_random(self, loss: Loss, number: int) -> WorstPair:
-        """Return the worst of some random pairs."""
+        """Return the pair with the largest loss among some random pairs."""
         return self.worst(loss, (self.random_pair() for _ in range(number)))
 
     def exhaustive(self, loss: Loss, number: int) -> WorstPair:
-        """Return the worst of all pairs of a few kinds of rows, up to the largest size that `number` pairs allow."""
+        """Return the pair with the largest loss among all pairs of a few kinds of rows.
+
+        Their sizes go up to the largest for which there are at most `number` pairs.
+        """
         kinds = sorted(self._rng.permutation(self._kinds)[:FEW_KINDS].tolist())
         among = [c for c in self._changes if all(kind in kinds for unit in c for kind in unit)]
         tables = all_tables(kinds, range(self._sizes.least, self.sizes_covered(number) + 1))
@@ -121,7 +124,7 @@ class Search:
         return best
 
     def worst(self, loss: Loss, pairs: Iterable[Pair]) -> WorstPair:
-        """Return the worst of some given pairs."""
+        """Return the pair with the largest loss among the given pairs."""
         best = WorstPair(Pair(b"", b"", b""), -math.inf)
         for pair in pairs:
             self.tried += 1
@@ -193,9 +196,9 @@ def shrunk(
 
 
 def last_before(stops: Callable[[int], bool], most: int) -> int:
-    """Return a size at which something does not stop, although it stops at the next size.
+    """Return a size at which `stops` is false, although it is true at the next size.
 
-    The size is found by bisection. Nothing may stop at 0, and something must stop at `most`.
+    The size is found by bisection. `stops` must be false at 0 and true at `most`.
 
     Examples
     --------

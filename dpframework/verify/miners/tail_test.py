@@ -165,7 +165,7 @@ def check_tail(
     relation
         The neighbouring relation.
     delta
-        A delta to test besides a few large ones, at which runs tell more; 0 for none.
+        A delta to test besides a few large deltas, at which runs tell more. With 0, only the large ones are tested.
     runs
         How many transcripts to record and weigh.
     seed

@@ -164,7 +164,7 @@ class WatchedGate(Gate):
             if candidates is not None:
                 output = candidates[output]
             elif isinstance(output, np.ndarray):
-                output = output.copy()  # the miner may write on it
+                output = output.copy()  # the miner may write into the array
             outputs.append(output)
         return outputs
 

@@ -1,4 +1,4 @@
-"""The numbers in the code of queries. Branches, bounds and special cases begin at them, so a search tries them."""
+"""The numbers in the code of queries, mechanisms and miners, which searches try, since special cases begin at them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import attrs
 
 from dpframework.verify.miners.hidden_state import is_foreign_module
 
-LARGEST = 10**8  # at larger numbers, the difference of two log-densities in double precision is mostly rounding
+# Larger numbers are left out. At these, the difference of two log-densities in double precision is mostly rounding.
+LARGEST = 10**8
 
 
 def constants_of(things: Sequence[Any]) -> list[float]:

@@ -2,8 +2,8 @@
 
 An engine with workers counts in processes where no miner has run. If a query reads something that a run left behind,
 such as a global that `mine` sets, its answer differs there. So all queries of plugins are asked again, on the same
-rows, in one new process. It is started before the queries see any table, since a new process inherits the environment,
-the working folder, limits and priorities, through which a query could pass something on.
+rows, in one new process. The process is started before the queries see any table, since a new process inherits the
+environment, the working folder, limits and priorities, through which a query could pass something on.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ Answer = Callable[[Universe, Rows], Any]
 
 
 def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: int) -> Universe | None:
-    """Return further kinds of rows to search a query on, or None if there are none.
+    """Return a universe of further kinds of rows to search a query on, or None if there are none.
 
     Parameters
     ----------
@@ -144,9 +144,9 @@ def _ends_first(size: int) -> list[int]:
 def _best_of_each(
     row: NDArray[np.int64], tried: NDArray[np.int64], changes: NDArray[np.float64], reached: float
 ) -> NDArray[np.int64]:
-    """Return the row with the best value of each attribute among the rows tried, as changes of that attribute alone.
+    """Return a row with the best value of each attribute, as found by changing that attribute alone.
 
-    It is the best of all rows if the changes add up over attributes.
+    This is the best of all rows if the changes of the answer add up over attributes.
     """
     best = row.copy()
     for k in range(len(row)):

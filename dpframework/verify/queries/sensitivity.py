@@ -182,7 +182,8 @@ class _SensitivitySearch:
             if (
                 self.relation is Relation.ADD_OR_REMOVE_ONE  # a replaced row leaves the number of rows as it is
                 and not self.wrong
-                and is_foreign(self.query)  # an own query may answer so, as one whose only candidate always scores 0
+                # A query of the project may answer so, since the only candidate of some queries always scores 0.
+                and is_foreign(self.query)
                 and any(self.declared.values())
                 and not any(largest for largest, _, _ in self.largest.values())
             ):
@@ -228,7 +229,7 @@ class _SensitivitySearch:
         others: dict[str, tuple[SmallTables, str]] = {
             "blocks": (Halves(self.universe), "depends on how the rows are cut into blocks")
         }
-        if self.query.tabled and is_foreign(self.query):  # the suite of queries compares the project's own
+        if self.query.tabled and is_foreign(self.query):  # the project's own queries are compared in their suite
             problem = "differs when it is counted from the cross tables that it names"
             others["tables"] = (CountedTables(self.universe), problem)
         for number in (BLOCKS, self.sizes.most):

@@ -15,7 +15,7 @@ class Halves(SmallTables):  # type: ignore[misc]  # final for all but the kit's 
     """An engine that counts two blocks, the first half of the rows and the rest."""
 
     def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate on both blocks."""
+        """Evaluate the function on both blocks."""
         block, middle = rows.block(self.universe), len(rows.rows) // 2
         return [function(block.at(half)) for half in (block.index[:middle], block.index[middle:])]
 

@@ -2,7 +2,7 @@
 
 Neighbouring tables differ by one row before columns are derived. If each row gives exactly one derived row, which
 follows from that row alone, then the derived tables differ by one row, too. So every sensitivity holds for derived
-columns as for others.
+columns as for other columns.
 """
 
 from __future__ import annotations

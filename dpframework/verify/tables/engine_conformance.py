@@ -130,7 +130,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_large_blocks_lose_no_row_and_counts_have_no_end(self, tmp_path: Path) -> None:
-        """The table has files of more than 10^4 rows, and one cell with more than 2^16 of them."""
+        """Counts agree for large files, in which one value has more than 2^16 rows."""
         rows, expected = self._open_both(write(tmp_path, LARGE, common=COMMON))
         self._require_same(histograms(self.engine, rows)[1], histograms(InMemory(), expected)[1], "large blocks")
         parts = zip(self.engine.split(rows, CASES), InMemory().split(expected, CASES), strict=True)

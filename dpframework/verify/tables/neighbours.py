@@ -130,7 +130,7 @@ class Universe:
         self._values |= {name: one.values for name, one in made.items() if one.values is not None}
 
     def block(self, rows: Rows, units: Sequence[int] | None = None, places: Sequence[int] | None = None) -> Block:
-        """Return the rows of a table as a block, which lies among other rows that do not belong to it.
+        """Return the rows of a table as a block, between other rows that do not belong to the table.
 
         Parameters
         ----------
@@ -171,8 +171,9 @@ class Universe:
     def _beside_another(self) -> dict[str, NDArray[Any]]:
         """For each attribute, its code in another kind of row and then in the kind itself, shape (kinds, 2).
 
-        A part of a table is some rows of a block, and a query that reads the other rows, too, must show here. The codes
-        are as narrow as in a real table, so that a query that multiplies them carelessly wraps round here, too.
+        A part of a table is some rows of a block. So a query that also reads the other rows of the block gives itself
+        away here. The codes are as narrow as in a real table, so that a query that multiplies them carelessly wraps
+        round here, too.
         """
         beside = np.stack([np.roll(self.codes, -1, axis=1), self.codes], axis=2)
         kinds = {a.name: KEY_CODES if a.name in self._books else stored_dtype(a) for a in self.schema}
@@ -293,7 +294,7 @@ class Sizes:
     def of(cls, schema: Schema, relation: Relation, most: int, rows: int = 1) -> Sizes:
         """Return the sizes of tables for which a claim must hold, with at most `most` shared rows.
 
-        The rows of the unit in which the tables differ come on top.
+        The rows of the unit in which the tables differ are not counted.
 
         Raises
         ------

@@ -29,7 +29,7 @@ class ByTables(_Blocks):
         super().__init__(blocks=1)
 
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate one block after another."""
+        """Evaluate the function on one block after another."""
         return [function(block) for block in rows]
 
     def counts(self, rows: Sequence[Block], functions: Sequence[Callable[[Block], Any]]) -> list[Any]:
@@ -49,5 +49,5 @@ class Together(_Blocks):
         self._threads = Threads(3)
 
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate the blocks at the same time."""
+        """Evaluate the function on all blocks at the same time."""
         return self._threads.map(rows, function)

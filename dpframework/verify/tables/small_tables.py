@@ -125,7 +125,7 @@ class SmallTables(Engine):
         return with_units(rows, units_of(rows, self.together))
 
     def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
-        """Evaluate on the one block."""
+        """Evaluate the function on the rows, which are one block."""
         return [function(rows.block(self.universe))]
 
     def split(self, rows: Held, by: Cut) -> list[Held]:
