@@ -77,10 +77,10 @@ def verify_examples(
     InputError
         If a miner refuses its schema.
     """
-    verifying = _Verifying(replays, runs, seed, seconds, tell, unit)
+    checks = _ExampleChecks(replays, runs, seed, seconds, tell, unit)
     subjects = [(name, example, relation) for name, example in examples.items() for relation in relations]
-    verifying.verify(subjects)
-    found = verifying.found(name)
+    checks.verify(subjects)
+    found = checks.findings(name)
     derived = next((example.schema for example in examples.values() if example.schema.derivation), None)
     if derived is not None:
         tell("deriving columns")
@@ -94,7 +94,7 @@ def verify_examples(
 
 
 @final
-class _Verifying:
+class _ExampleChecks:
     """One verification, with its findings so far."""
 
     def __init__(
@@ -152,7 +152,7 @@ class _Verifying:
                 self._left_out.append(f"telling tables apart by runs of {where}, which take too long")
         self._audits.append(Audited(name, subject.relation, report, told_apart, example.loose))
 
-    def found(self, name: str) -> Verification:
+    def findings(self, name: str) -> Verification:
         """Return all findings."""
         asking = self._asking
         asking.ask_elsewhere()

@@ -218,7 +218,7 @@ def test_a_mistake_is_told_with_the_plan_the_unit_and_the_rule() -> None:
     def sentence(kind: Any, case: Case, loss: PrivacyLoss, delta: Fraction = NONE, relation: Relation = ADD) -> str:
         check = checked(kind)
         plan = case.plan(relation, delta)
-        return check._sentence(case, plan, case.made(relation, delta), loss, "loses more")
+        return check._sentence(case, plan, case.listed_plan(relation, delta), loss, "loses more")
 
     wrong = type("Half", (Pure,), {"loss": lambda self, amount: PrivacyLoss(epsilon="0.1")})
     parts, person = CASES["a count in each part"], CASES["a count of a sample of people"]

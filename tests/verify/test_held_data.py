@@ -105,13 +105,13 @@ def shown(one: Any) -> Any:
 def test_what_is_kept_in_a_container_is_seen_and_put_back(one: Any, change: Any) -> None:
     before = repr(shown(one))
     found = state(SimpleNamespace(name="thing", held=[one]))
-    assert found.kept() == {}
+    assert found.changed_places() == {}
     change(one)
     assert repr(shown(one)) != before
-    assert list(found.kept()) == ["the object 'thing'"]
+    assert list(found.changed_places()) == ["the object 'thing'"]
     found.put_back()
     assert repr(shown(one)) == before
-    assert found.kept() == {}
+    assert found.changed_places() == {}
 
 
 def test_each_object_is_looked_at_once() -> None:
@@ -178,7 +178,7 @@ def test_functions_and_caches_are_seen_and_put_back() -> None:
     numbers.__defaults__ = (9,)
     GLOBAL.append(1)
     try:
-        kept = found.kept()
+        kept = found.changed_places()
         assert "the cache of 'cached'" in kept
         assert any("the enclosed variable 'inner'" in place for place in kept)
         assert any("the global 'numbers'" in place for place in kept)
@@ -194,7 +194,7 @@ def test_attributes_and_variables_are_named_by_their_own_names() -> None:
     Given.kept = 3  # type: ignore[attr-defined]
     os.environ["HELD_BY_A_TEST"] = "1"
     try:
-        places = list(found.kept())
+        places = list(found.changed_places())
         assert "the attribute 'kept' of class 'Given'" in places
         assert any("HELD_BY_A_TEST" in place and place.endswith(ENVIRONMENT) for place in places)
     finally:

@@ -359,7 +359,7 @@ def test_what_runs_keep_is_compared_on_tables_with_the_same_releases(monkeypatch
         monkeypatch.setattr(behaviour, "replay", replay)
         monkeypatch.setattr(behaviour, "watch_files", Watched)
         back = list[int]()
-        one.on._hidden = SimpleNamespace(put_back=lambda: back.append(1), kept=lambda: kept(tables[-1]))
+        one.on._hidden = SimpleNamespace(put_back=lambda: back.append(1), changed_places=lambda: kept(tables[-1]))
         one.on._cache_matters = lambda *_: matters
         one.on.examine_memory(b"\0\1", transcript())
         assert len(back) == 5

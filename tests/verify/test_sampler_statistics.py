@@ -95,5 +95,5 @@ def test_a_scale_is_multiplied_in_units_of_the_answer(factor: Fraction) -> None:
 def test_the_further_a_scale_is_off_the_sooner_draws_tell_it() -> None:
     drawn = DrawnOutputs(DiscreteLaplace(1), PROBE, SeededRandomness(3))
     drawn.draw(2000)
-    near, far, very_far = (drawn.told(Fraction(factor)) for factor in ("1.1", "1.3", "2"))
+    near, far, very_far = (drawn.evidence(Fraction(factor)) for factor in ("1.1", "1.3", "2"))
     assert 0 < near < far < very_far

@@ -293,10 +293,10 @@ def test_slots_and_hidden_attributes_are_put_back():
         made._Slotted__counts.append(697)
         if isinstance(made, Hiding):
             vars(made)["more"] = 1
-        assert list(state.kept()) == ["the object 'query'"]
+        assert list(state.changed_places()) == ["the object 'query'"]
         state.put_back()
         assert made._Slotted__counts == []
-        assert not state.kept()
+        assert not state.changed_places()
         assert made.name == ("slotted" if type(made) is Slotted else "hidden")
 
 

@@ -94,7 +94,7 @@ class Case:
         """Return the plan under a relation and a delta: for equal arguments the same object each time."""
         return self._plan(self.node, relation, delta)
 
-    def made(self, relation: Relation, delta: Fraction) -> Plan:
+    def listed_plan(self, relation: Relation, delta: Fraction) -> Plan:
         """Return the plan whose outputs are listed: the one with steps in place of blocks, or the plan itself."""
         return self._plan(self.node if self.spent is None else self.spent, relation, delta)
 

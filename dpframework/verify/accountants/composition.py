@@ -141,7 +141,7 @@ class _AccountantCheck:
                 continue
             self.claimed.add(case.rule)
             self.tried += 1
-            made = case.made(relation, delta)
+            made = case.listed_plan(relation, delta)
             if found := self._excess(made, total, has_claim(plan)):
                 self.faults[rule, relation] = self._sentence(case, plan, made, total, found)
 

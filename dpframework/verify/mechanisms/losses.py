@@ -36,7 +36,7 @@ from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores
-from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, of_units
+from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
 from dpframework.verify.mechanisms.output_forms import puts_out_numbers
 from dpframework.verify.mechanisms.refusals import refusal
 from dpframework.verify.miners.findings import reach
@@ -199,7 +199,7 @@ def check_losses(
             if calibration is not None:
                 served += 1
                 checked.compare(asked, calibration, relation)
-            of_unit = of_units(asked, UNIT)
+            of_unit = unit_answers(asked, UNIT)
             # Without an event of its own for units, a mechanism's claim for a unit follows from its claim for rows.
             own = type(mechanism).unit_event is not Mechanism.unit_event
             if of_unit is not None and own and not checked.patience.over:

@@ -90,7 +90,7 @@ def invent_answers(facts: QueryFacts) -> Answers:
     return Answers(facts, lambda mechanism, calibration, relation: _invent_answers(mechanism, calibration, relation))
 
 
-def of_units(asked: Answers, rows: int) -> Answers | None:
+def unit_answers(asked: Answers, rows: int) -> Answers | None:
     """Return pairs of answers between which each of a unit's rows makes the same change.
 
     One row changes an answer by at most the declared change, so k rows change it by at most k times that. None if

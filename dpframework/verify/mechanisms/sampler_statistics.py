@@ -84,7 +84,7 @@ class DrawnOutputs:
         yield from self._independence()
         yield from self._promise()
 
-    def told(self, factor: Fraction) -> float:
+    def evidence(self, factor: Fraction) -> float:
         """Return the mean log-likelihood ratio by which one draw tells the noise from noise of another scale.
 
         It is estimated as half of the variance of the log-ratio, which hardly changes if the sampler is wrong.

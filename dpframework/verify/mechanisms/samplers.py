@@ -219,7 +219,7 @@ def _sharpen(mechanism: Mechanism, probe: Probe) -> Probe:
             break
         sample = DrawnOutputs(mechanism, smaller, SeededRandomness(0))
         sample.draw(TRIED)
-        found.append((min(sample.told(factor) for factor, _ in OFF), smaller))
+        found.append((min(sample.evidence(factor) for factor, _ in OFF), smaller))
         if found[-1][0] >= TELLING:
             return smaller
     return max(found, key=lambda one: one[0])[1] if found else probe

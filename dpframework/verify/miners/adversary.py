@@ -89,11 +89,11 @@ class _WorstGate(WatchedGate):
         near = np.flatnonzero(losses >= (most * NEARLY if most > 0 else most))
         return tried[int(near[self.rng.integers(len(near))])][1]
 
-    def kept(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
+    def sampled_rows(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
         # All rows are kept, so that the row that tells most is in the sample.
         return Held(rows.rows, rows.derived, 0, rows.units, rows.places)
 
-    def happened(self, event: Event) -> None:
+    def note(self, event: Event) -> None:
         self.events.append(event)
         source = self.others[event.rows]
         match event:

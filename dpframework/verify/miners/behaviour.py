@@ -137,7 +137,7 @@ class Behaviour:
             self._hidden.put_back()
             with watch_files() as files:
                 there = replay(self.subject, transcript, rows)
-            kept = self._hidden.kept()
+            kept = self._hidden.changed_places()
             first = kept if first is None else first
             places = sorted({*files, *(name for name in kept | first if kept.get(name) != first.get(name))})
             if places and (not all(map(is_cache, places)) or self._cache_matters(transcript, table, rows)):

@@ -70,7 +70,7 @@ class HiddenState:
         for _, value, held in self._find_changes():
             _restore(value, held)
 
-    def kept(self) -> dict[str, str]:
+    def changed_places(self) -> dict[str, str]:
         """Return the names of places whose contents differ from the snapshot, each with a digest of the contents."""
         digests = {}
         for place, value, held in self._find_changes():
@@ -208,7 +208,7 @@ def _place(place: str, holder: Any, label: str) -> str:
 
 
 def is_cache(place: str) -> bool:
-    """Tell whether a place that `HiddenState.kept` names is a function's cache."""
+    """Tell whether a place that `HiddenState.changed_places` names is a function's cache."""
     return place.startswith(CACHE)
 
 

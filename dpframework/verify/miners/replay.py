@@ -117,7 +117,7 @@ class _ForcedGate(WatchedGate):
             raise Refused(f"release '{charge.path}' {wrong}")
         return made.output
 
-    def happened(self, event: Event) -> None:
+    def note(self, event: Event) -> None:
         recorded = self._next(str(event))
         if not same(event, recorded):
             raise Diverged(f"it makes {event} where the recorded run did '{recorded}'")

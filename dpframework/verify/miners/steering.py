@@ -84,7 +84,7 @@ class _SteeringGate(WatchedGate):
         self.events.append(ReleaseEvent(charge, dict(inputs), candidates, wanted, rows.number))
         return wanted
 
-    def happened(self, event: Event) -> None:
+    def note(self, event: Event) -> None:
         self.events.append(event)
 
 

@@ -146,7 +146,7 @@ class Diverged(BaseException):
 class WatchedGate(Gate):
     """A gate that numbers each set of rows that it hands out, and that leaves to subclasses what happens then.
 
-    `output` chooses the output of each release. `happened` is told of each other event.
+    `output` chooses the output of each release. `note` is told of each other event.
     """
 
     counter: list[int] = attrs.field(factory=lambda: [0])
@@ -174,7 +174,7 @@ class WatchedGate(Gate):
         """Return the output of a release; for a selection, the position of the chosen candidate."""
         raise NotImplementedError
 
-    def happened(self, event: Event) -> None:
+    def note(self, event: Event) -> None:
         """Take note of a partition, a derivation or a sample."""
         raise NotImplementedError
 
@@ -185,18 +185,18 @@ class WatchedGate(Gate):
         for number, part in enumerate(parts, start=first):
             part.number = number
         self.counter[0] += len(parts)
-        self.happened(PartitionEvent(cut, rows.number, range(first, first + len(parts))))
+        self.note(PartitionEvent(cut, rows.number, range(first, first + len(parts))))
         return parts
 
     def sample(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
         """Draw a sample, and number it."""
-        drawn = self.kept(rows, rate, of_units=of_units)
+        drawn = self.sampled_rows(rows, rate, of_units=of_units)
         self.counter[0] += 1
         drawn.number = self.counter[0]
-        self.happened(SampleEvent(rate, rows.number, drawn.number))
+        self.note(SampleEvent(rate, rows.number, drawn.number))
         return drawn
 
-    def kept(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
+    def sampled_rows(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
         """Return the rows of a sample."""
         kept: Held = super().sample(rows, rate, of_units=of_units)
         return kept
@@ -206,7 +206,7 @@ class WatchedGate(Gate):
         extended: Held = super().derive(rows, attribute, cases)
         self.counter[0] += 1
         extended.number = self.counter[0]
-        self.happened(DerivationEvent(attribute, cases, rows.number, extended.number))
+        self.note(DerivationEvent(attribute, cases, rows.number, extended.number))
         return extended
 
 
@@ -229,7 +229,7 @@ class _RecordingGate(WatchedGate):
         self.events.append(ReleaseEvent(charge, kept, copy.copy(candidates), copy.copy(output), rows.number))
         return output
 
-    def happened(self, event: Event) -> None:
+    def note(self, event: Event) -> None:
         self.events.append(event)
 
 
