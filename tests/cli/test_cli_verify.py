@@ -67,7 +67,7 @@ def test_a_claim_that_does_not_hold_is_shown_on_two_small_tables_and_exits_1(cap
     assert main(["verify", "tells-all", *FEW]) == 1
     printed = capsys.readouterr().out
     assert "A CLAIM DOES NOT HOLD" in printed
-    assert "its result differs with the same releases" in printed
+    assert "the run's result differs with the same releases" in printed
     assert "its neighbour:" in printed
 
 

@@ -20,7 +20,7 @@ from dpframework.verify.tables.engine_conformance import EngineConformance
 from known_bugs.catalogue import ILL, SCHEMA, TOWN, Counts, KnownBug, Tool, mined
 
 SUM, REAL = BoundedSum(SCHEMA["age"]), Laplace(1)
-DIFFERS = "its result differs with the same releases"
+DIFFERS = "the run's result differs with the same releases"
 
 
 def rows_of(table: dpf.PrivateTable) -> int:
@@ -185,7 +185,7 @@ BUGS = [
         "a class of bugs in the audit of twelve libraries",
         "arXiv:2602.17454",
         Tool.AUDIT,
-        "on a neighbour, it (ends before|asks|makes)",
+        "on a neighbour, the run (ends before|asks|makes)",
         mined(RoundsByRows),
     ),
     KnownBug(
@@ -193,7 +193,7 @@ BUGS = [
         "IBM diffprivlib; SAS dpmm; reprosyn",
         "arXiv:2602.17454; https://github.com/alan-turing-institute/reprosyn/issues/38",
         Tool.AUDIT,
-        "on a neighbour, it (ends before|asks|makes)",
+        "on a neighbour, the run (ends before|asks|makes)",
         mined(ClassesThatOccur),
     ),
     KnownBug(

@@ -338,7 +338,7 @@ PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     Kept: "its rules compose to 8.0, so the mistake is in `total` or `amount_of`, such as a total kept from another",
     DropsDelta: "the delta is dropped: this epsilon holds at the study's delta only",
     HalfOfRho: "a histogram with Gaussian noise .*: a single release is charged less than it loses",
-    Forgets: "two plans that are opened one after another are charged less than they lose, as if forgotten",
+    Forgets: "two plans that are opened one after another are charged less than they lose, as if one were forgotten",
     NoLimit: "a second plan is opened for which the budget has nothing left",
     Capped: f"a count with a large epsilon {ADD} totals epsilon 3.0, and loses 8: a single release is charged less",
     Negligible: (

@@ -309,7 +309,7 @@ class OpensOnce(Pure):
             self._charged = charged
 
 
-FORGOTTEN = "two plans that are opened one after another are charged less than they lose, as if forgotten"
+FORGOTTEN = "two plans that are opened one after another are charged less than they lose, as if one were forgotten"
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_an_honest_mechanism_has_no_problem(mechanism: Mechanism) -> None:
 def test_a_part_of_an_output_that_no_density_weighs_is_found_with_two_examples(mechanism: Mechanism) -> None:
     (problem,) = problems(mechanism)
     assert "different outputs add up to" in problem
-    assert "weigh all that is put out" in problem
+    assert "let it depend on the whole output" in problem
     assert problem.count("(int") == 2  # two outputs of one probability, each with its type
     number = int(problem.split("probabilities of ")[1].split()[0])
     assert 1 < number <= DRAWN * len(STEPS)

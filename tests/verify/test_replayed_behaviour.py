@@ -368,7 +368,7 @@ def test_what_runs_keep_is_compared_on_tables_with_the_same_releases(monkeypatch
     said, tables = told(lambda rows: {"global 'A'": "public"})
     assert said == []
     assert tables == [b"\0\1", b"\0\1", *(Tried().unlike(b"\0\1", k) for k in range(4))]
-    runs = "a run keeps something of its rows for later ones, in "
+    runs = "a run keeps something of its rows for later runs, in "
     assert told(lambda rows: {"global 'A'": str(rows), "b": "x"})[0] == [f"{runs}global 'A'"]
     assert told(lambda rows: {name: str(rows) for name in "dbca"})[0] == [f"{runs}a, b, c"]
     assert told(lambda rows: {"a": "x"} if rows == b"\0\1" else {})[0] == [f"{runs}a"]
@@ -377,5 +377,5 @@ def test_what_runs_keep_is_compared_on_tables_with_the_same_releases(monkeypatch
     assert told(lambda rows: {"the cache of 'f'": str(rows)})[0] == []
     assert told(lambda rows: {"the cache of 'f'": str(rows)}, matters=True)[0] == [f"{runs}the cache of 'f'"]
     assert told(lambda rows: {"the cache of 'f'": str(rows), "a": str(rows)})[0] == [f"{runs}a, the cache of 'f'"]
-    first = "a run keeps something for later ones: if its first run is on another table, it differs"
+    first = "a run keeps something for later runs: if the first run is on another table, it differs"
     assert told(lambda rows: {}, divergence=OTHER)[0] == [first]

@@ -403,11 +403,11 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], str]] = {
     "candidates from the rows": (lambda right: First(SeenTowns(right), Exponential(1)), "the candidates of "),
     "as many rounds as the rows have towns": (
         lambda right: Rounds(Kept(), DiscreteLaplace(1), right) if not right else Rounds(Public(), DiscreteLaplace(1)),
-        "it ends before 'audited/round",
+        "the run ends before 'audited/round",
     ),
     "an exact count in the result": (
         lambda right: Peeks(Kept(), DiscreteLaplace(1), right) if not right else Peeks(Public(), DiscreteLaplace(1)),
-        "its result differs with the same releases",
+        "the run's result differs with the same releases",
     ),
 }
 

@@ -174,7 +174,7 @@ class Beside(OneByOne):
 
 
 NARROWER = "the draws fit noise 30 % narrower than claimed"
-ADDED_UP = "its log-density does not tell apart what a reader can, such as"
+ADDED_UP = "its log-density does not tell apart what a reader can tell apart, such as"
 PLANTED: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     "1 / epsilon for the scale": (
         lambda right: OwnEpsilon(1, right),
@@ -207,7 +207,7 @@ PLANTED: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     "an exact answer in the low bits of a noisy one": (lambda right: InLowBits(1, right), ADDED_UP),
     "a type that follows from exact counts": (
         lambda right: InItsType(1, right),
-        f"{ADDED_UP} [0] (int32) and [0] (int64); weigh all that is put out",
+        f"{ADDED_UP} [0] (int32) and [0] (int64); let it depend on the whole output",
     ),
     "an exact number beside the noisy ones": (lambda right: Beside(1, right), ADDED_UP),
 }

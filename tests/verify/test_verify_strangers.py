@@ -433,12 +433,12 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], dpf.Schema, str]] = {
     "a branch on two numbers of one release": (
         lambda right: Opposed(right),
         FLAGS,
-        "its result differs with the same releases",
+        "the run's result differs with the same releases",
     ),
     "noisy counts limited by exact ones, far away": (
         lambda right: Limits(right),
         FLAGS,
-        "its result differs with the same releases",
+        "the run's result differs with the same releases",
     ),
 }
 

@@ -239,7 +239,8 @@ class _AccountantCheck:
                 spent = accountant.spent
                 if spent is None or self._excess(both, spent, True):
                     return (
-                        "two plans that are opened one after another are charged less than they lose, as if forgotten"
+                        "two plans that are opened one after another are charged less than they lose, as if one were "
+                        "forgotten"
                     )
             limited = self.kind(relation, epsilon=alone.epsilon, delta=delta)
             limited.open(histogram)

@@ -59,7 +59,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         once, again = draws
         if not same(once, again):
             kind = "private" if private else "seeded"
-            yield f"the same {kind} randomness gives other draws the second time: it draws elsewhere, too"
+            yield f"the same {kind} randomness gives other draws the second time: the mechanism also draws elsewhere"
             return
     numbers = np.asarray(answer)
     if numbers.dtype.kind not in "iuf" or not numbers.any():

@@ -141,10 +141,10 @@ class Behaviour:
             first = kept if first is None else first
             places = sorted({*files, *(name for name in kept | first if kept.get(name) != first.get(name))})
             if places and (not all(map(is_cache, places)) or self._cache_matters(transcript, table, rows)):
-                what = f"a run keeps something of its rows for later ones, in {', '.join(places[:SHOWN])}"
+                what = f"a run keeps something of its rows for later runs, in {', '.join(places[:SHOWN])}"
                 self.add("kept", what, table, rows, transcript)
             elif there.divergence is not None and _kind(there) not in self.violations:
-                what = f"a run keeps something for later ones: if its first run is on another table, {there.divergence}"
+                what = f"a run keeps something for later runs: if the first run is on another table, {there.divergence}"
                 self.add("kept", what, table, rows, transcript)
 
     def _cache_matters(self, transcript: Transcript, table: Rows, other: Rows) -> bool:

@@ -95,7 +95,7 @@ class _ForcedGate(WatchedGate):
 
     def _next(self, what: str) -> Event:
         if self.position[0] >= len(self.events):
-            raise Diverged(f"it goes on to {what}, where the recorded run had ended its releases")
+            raise Diverged(f"the run goes on to {what}, where the recorded run had ended its releases")
         self.position[0] += 1
         return self.events[self.position[0] - 1]
 
@@ -104,9 +104,9 @@ class _ForcedGate(WatchedGate):
     ) -> Any:
         made = self._next(f"release '{charge.path}'")
         if not isinstance(made, ReleaseEvent) or made.charge.path != charge.path or made.rows != rows.number:
-            raise Diverged(f"it releases '{charge.path}' where the recorded run did '{made}'")
+            raise Diverged(f"the run releases '{charge.path}' where the recorded run did '{made}'")
         if not same(charge.step.mechanism, made.charge.step.mechanism):
-            raise Diverged(f"it asks for '{charge.path}' with other parameters than the recorded run")
+            raise Diverged(f"the run asks for '{charge.path}' with other parameters than the recorded run")
         if not same(candidates, made.candidates):
             raise Diverged(f"the candidates of '{charge.path}' differ")
         if not same(inputs, made.inputs):
@@ -120,7 +120,7 @@ class _ForcedGate(WatchedGate):
     def note(self, event: Event) -> None:
         recorded = self._next(str(event))
         if not same(event, recorded):
-            raise Diverged(f"it makes {event} where the recorded run did '{recorded}'")
+            raise Diverged(f"the run makes {event} where the recorded run did '{recorded}'")
 
 
 def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
@@ -132,7 +132,7 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
     except Diverged as diverged:
         return Replayed(None, str(diverged), isinstance(diverged, Refused))
     if gate.position[0] < len(transcript.events):
-        return Replayed(None, f"it ends before '{transcript.events[gate.position[0]]}'")
+        return Replayed(None, f"the run ends before '{transcript.events[gate.position[0]]}'")
     if any(map(math.isnan, gate.densities)):
         return Replayed(None, "a mechanism's log-density is not a number")
     if not any(isinstance(event, SampleEvent) for event in transcript.events):
@@ -144,13 +144,13 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
             densities = None
     caps = caps_of(subject, transcript.events)
     if outcome.error != transcript.outcome.error:
-        differs = "it fails on one table, and on the other it does not or fails in another way"
+        differs = "the run fails on one table, and on the other it does not fail or fails in another way"
     elif outcome.printed != transcript.outcome.printed:
-        differs = "it prints, logs or warns of something else with the same releases"
+        differs = "the run prints, logs or warns of something else with the same releases"
     elif not same(outcome.result, transcript.outcome.result) or _text(outcome.result) != _text(
         transcript.outcome.result
     ):
-        differs = "its result differs with the same releases: something else than releases is in it"
+        differs = "the run's result differs with the same releases: it depends on more than the releases"
     else:
         differs = None
     return Replayed(densities, differs, caps=caps)
