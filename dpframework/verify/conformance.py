@@ -212,7 +212,7 @@ class MinerConformance:
             if spent is None or not isinstance(given, AMOUNTS):
                 continue
             what = f"the plan costs {name} = {float(spent):g} under {relation}, and the parameter is {given}"
-            assert spent <= exact(given, name), f"{what}: is it spent more than once?"
+            assert spent <= exact(given, name), f"{what}: is the parameter spent more than once?"
 
     def test_each_step_holds_what_it_declares(self, example: Example, relation: Relation) -> None:
         """No answer changes by more than its query declares, and the plugin's mechanisms draw and lose as they claim.

@@ -369,9 +369,9 @@ PLANTED: dict[type[Planted], str] = {
     OneCache: "counts that are kept for some rows are given for others",
     WrongSurroundings: "kept_around does not give the whole, and the other parts",
     EmptySurroundings: "kept_around does not give the whole, and the other parts",
-    CountsTwice: "number says that there are 41 rows of 40",
+    CountsTwice: "number says 41 rows, and there are 40",
     AcceptsNarrow: "counts in 8 bits, which may wrap round, are accepted",
-    FirstForAll: "counts_of does not give each rows the counts that they have alone",
+    FirstForAll: "counts_of gives rows other counts than they have alone",
     DropsAll: "dropping one table changes another",
     SamplesRowsOfUnits: "a sample holds some rows of a person, and not the others|one draw for each person",
     LoadsFirstBlock: r"a loaded table, all rows: \d+ rows are counted of 43: rows are lost",
@@ -381,7 +381,7 @@ PLANTED: dict[type[Planted], str] = {
     Shows: "a handle shows the number of its rows",
     SendsItsRows: "a handle pickles with its rows",
     KeepsTables: "rows are kept from an earlier table of the same place: all rows: 43 rows are counted of 32",
-    TellsItsBlocks: "asked follows from the rows, and reports show it: 'blocks: 1' and 'blocks: 10'",
+    TellsItsBlocks: "the text of `asked`, for reports, follows from the rows: 'blocks: 1' and 'blocks: 10'",
 }
 
 

@@ -407,14 +407,15 @@ PLANTED: dict[str, tuple[Callable[[bool], dpf.Miner], dpf.Schema, str]] = {
     "counts that pass through floats of 32 bits": (
         lambda right: asks(Narrow(lambda counts: counts if right else np.float32(counts).astype(np.int64))),
         FLAGS,
-        "narrow: on 16,777,217 x (town: A, ill: false) a unit changes it by 2 in l1, and 1 is declared",
+        "narrow: on 16,777,217 x (town: A, ill: false) a unit changes the answer by 2 in l1, and 1 is declared",
     ),
     "a hundredfold that wraps round at 32 bits": (
         lambda right: asks(
             Narrow(lambda counts: counts if right else (100 * counts).astype(np.int32).astype(np.int64) // 100)
         ),
         FLAGS,
-        "narrow: on 21,474,836 x (town: A, ill: false) a unit changes it by 4.29497e+07 in l1, and 1 is declared",
+        "narrow: on 21,474,836 x (town: A, ill: false) a unit changes the answer by 4.29497e+07 in l1, "
+        "and 1 is declared",
     ),
     "the seventh of eight queries that have the same facts": (
         EachTown,

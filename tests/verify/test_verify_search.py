@@ -257,7 +257,7 @@ def test_a_limit_in_seconds_ends_a_search_and_is_told():
     assert report.cut_short
     assert report.replays < 20
     assert report.worst == 0
-    assert report.verdict == "nothing was shown: the time ended before the search found any loss; give it more"
+    assert report.verdict == "nothing was shown: the time ended before the search found any loss; give it more time"
     assert attrs.evolve(report, worst=0.1).verdict.startswith("the claim held")
     assert attrs.evolve(report, cut_short=False).verdict.startswith("the claim held")
     full = audit(Leads(), SCHEMA, ADD, replays=200)

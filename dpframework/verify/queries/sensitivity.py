@@ -257,7 +257,8 @@ class _SensitivitySearch:
                 for norm, bound in self.declared.items():
                     if found[norm] > bound * (1 + ROUNDING) + ROUNDING:
                         what = (
-                            f"on {shared} a unit changes it by {found[norm]:.6g} in {norm}, and {bound:.6g} is declared"
+                            f"on {shared} a unit changes the answer by {found[norm]:.6g} in {norm}, "
+                            f"and {bound:.6g} is declared"
                         )
                         self.wrong.setdefault("copies", what)
         except Exception as error:

@@ -124,7 +124,7 @@ class EngineConformance(LeakConformance):
         """Counts agree for all rows, parts, parts of parts, and derived attributes."""
         rows, expected = self._open_both(write(tmp_path, sizes))
         told = self.engine.number(rows)
-        self._require(told == sum(sizes), f"number says that there are {told} rows of {sum(sizes)}")
+        self._require(told == sum(sizes), f"number says {told} rows, and there are {sum(sizes)}")
         problem = difference(all_counts(self.engine, rows), all_counts(InMemory(), expected))
         self._require(problem is None, str(problem))
         self.engine.drop(rows)
@@ -167,7 +167,7 @@ class EngineConformance(LeakConformance):
         asked = [(part, functions[k:]) for k, part in enumerate(parts)]
         expected = [[one.tolist() for one in self.engine.counts(*own)] for own in asked]
         found = [[one.tolist() for one in own] for own in self.engine.counts_of(asked)]
-        self._require(found == expected, "counts_of does not give each rows the counts that they have alone")
+        self._require(found == expected, "counts_of gives rows other counts than they have alone")
         self.engine.drop(rows)
 
     def _compare_samples(

@@ -62,7 +62,7 @@ class LeakConformance(PeopleConformance, abc.ABC):
             told.append(self.engine.asked())
             self.engine.drop(rows)
         few, many = told
-        self._require(few == many, f"asked follows from the rows, and reports show it: '{few}' and '{many}'")
+        self._require(few == many, f"the text of `asked`, for reports, follows from the rows: '{few}' and '{many}'")
 
     def test_a_handle_shows_no_row(self, tmp_path: Path) -> None:
         """A handle shows no number of rows, and is pickled without its rows."""

@@ -182,7 +182,7 @@ def _compare(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, pla
         except Exception as error:
             return f"{reader.name}: {what} stops the reading ({type(error).__name__})"
     if [table.rows for table in read] != [len(rows), len(rows) + 1]:
-        return f"{reader.name}: of {len(rows)} rows, and one more, {read[0].rows} and {read[1].rows} are read"
+        return f"{reader.name}: of {len(rows)} rows {read[0].rows} are read, and {read[1].rows} with one more row"
     shared = np.delete(np.arange(len(rows) + 1), place)
     for k, attribute in enumerate(schema):
         codes = _read_of(read[0], k).tolist(), _read_of(read[1], k)[shared].tolist()

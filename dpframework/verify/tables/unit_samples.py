@@ -105,7 +105,7 @@ def _problem(engine: Engine, rows: Rows, rng: np.random.Generator) -> str | None
         if asked != [present]:
             return "a sample is not drawn by one draw for each person with a row there"
         if (counts > 0).sum() != chosen.sum() or (counts > there).any():
-            return "a sample is not of as many people as were drawn"
+            return "a sample has more or fewer people than were drawn"
         parts = np.sum([_count_people(engine, part) for part in engine.split(sample, PART)], axis=0)
         if not np.array_equal(parts, counts):
             return "the parts of a sample are not its rows"
