@@ -1,4 +1,4 @@
-"""The door through which `python -m dpframework` and `dpframework` both come."""
+"""The entry point of `python -m dpframework` and of the command `dpframework`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import signal
 
 
 def main() -> int:
-    """Run the command of this process, and return its exit code. Ctrl-C ends it quietly at any moment."""
-    # Once all is done, the interpreter takes a moment to end, and Ctrl-C would then kill it.
+    """Run the command line of this process, and return its exit code. Ctrl-C ends it without a traceback."""
+    # The interpreter takes a moment to end after the command is done. Ctrl-C is then ignored, since it would kill it.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
-        gc.disable()  # what is imported stays, so looking through it for garbage is time lost
-        from dpframework.cli import main as run  # takes a moment, in which a user may think better of it
+        gc.disable()  # imported modules stay in memory, so searching them for garbage would waste time
+        from dpframework.cli import main as run  # this takes a moment, and the user may press Ctrl-C meanwhile
 
         gc.freeze()
         gc.enable()

@@ -1,3 +1,3 @@
-"""The version, where everything may import it from."""
+"""The version of dpframework, in a module without imports, so that every other module can import it."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Formulas of scores: their values, their kernels, their sensitivities, and the proofs of these."""
+"""Formulas of scores: their values, their compiled kernels, their sensitivities, and proofs of these sensitivities."""
 
 import lazy_loader
 

@@ -1,4 +1,8 @@
-"""Arguments for claims: the goals that prove a claim, the facts that they use, and the rule that makes them enough."""
+"""Arguments for claims about sensitivities.
+
+An argument holds the goals that prove a claim, which are texts for SMT solvers. It also holds the facts that the goals
+use, and the rule by which the goals are enough for the claim.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from dpframework.formulas.smt import divisions
 
 
 class Rule(enum.StrEnum):
-    """The rule by which goals are enough for a claim. Only its reader checks a rule."""
+    """The rule by which proved goals are enough for a claim. No solver checks that a rule is right, only a reader."""
 
     ONE_PART = "one part"
     ONE_CELL = "one cell"
@@ -28,7 +32,7 @@ class Rule(enum.StrEnum):
     NORM = "norm"
 
 
-#: The reason for each rule, in one sentence. Only a reader checks these.
+#: The reason why each rule is right, in one sentence. No solver checks these reasons, only a reader.
 REASONS = {
     Rule.ONE_PART: "a row is in one part, so that a sum over parts changes by as much as that part's formula",
     Rule.ONE_CELL: "an added row raises one cell by 1, or none",
@@ -44,16 +48,16 @@ REASONS = {
 @final
 @attrs.frozen
 class Fact:
-    """A fact about a sum or a largest over classes, proved by induction over the classes.
+    """A fact about an aggregate (a sum or a largest value over classes), proved by induction over the classes.
 
     Attributes
     ----------
     aggregate
-        The sum or the largest.
+        The sum or the largest value.
     text
-        The fact in SMT-LIB, about the aggregate `s` and the number `rest` of rows in its classes.
+        The fact in SMT-LIB, with placeholders (see `goals_of_parts.FACTS`).
     goals
-        The goals of its induction: for no class, and for one more class.
+        The two goals of the induction: for no class, and for one more class.
     """
 
     aggregate: Formula
@@ -91,13 +95,16 @@ class Argument:
 
     @property
     def all_goals(self) -> tuple[str, ...]:
-        """All goals, with the goals of facts and of other claims."""
+        """The goals of the facts, of the arguments that this one rests on, and of this argument, in this order."""
         inductions = (goal for fact in self.facts for goal in fact.goals)
         return (*inductions, *(goal for part in self.parts for goal in part.all_goals), *self.goals)
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The names of the rules that the argument follows."""
+        """The names of the rules that this argument and those that it rests on follow, each once.
+
+        "the rest" and "zero cases" are rules of how goals are written (see `goals_of_parts` and `goals_of_cells`).
+        """
         own: list[str] = [str(self.rule)]
         if isinstance(self.shape, Parts) and self.shape.body.leaves(*AGGREGATES) and self.goals:
             own.append("the rest")
@@ -131,7 +138,7 @@ class Argument:
         Raises
         ------
         InputError
-            If the form is something else.
+            If `given` is something else.
         """
         try:
             shape, claim = given["form"]
@@ -143,7 +150,7 @@ class Argument:
         except (KeyError, TypeError, ValueError):
             raise InputError("is no argument for a claim") from None
         if found.shape.text != given["formula"] or found.claim.text != given["claim"]:
-            raise InputError(f"the formula or claim of '{given['formula']}' is another than its text says")
+            raise InputError(f"the formula or claim of '{given['formula']}' differs from its text")
         return found
 
 

@@ -18,7 +18,7 @@ from dpframework.formulas.arguments import Argument, Fact, Rule
 from dpframework.formulas.claims import Change
 from dpframework.formulas.evaluation import value_of
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation
-from dpframework.formulas.goals_of_cells import simpler
+from dpframework.formulas.goals_of_cells import simpler_claims
 from dpframework.formulas.goals_of_sums import require_multilinear
 from dpframework.formulas.ground_goals import CLOSE, Expression, GroundGoal, names_in, value_in
 from dpframework.formulas.ground_test import (
@@ -34,7 +34,7 @@ from dpframework.formulas.shapes import Adds, Cells, Outer, Parts
 from dpframework.formulas.smt import UnprovableError, divisions
 from dpframework.formulas.solvers import SOLVERS, solve
 
-PAIRS = 150  # how many random neighbours are tried for each claim
+PAIRS = 150  # how many random pairs of neighbours are tried for each claim
 _TABLE_ROWS = (1, 2, 3, 9, 40, 1000)  # the numbers of rows for which a replacement's goal is evaluated
 
 
@@ -46,7 +46,7 @@ def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
     argument
         The argument to audit.
     effort
-        How many times the usual work each solver may do per goal.
+        The work that each solver may do per goal, as a multiple of the usual work.
     """
     found = False
     for one in argument.walk():
@@ -58,7 +58,7 @@ def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
     goals = dict.fromkeys(argument.all_goals)
     try:
         for goal in goals:
-            # A solver's text may hold commands that write files, so no text is solved unread.
+            # A goal comes from a file, and could hold solver commands that write files. `GroundGoal` refuses those.
             GroundGoal(goal)
     except InputError as wrong:
         yield f"a goal {wrong}"
@@ -77,9 +77,9 @@ def _of_one(one: Argument) -> Iterator[str]:
     try:
         match one.rule:
             case Rule.EXTREMES:
-                wanted = simpler(one.shape, one.claim) if isinstance(one.shape, Cells) else []
+                wanted = simpler_claims(one.shape, one.claim) if isinstance(one.shape, Cells) else []
                 if one.goals or not wanted or [(part.shape, part.claim) for part in one.parts] != wanted:
-                    yield "the claims that it rests on are not those of the formulas that it is an extreme of"
+                    yield "it does not rest on one claim about each formula that the extreme is taken of"
             case Rule.REPLACED:
                 yield from _of_replaced(one)
             case _:
@@ -145,7 +145,10 @@ def _of_replaced(one: Argument) -> Iterator[str]:
 
 
 def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]) -> bool:
-    """Tell whether a goal denies, for all tables, that a denominator is negative."""
+    """Tell whether a goal, once refuted, shows that a denominator is negative on no table.
+
+    The goal must state that a term is below 0, and the term must have the denominator's sign on each pair.
+    """
     if not isinstance(goal.denied, list) or goal.denied[0] != "<" or goal.denied[2:] != ["0.0"]:
         return False
     for pair, sign in zip(pairs, signs, strict=True):
@@ -156,7 +159,7 @@ def _is_sign(goal: GroundGoal, pairs: Sequence[GroundPair], signs: Sequence[Any]
 
 
 def _denominator(shape: Parts | Cells, quotient: Formula, pair: GroundPair) -> Any:
-    """Return the denominator of a quotient, for the table whose counts are the constants of a goal."""
+    """Return the value of a quotient's denominator on the table whose counts are the constants of a goal."""
     below, numbers = quotient.parts[1], pair.numbers
     if isinstance(shape, Cells):
         values: dict[Formula, Any] = {cell: numbers[str(cell)] for cell in shape.cells}
@@ -167,7 +170,7 @@ def _denominator(shape: Parts | Cells, quotient: Formula, pair: GroundPair) -> A
 
 
 def _of_facts(one: Argument, shape: Parts) -> Iterator[str]:
-    """Yield a problem if a goal assumes something about a sum that no induction proves."""
+    """Yield a problem if a fact is not proved by its induction, or a goal assumes of an aggregate what no fact says."""
     aggregates = shape.body.leaves(*AGGREGATES)
     proved: dict[int, list[Expression]] = {k: [] for k in range(len(aggregates))}
     for fact in one.facts:
@@ -191,7 +194,7 @@ def _of_facts(one: Argument, shape: Parts) -> Iterator[str]:
 
 
 def _is_root(assumed: Expression) -> bool:
-    """Tell whether an assumption only says that a constant is the root of a number, if that is not negative."""
+    """Tell whether an assumption only says that a constant is the root of a number, if that number is not negative."""
     match assumed:
         case ["or", ["<", top, "0.0"], ["=", ["*", str(name), *others], power]]:
             return top == power and name.startswith("root") and set(map(str, others)) == {name}
@@ -212,7 +215,7 @@ def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[GroundPair]) -> 
 
 
 def _induce(fact: Fact, known: Sequence[Expression]) -> Expression | None:
-    """Return the fact about `s` and `rest` that an induction proves; None if it is not one about its aggregate."""
+    """Return what a fact's goals prove of `s` and `rest`; None if they are no induction about the fact's aggregate."""
     if len(fact.goals) != 2:
         return None
     base, step = map(GroundGoal, fact.goals)

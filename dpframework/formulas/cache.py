@@ -1,4 +1,4 @@
-"""The user's cache folder, for sources of kernels (beside which numba keeps its code) and for verdicts of solvers."""
+"""The user's cache folder, for generated kernels (beside which numba keeps compiled code) and verdicts on claims."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from pathlib import Path
 
 
 def cache_folder(name: str) -> Path:
-    """Return a folder of the user's cache: `$XDG_CACHE_HOME/dpframework`, or `~/.cache/dpframework`."""
+    """Return the path of the folder `name` in `$XDG_CACHE_HOME/dpframework`, or else in `~/.cache/dpframework`."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpframework" / name
 
 
 def write_kept(path: Path, text: str) -> bool:
-    """Write a file of the cache whole, and tell whether that was possible. Without it everything works, but slower."""
+    """Write a file of the cache, unless it holds the text already, and tell whether that was possible.
+
+    Another process sees the old file or the whole new one. Without the file everything works, but slower.
+    """
     try:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -37,7 +37,7 @@ class Certificate:
     proofs
         The arguments, each with the name of its score. Each is for one claim.
     unproved
-        The claims without a proof and the reasons, one sentence each.
+        One text for each claim without a proof, with the reason.
     solvers
         The versions of the solvers that made the proofs.
     """
@@ -60,7 +60,7 @@ class Certificate:
         scored
             The formulas of the plan's steps, with their claims.
         effort
-            How many times the usual work each solver may do per goal.
+            The work that each solver may do per goal, as a multiple of the usual work.
         """
         proofs, unproved = [], []
         for one in dict.fromkeys(scored):
@@ -78,7 +78,7 @@ class Certificate:
         return (*(f"{rule}: {REASONS[rule]}" for rule in rules), f"solvers: {_SOLVERS_AGREE}")
 
     def to_json(self) -> str:
-        """Return the certificate as JSON, with its SHA-256."""
+        """Return the certificate as JSON, with the SHA-256 of its content."""
         content = {
             "certificate_version": CERTIFICATE_VERSION,
             "plan": self.plan,
@@ -96,7 +96,7 @@ class Certificate:
         Raises
         ------
         InputError
-            If the text is something else, or was changed after it was written.
+            If the text is something else, has another version, or was changed after it was written.
         """
         try:
             form = parsed_json(text)
@@ -156,10 +156,10 @@ def audit_certificate(
     plan
         The hash of the plan that the certificate should be for.
     scored
-        The formulas of the plan's steps with their claims. If one has a scorer, that query is compared with the
+        The formulas of the plan's steps with their claims. If an item has a scorer, the scorer is compared with the
         formula.
     effort
-        How many times the usual work each solver may do per goal.
+        The work that each solver may do per goal, as a multiple of the usual work.
     tell
         A function that is told what is being audited.
 

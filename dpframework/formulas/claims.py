@@ -1,4 +1,4 @@
-"""Claims about the largest change of a score between neighbours, and pairs of tables that attain or refute one."""
+"""Claims about the largest change of a score or vector between neighbours, and neighbours that attain or refute one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Change(enum.StrEnum):
     """The change that a claim bounds.
 
     `RISE` and `FALL` are the changes of a score when rows are added. `REPLACED` is its change in either direction when
-    rows leave and as many come. `L1`, `SQUARED_L2` and `LINF` are norms of the vector that one row adds.
+    rows leave and equally many others join. `L1`, `SQUARED_L2` and `LINF` are norms of a vector's change when one row
+    is added or replaced.
     """
 
     RISE = "rise"
@@ -38,15 +39,15 @@ class Change(enum.StrEnum):
 @final
 @attrs.frozen
 class Claim:
-    """A bound on the change of a score.
+    """A bound on the change of a score or of a vector.
 
     Attributes
     ----------
     change
         The change that is bounded.
     bound
-        A number, or a formula of `rows` that grows with them. `rows` is the number of rows of the larger table, or a
-        larger number.
+        A number, or a formula of `rows` that grows with `rows`. `rows` is the number of rows of the larger table, or
+        any larger number.
     group
         The largest number of rows that are added or replaced together.
     replaced
@@ -84,11 +85,12 @@ class ScoreClaims:
     name
         The name of the score.
     shape
-        Its formula.
+        The score's formula.
     claims
-        The claims that the query makes.
+        The claims that the query makes about the score.
     scorer
-        The query's own code, which scores the counts of one table. An audit compares it with the formula.
+        The query's own code, which scores the counts of one table. An audit compares it with the formula. None if there
+        is nothing to compare.
     """
 
     name: str
@@ -108,12 +110,13 @@ def score_claims(
 def norm_claims(
     name: str, shape: Adds, added: Mapping[Change, _Bound], replaced: Mapping[Change, _Bound]
 ) -> ScoreClaims:
-    """Return a vector with the norms that a query declares, for an added row and for a replaced row."""
+    """Return a vector's formula with the bounds on norms that a query declares for an added and for a replaced row."""
     claims = [Claim(norm, bound) for norm, bound in added.items()]
     return ScoreClaims(name, shape, (*claims, *(Claim(norm, bound, replaced=True) for norm, bound in replaced.items())))
 
 
-#: The counts of a table: of its cells, or of its parts by class.
+#: One table of `Neighbours`: the counts of its cells, the counts of its parts by class, its totals with the number of
+#: rows last, or (for a vector) the entries of one row.
 Counts: TypeAlias = "tuple[int | Fraction, ...] | tuple[tuple[int, ...], ...]"
 
 
@@ -122,12 +125,14 @@ Counts: TypeAlias = "tuple[int | Fraction, ...] | tuple[tuple[int, ...], ...]"
 class Neighbours:
     """Two neighbouring tables and the difference of their scores.
 
+    For a vector they are two rows, and the change is a norm of the difference of the rows' entries.
+
     Attributes
     ----------
     low, high
-        Their counts. The second table has the higher score.
+        The counts of the two tables. `high` has the higher score.
     change
-        The difference of their scores. It is exact where the formula is rational.
+        The difference of the two scores. It is exact if the formula is rational.
     """
 
     low: Counts
@@ -153,7 +158,8 @@ def bound_at(bound: Formula, row_bound: int | None) -> Fraction:
     Raises
     ------
     InputError
-        If the bound grows without end, and the number of rows has no bound.
+        If the bound grows without end, and the number of rows has no bound; or if the bound is neither a number, nor
+        `LAST_INCREMENT`, nor made of numbers and `rows` by sums, products and quotients.
 
     Examples
     --------

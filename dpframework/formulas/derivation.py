@@ -20,9 +20,9 @@ from dpframework.formulas.formula import Formula, Operation, as_formula, rows
 from dpframework.formulas.shapes import Cells, Parts, Scored
 from dpframework.formulas.small_tables import MOST_ROWS, cell_gaps, climb, part_changes, search_change
 
-SHARES = (4, 16)  # the rows of a table with the largest change are divided by these, to see how changes grow
+SHARES = (4, 16)  # the counts of the table with the largest change are divided by these, to see how changes grow
 NEAR = 1e-9  # the largest difference that counts as rounding
-LARGE = MOST_ROWS // 50  # with more rows than this, a change counts as approached, not attained
+LARGE = MOST_ROWS // 50  # a change found on a table with more rows counts as a limit that is not attained
 
 
 @final
@@ -44,12 +44,15 @@ class Derived:
 
 @functools.lru_cache(maxsize=256)
 def derive(shape: Scored, group: int = 1) -> tuple[Derived, Derived, Derived]:
-    """Return the rise, fall and change under replacement that small tables show.
+    """Return the rise, the fall and the change under replacement that a search of tables finds.
+
+    For `Cells`, up to `group` rows are added or replaced together.
 
     Raises
     ------
     InputError
-        If changes grow with the table, so that no noise would be enough.
+        If changes grow with the table, so that no noise would be enough; if no known form of a bound fits them; if
+        `Cells` have public parameters; or if `group` is above 1 for `Parts`.
 
     Examples
     --------
@@ -98,9 +101,10 @@ def _of_parts(shape: Parts, change: Change) -> Derived:
 
 
 def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
-    """Return a bound on the largest changes on tables of at most 1, 2, ... rows that meets the last ones, or None.
+    """Return a bound on `changes` that equals the last five of them; None if there is none.
 
-    It is a constant, `a - b / R`, `a - b / (R + 1)`, or the last increment of R log2 R.
+    `changes` are the largest changes on tables of at most 1, 2, ... rows. The bound is a constant, `a - b / R`,
+    `a - b / (R + 1)`, or the last increment of R log2 R.
 
     Examples
     --------
@@ -111,7 +115,8 @@ def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
     sizes = np.arange(1, len(values) + 1)
     last = slice(-5, None)
 
-    # Tables of very few rows may be exceptions, so a bound need only meet the last changes and be above all others.
+    # Tables of very few rows may be exceptions. So a bound need only equal the last five changes, and be at least the
+    # others.
     def fits(bound: np.ndarray) -> bool:
         return bool((abs(bound - values)[last] < NEAR).all() and (np.maximum(bound, 0) > values - NEAR).all())
 

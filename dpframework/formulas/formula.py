@@ -121,7 +121,7 @@ class Formula:
         return list(dict.fromkeys(found for found in self.walk() if found.operation in operations))
 
     def replaced(self, by: dict[Formula, Formula]) -> Formula:
-        """Return the formula with other formulas in place of some of its parts."""
+        """Return the formula in which each key of `by` is replaced by its value, wherever it stands."""
         if self in by:
             return by[self]
         return attrs.evolve(self, parts=tuple(part.replaced(by) for part in self.parts))
@@ -144,7 +144,7 @@ def as_formula(given: Formula | Number) -> Formula:
     Raises
     ------
     InputError
-        If it is neither a formula nor a number.
+        If `given` is neither a formula nor a number.
     """
     if isinstance(given, Formula):
         return given
@@ -189,7 +189,7 @@ def public(name: str, lower: Number, upper: Number) -> Formula:
 
 
 def cells(*names: str) -> tuple[Formula, ...]:
-    """Return the numbers of rows in disjoint cells. Every row is in one of them, or in none."""
+    """Return formulas for the numbers of rows in disjoint cells, one for each name. A row is in at most one cell."""
     for name in names:
         if not (name.isidentifier() and name.isascii()):
             raise InputError(
@@ -201,34 +201,34 @@ def cells(*names: str) -> tuple[Formula, ...]:
 
 
 def least(*given: Formula | Number) -> Formula:
-    """Return the smallest of some formulas."""
+    """Return the formula of the smallest of the given values."""
     return _nest(Operation.LEAST, given)
 
 
 def most(*given: Formula | Number) -> Formula:
-    """Return the largest of some formulas."""
+    """Return the formula of the largest of the given values."""
     return _nest(Operation.MOST, given)
 
 
 def absolute(given: Formula | Number) -> Formula:
-    """Return the absolute value."""
+    """Return the formula of an absolute value."""
     return most(given, -as_formula(given))
 
 
 def at_least(first: Formula | Number, second: Formula | Number) -> Formula:
-    """Return 1 where the first is at least as large as the second, else 0."""
+    """Return a formula that is 1 where the first value is at least as large as the second, else 0."""
     return Formula(Operation.AT_LEAST, (as_formula(first), as_formula(second)))
 
 
 def root(given: Formula, degree: int = 2) -> Formula:
-    """Return the root of a formula, which must never be negative."""
+    """Return the root of a formula whose value is never negative."""
     if not isinstance(degree, int) or degree < 2:
         raise InputError(f"a root's degree is {degree!r}; a whole number from 2 is needed")
     return Formula(Operation.ROOT, (given,), degree)
 
 
 def x_log2_x(given: Formula) -> Formula:
-    """Return x log2 x of a count, which is 0 at 0."""
+    """Return the formula x log2 x for a count x. It is 0 for x = 0."""
     return Formula(Operation.X_LOG_X, (given,))
 
 
@@ -244,13 +244,13 @@ def largest_over_classes(body: Formula) -> Formula:
 
 def _aggregate(operation: Operation, body: Formula) -> Formula:
     if body.leaves(*AGGREGATES):
-        raise InputError(f"{operation} over classes of '{body}', which holds an aggregate; they cannot be nested")
+        raise InputError(f"{operation} over classes of '{body}', which holds an aggregate; aggregates cannot be nested")
     return Formula(operation, (body,))
 
 
 n = Formula(Operation.CLASS)  #: The number of rows of a class, in a part.
 rows_of_part = Formula(Operation.PART)  #: The number of rows of a part.
-rows = Formula(Operation.ROWS)  #: The largest number of rows of a table. Only formulas of bounds hold it.
+rows = Formula(Operation.ROWS)  #: The largest number of rows of a table. Only formulas of bounds use it.
 
 #: The precedence of a text's outermost operator, which decides about brackets.
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)
@@ -293,7 +293,7 @@ def _bracket(formula: Formula, tightly: int) -> str:
 
 
 def _flat(formula: Formula) -> list[Formula]:
-    """Return the parts of a chain of one operation."""
+    """Return the operands of one operation that is applied repeatedly, such as a, b and c of a * (b * c)."""
     same = formula.operation
     return [found for part in formula.parts for found in (_flat(part) if part.operation is same else [part])]
 
@@ -305,7 +305,7 @@ def _product_text(formula: Formula) -> tuple[str, int]:
     factor = Fraction(1)
     for number in numbers:
         factor *= number
-    if len(numbers) == len(factors):  # as after public parameters were replaced by numbers
+    if len(numbers) == len(factors):  # this happens after public parameters were replaced by numbers
         return _text(as_formula(factor))
     others: dict[Formula, int] = {}
     for one in factors:

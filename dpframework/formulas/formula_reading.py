@@ -1,4 +1,4 @@
-"""Formulas, shapes and claims, read back from the JSON content that they are written as."""
+"""Readers of formulas, shapes and claims from JSON content, and the JSON content of a score with its claims."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dpframework.formulas.claims import Change, Claim, ScoreClaims
 from dpframework.formulas.formula import Formula, Operation, PublicRange, cells
 from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape, Total
 
-MOST_NESTED = 100  # the most operations within each other
-MOST_CHARACTERS = 100_000  # the most characters of a formula as JSON
+MOST_NESTED = 100  # how deeply operations may be nested
+MOST_CHARACTERS = 100_000  # how many characters the content of a shape may have as text
 T = TypeVar("T")
 
-#: How many parts the formulas of some operations have. All others have two.
-_NUMBERS = {
+#: How many parts a formula with each of these operations has. A formula with any other operation has two.
+_PART_COUNTS = {
     **dict.fromkeys((Operation.CONSTANT, Operation.PUBLIC, Operation.CELL), 0),
     **dict.fromkeys((Operation.CLASS, Operation.PART, Operation.ROWS), 0),
     **dict.fromkeys((Operation.ROOT, Operation.X_LOG_X, Operation.SUM, Operation.LARGEST), 1),
@@ -37,7 +37,7 @@ def read_formula(form: Any, depth: int = 0) -> Formula:
         operation = Operation(name)
         if depth > MOST_NESTED:
             raise InputError(f"a formula has more than {MOST_NESTED} operations within each other")
-        if len(parts) != _NUMBERS.get(operation, 2):
+        if len(parts) != _PART_COUNTS.get(operation, 2):
             raise ValueError
         return Formula(operation, tuple(read_formula(part, depth + 1) for part in parts), _read_value(operation, value))
     except InputError:
@@ -116,7 +116,7 @@ def read_claim(form: Any) -> Claim:
 
 
 def score_claims_form(scored: ScoreClaims) -> dict[str, Any]:
-    """Return a score's formula and its claims as JSON content, with a text of each for people."""
+    """Return a score's formula and its claims as JSON content, each also as a text for people."""
     return {
         "name": scored.name,
         "text": scored.shape.text,
@@ -131,10 +131,10 @@ def read_score_claims(form: Mapping[str, Any]) -> ScoreClaims:
     Raises
     ------
     InputError
-        If it is something else, or its texts do not belong to its formula and claims.
+        If the formula or a claim cannot be read, or differs from its text.
     """
     shape, claims = form["form"]
     found = ScoreClaims(form["name"], read_shape(shape), tuple(map(read_claim, claims)))
     if score_claims_form(found) != dict(form):
-        raise InputError(f"the formula of '{found.name}' is another than its text says")
+        raise InputError(f"the formula or a claim of '{found.name}' differs from its text")
     return found

@@ -1,15 +1,15 @@
 """Goals for scores of cells, each of which is one of a fixed number of disjoint sets of rows.
 
-1. *One cell.* An added row raises one cell by 1, or none: `count` is tested for that. The cells hold any numbers of
-rows, so a goal for each cell (and for none) covers all tables.
+1. *One cell.* An added row raises the count of one cell by 1, or of none. (Tests check this for the code that counts.)
+The numbers of rows in the cells are unknown, so one goal for each cell, and one for no cell, cover all tables.
 2. *Replaced.* Each of the two tables is a shared table with one row added. There is a goal for each pair of cells.
-3. *Several rows.* Up to k rows are added to cells in all ways. There is one goal, with a number of new rows for each
-cell.
-4. *Zero cases.* As for parts: there is a goal for each way that denominators are 0 or positive, and one for each
+3. *Several rows.* Up to k rows are added to cells in any way. One goal covers all ways, with an unknown number of new
+rows for each cell. Under replacement, a second unknown number for each cell counts the rows that leave.
+4. *Zero cases.* As for parts, there is a goal for each way that denominators are 0 or positive, and one for each
 denominator, which shows that it is negative on no table.
-5. *Extremes.* Let x and y move by at most b. Then so does max(x, y): where it is higher it is x or y, say x, and where
-it is lower it is at least x. The same holds for a minimum, and by induction for any number of candidates. What falls in
-x rises in -x.
+5. *Extremes.* Let x and y change by at most b between two tables. Then so does max(x, y). On the table with the higher
+maximum, it equals x or y, say x. On the other table it is at least x there, which is lower by at most b. The same holds
+for a minimum, and by induction for any number of formulas. The fall of -x is the rise of x.
 6. *Range.* A score that lies between 0 and b on every table moves by at most b, whatever the rows. There are two goals
 for each way that denominators are 0: that the score is above b, and that it is below 0.
 """
@@ -28,8 +28,11 @@ Spot = int | None
 _OTHER_WAY = {Change.RISE: Change.FALL, Change.FALL: Change.RISE, Change.REPLACED: Change.REPLACED}
 
 
-def simpler(shape: Cells, claim: Claim) -> list[tuple[Cells, Claim]]:
-    """Return simpler claims that together prove one about an extreme or about -x (rule 5); none for other formulas."""
+def simpler_claims(shape: Cells, claim: Claim) -> list[tuple[Cells, Claim]]:
+    """Return the claims that together prove a claim about an extreme or about -x (rule 5).
+
+    The list is empty for other formulas.
+    """
     body = shape.body
     if body.operation in (Operation.LEAST, Operation.MOST):
         return [(Cells(shape.cells, part, shape.within), claim) for part in body.parts]
@@ -53,7 +56,7 @@ def cell_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
 
 
 def _signs(shape: Cells, whole: bool) -> list[str]:
-    """Return the goals that say that some denominator is negative, to be refuted."""
+    """Return one goal for each denominator, which says that it is negative, to be refuted."""
     goals = []
     for quotient in divisions(shape.body):
         goal = Goal(whole)
@@ -112,7 +115,7 @@ def _case(shape: Cells, claim: Claim, whole: bool, zeros: tuple[bool, ...], move
 
 
 def _join(goal: Goal, names: list[str], tag: str, group: int) -> list[str]:
-    """Return the cells' rows after up to `group` rows have joined."""
+    """Return the terms for the cells' numbers of rows after up to `group` rows have joined."""
     joining = [goal.count(f"{tag}_{name}", gap=False) for name in names]
     goal.assume(f"(<= {total(joining)} {goal.whole_number(group)})")
     return [f"(+ {name} {more})" for name, more in zip(names, joining, strict=True)]

@@ -4,17 +4,18 @@
 formula. Let the row's class have c rows before it is added, and let the other classes have R' rows together. With c and
 R' >= 0, and c + R' + 1 at most the number of rows of the table, these are all cases.
 2. *The rest.* Sums over the other classes do not change, so each is one unknown s. Facts about s are proved by
-induction over classes. A fact must hold for no class (s = 0, R' = 0). Where it holds for s and R', it must hold when a
-class of x rows joins: for s + phi(x), or for a largest max(s, phi(x)), and for R' + x. The number of classes is free.
-This needs phi to read the class's count alone: a sum whose terms read the part's rows is refused.
+induction over classes. A fact must hold for no class (s = 0, R' = 0). If it holds for s and R', it must still hold
+after a class of x rows joins. The aggregate is then s + phi(x), or max(s, phi(x)) for a largest value, and its classes
+have R' + x rows. So the number of classes is free. This needs a phi that reads the class's count alone: a sum whose
+terms read the part's rows is refused.
 3. *x log2 x* is an unknown function f with f(0) = f(1) = 0, whose increments f(x + 1) - f(x) grow and are at least 0.
 The true function is such a function (it is convex, and 0 at 0 and 1).
 4. *Zero cases.* A denominator is 0, positive or negative, before and after. There is a goal for each combination of the
-first two cases, and one that shows that the denominator is negative on no table.
+first two cases, and one for each denominator, which shows that it is negative on no table.
 5. *Replaced.* Both tables have at most R rows, and each is a shared table with one row added. The score of the first is
 at most `fall` below that of the shared table, and the score of the second at most `rise` above it. So the change is at
-most `rise + fall`, both at R rows, which is compared with the claim. Two parts attain it if one can rise and another
-can fall.
+most `rise + fall`, both at R rows, which is compared with the claim. Two tables attain this change if the score of one
+part can rise and that of another can fall.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows
 from dpframework.formulas.shapes import Parts
 from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, total
 
-#: The facts that may hold for an aggregate s over classes of R' rows. {phi} is its term for one class of R' rows.
+#: The facts that may hold for an aggregate {s} over classes that have {rest} rows together. {phi} is the aggregate's
+#: term for a single class of {rest} rows.
 FACTS = ("(>= {s} 0.0)", "(>= {s} {rest})", "(<= {s} {phi})")
 
 
@@ -53,7 +55,7 @@ def _fact(goal: Goal, fact: str, body: Formula, s: str, rest: str) -> str:
 
 
 def provable_facts(aggregate: Formula) -> tuple[str, ...]:
-    """Return the facts to try on an aggregate. There are none about x log2 x, since no goal needs one."""
+    """Return the facts to try on an aggregate. None are tried if it holds x log2 x, since no goal needs them there."""
     return () if aggregate.leaves(Operation.X_LOG_X) else FACTS
 
 
@@ -160,7 +162,7 @@ def _bound(goal: Goal, bound: Formula, table_rows: str) -> Ratio:
     for found in divisions(bound):
         below = found.parts[1]
         if below != rows and not (below.parts[0] == rows and (below.parts[1].constant or -1) >= 0):
-            raise UnprovableError(f"the bound '{bound}' divides by something else than the rows, or more than them")
+            raise UnprovableError(f"the bound '{bound}' divides by something else than the rows plus a constant from 0")
     for found in bound.leaves(Operation.X_LOG_X):
         if found.parts[0] not in (rows, rows - 1):
             raise UnprovableError(f"the bound '{bound}' is none that a rule covers")

@@ -1,12 +1,13 @@
-"""Goals for functions of totals that are proved elsewhere, and for vectors that rows add to.
+"""Goals for functions of totals whose rise and fall are proved elsewhere, and for vectors that are summed over rows.
 
-1. *Outer.* A total lies between 0 and h N, where N is the number of rows, and a row moves it by something in [-fall,
-rise]. Take a formula that is of degree 1 in each total and divides by the number of rows alone. Its change is of degree
-1 in each total and in each move, so it is largest at a vertex of the box of all of these. There is a goal for each
-vertex, with N alone unknown. A total that is only added, times a number, changes by its move wherever it is. Any other
-body is refused.
-2. *Norm.* A row adds its entries to a vector. So an added row changes the vector by a norm that is that of its entries,
-and a replaced row by the norm of the difference of two rows' entries.
+1. *Outer.* A total lies between 0 and h N, where N is the number of rows and h is `Total.per_row`. An added row moves
+the total by something in [-fall, rise]. Take a formula that is of degree 1 in each total and divides by the number of
+rows alone. Its change is of degree 1 in each total and in each move, so it is largest at a vertex of the box of all of
+these. There is a goal for each vertex, with N alone unknown. If a total is only multiplied by a number and added, the
+change does not depend on where the total is in its range, so only one end is tried. Formulas of another form are
+refused.
+2. *Norm.* A row adds its entries to a vector. When a row is added, the norm of the vector's change is the norm of the
+row's entries. When a row is replaced, it is the norm of the difference of two rows' entries.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dpframework.formulas.formula import Formula, Operation, PublicRange
 from dpframework.formulas.shapes import Adds, Outer, table_rows
 from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, number_text, total
 
-_END = tuple[bool, ...]
+_END = tuple[bool, ...]  #: For each total, whether it, or its move, is at the upper end of its range.
 
 
 def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
@@ -40,7 +41,7 @@ def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
 
 
 def _collect_added(body: Formula) -> set[Formula]:
-    """Return the totals that are only added, times a number. Where they are in their ranges does not matter."""
+    """Return the totals that are only multiplied by numbers and added. Their places in their ranges do not matter."""
 
     def inner(one: Formula) -> tuple[set[Formula], set[Formula]]:
         """Return the cells that are added, and those that stand elsewhere."""
@@ -56,12 +57,13 @@ def _collect_added(body: Formula) -> set[Formula]:
 
 
 def require_multilinear(shape: Outer) -> None:
-    """Refuse a body that is not of degree 1 in each total or divides by more than the rows, and unknown ranges.
+    """Refuse a formula whose largest change need not be at a vertex of its totals' ranges.
 
     Raises
     ------
     UnprovableError
-        If there is such a body or range, since its largest change need not be at a vertex.
+        If the formula is not of degree 1 in each total, or divides by something else than the number of rows or a
+        constant, or if the range of a total is not known.
     """
 
     def totals(formula: Formula) -> set[Formula]:
@@ -121,7 +123,7 @@ def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:
 
 
 def _entries(goal: Goal, shape: Adds, tag: str) -> list[str]:
-    """Return a row's entries, with numbers of its own for public parameters."""
+    """Return the terms for a row's entries. Its public parameters have names that end in `tag`, so they are its own."""
     terms: dict[Formula, Ratio] = {}
     for entry in shape.entries:
         for free in entry.leaves(Operation.PUBLIC):

@@ -1,7 +1,7 @@
-"""Goals with numbers put in: a reader of their text that shares no code with the writer.
+"""Goals with numbers put in, by a reader of their text that shares only the text of the denied claim with the writer.
 
-Given the numbers of two tables, it tells whether the goal describes them, and which scores and which bound the goal
-gives them.
+Given the numbers of two tables, the reader tells whether the goal describes them. If so, it tells by how much their
+scores differ, and how large the bound is, according to the goal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dpframework.facts.value_checks import read_ratio
 from dpframework.formulas.smt import CLAIM, DENIAL, SHARED_DENIAL
 
 Expression: TypeAlias = "str | list[Any]"
-CLOSE = 1e-9  # how far numbers may be apart, since roots and logarithms are in floating point
+CLOSE = 1e-9  # the relative difference up to which numbers count as equal, since roots and logarithms are rounded
+#: The names that a goal defines: the numerators and denominators of its two scores and of its bound.
 NAMED = tuple(f"{name}.{half}" for name in ("high", "low", "bound") for half in ("num", "den"))
 _COMMANDS = {"set-logic", "declare-const", "declare-fun", "define-fun", "assert"}
 
@@ -63,7 +64,7 @@ class GroundGoal:
         return known if all(value_in(assumed, known) for assumed in self.assumptions) else None
 
     def compare(self, numbers: Mapping[str, Any]) -> tuple[Any, Any] | None:
-        """Return `high - low` for tables with such numbers, and `bound`; None if they break an assumption."""
+        """Return `high - low` and `bound` for tables with such numbers; None if the goal does not describe them."""
         known = self.describes(numbers) if self.definitions else None
         if known is None:
             return None
@@ -98,7 +99,7 @@ def read_expressions(text: str) -> list[Any]:
 
 
 def names_in(expression: Expression) -> set[str]:
-    """Return the names and numbers of an expression."""
+    """Return the names and the texts of numbers that stand in an expression."""
     if isinstance(expression, str):
         return {expression}
     return {name for part in expression for name in names_in(part)}

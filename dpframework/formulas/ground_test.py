@@ -1,9 +1,9 @@
 """The ground test: numbers of real neighbours put into goals, which must describe them.
 
 Solvers prove what a goal says. Whether a goal says what the score does is tested here, without a solver and without
-trust in the code that wrote the goal: the numbers of random neighbours are put into the text. For each pair of
-neighbours, some goal of the claim must fit (a false fact or a lost case shows here). Its `high - low` must be the
-change of the score, and its `bound` the bound of the claim.
+trust in the code that wrote the goal: the numbers of random neighbours are put into the text. Each pair of neighbours
+must fit some goal of the claim. (A pair that fits none shows that a fact is false or a case is missing.) The goal's
+`high - low` must be the change of the score, and its `bound` the bound of the claim.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpframework.formulas.small_tables import settings
 
 SIZES = (1, 3, 9, 40, 10_000)  # the largest counts of a cell or a class
 LOOSE = 1e-6  # how far a query's score may be off, as a share of it, since a query may round logarithms to units
-ROUNDED = 0.01  # how far a change may be off at most, as a share of the claimed bound or of 1
+ROUNDED = 0.01  # how far a change may be off at most, as a share of the claimed bound, or of 1 if that is larger
 
 
 @final
@@ -38,7 +38,7 @@ class GroundPair:
     Attributes
     ----------
     numbers
-        The constants of a goal, by name.
+        The values of a goal's constants, by name.
     low, high
         The scores of the two tables that a goal calls low and high.
     low_counts, high_counts
@@ -53,7 +53,7 @@ class GroundPair:
 
 
 def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int = 40) -> str | None:
-    """Return a difference between goals and random neighbours; None if the goals describe all of them.
+    """Return how goals disagree with neighbours; None if the goals describe all neighbours that are tried.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int 
     goals
         The goals, as text.
     pairs
-        How many random neighbours are tried.
+        How many random pairs of neighbours are tried. For `Outer`, all vertices are tried instead.
     """
     try:
         written = [GroundGoal(goal) for goal in goals]
@@ -83,7 +83,8 @@ def ground_problem(shape: Shape, claim: Claim, goals: Sequence[str], pairs: int 
 def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
     """Return how a query's scores differ from its formula's scores on random neighbours; None if they agree.
 
-    Only changes are compared, so a constant that all candidates share does not matter.
+    Only changes between neighbours are compared, so a constant that all candidates share does not matter. Nothing is
+    compared without a scorer, or for scores of totals and vectors.
     """
     if scored.scorer is None or not isinstance(scored.shape, Parts | Cells):
         return None
@@ -98,7 +99,10 @@ def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
 
 
 def range_problem(shape: Cells, claim: Claim, goals: Sequence[str], pairs: int = 40) -> str | None:
-    """Return how goals disagree with random tables with scores from 0 to a claim's bound; None if they agree."""
+    """Return how the goals of a range disagree with random tables; None if they agree.
+
+    For each table, some goal must compare the score with the claim's bound, and some goal with 0.
+    """
     try:
         written = [GroundGoal(goal) for goal in goals]
         for pair in neighbours(shape, claim, pairs):
@@ -143,7 +147,7 @@ def _show(numbers: Mapping[str, Any]) -> str:
 
 
 def neighbours(shape: Shape, claim: Claim, pairs: int) -> Iterator[GroundPair]:
-    """Yield random neighbours of the kind that a claim about a shape is about."""
+    """Yield neighbours of the kind that a claim is about: `pairs` random ones or, for `Outer`, all vertices."""
     random = np.random.default_rng(20)
     if isinstance(shape, Outer):
         yield from _of_totals(shape, claim)
@@ -160,7 +164,7 @@ def neighbours(shape: Shape, claim: Claim, pairs: int) -> Iterator[GroundPair]:
 
 
 def _pair(claim: Claim, numbers: dict[str, Any], shared: Any, more: Any, score: Callable[[Any], Any]) -> GroundPair:
-    """Return neighbours in the order of a claim: a fall is from the shared table to the one with more rows."""
+    """Return neighbours in the order of a claim. For a fall, the table with more rows is the one called low."""
     low, high = (more, shared) if claim.change is Change.FALL else (shared, more)
     return GroundPair(numbers, score(low), score(high), low, high)
 
@@ -179,7 +183,7 @@ def _of_parts(shape: Parts, claim: Claim, random: np.random.Generator, size: int
 
 
 def aggregate_of(aggregate: Formula, counts: NDArray[np.int64]) -> Any:
-    """Return a sum or a largest over classes with such counts, exact where it is rational."""
+    """Return the value of a sum or a largest value over classes with such counts. It is exact if it is rational."""
     exact = is_rational(aggregate)
     table = counts.astype(object if exact else np.float64)
     return value_of(aggregate, {n: table, rows_of_part: np.asarray(table.sum())}, exact)

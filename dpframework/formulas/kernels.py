@@ -1,4 +1,4 @@
-"""Numba kernels that are generated from formulas: one loop over the classes, then the formula, without a branch.
+"""Numba kernels that are generated from formulas. The kernel of a part loops over the classes, then does the formula.
 
 Two rules keep a kernel as precise as one written by hand. The sum of n log2 n minus N log2 N is added up as n log2(n /
 N), class by class, since large terms would cancel. A cube root is corrected by one step of Newton's method, which
@@ -82,13 +82,14 @@ def kernel_source(shape: Scored) -> str:
     return _HEAD.format(text=shape.text, score=body, fill=_FILL[isinstance(shape, Parts)])
 
 
-_SHARED = Formula(Operation.X_LOG_X, (n, rows_of_part))  # n log2(n / N) of a class, which nobody can write
+#: Stands for n log2(n / N) of a class. No formula of a user can hold it, since their x log2 x has one part.
+_SHARED = Formula(Operation.X_LOG_X, (n, rows_of_part))
 #: The negative entropy of the classes, times the rows of the part.
 _INFORMATION = sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)
 
 
 def _part_lines(shape: Parts) -> list[str]:
-    """Return the lines of a part's score. Sums that need the part's rows have a loop of their own."""
+    """Return the lines of code for a part's score. Sums that need the part's number of rows have a second loop."""
     body = shape.body.replaced({_INFORMATION: Formula(Operation.SUM, (_SHARED,))})
     aggregates = body.leaves(*AGGREGATES)
     names = {n: "n", rows_of_part: "total", **{found: f"sum{k}" for k, found in enumerate(aggregates)}}
@@ -151,10 +152,10 @@ def score_kernel(shape: Scored) -> ScoreKernel:
 
 @functools.lru_cache(maxsize=256)
 def plain_score(shape: Scored) -> Callable[[Sequence[int]], float]:
-    """Return the score that `score_kernel` compiles, as plain Python, for a few scores when numba is not loaded.
+    """Return the function that `score_kernel` compiles, as plain Python. It serves for a few scores without numba.
 
-    It has the same text. Numba keeps the order of additions, fuses no addition with a product, and calls the same
-    functions of the C library. A test compares both bit by bit.
+    Both have the same text. Numba keeps the order of additions, fuses no addition with a product, and calls the same
+    functions of the C library. A test compares the results of both bit by bit.
     """
     space: dict[str, Any] = {}
     exec(compile(kernel_source(shape), "<generated score>", "exec"), space)
@@ -163,7 +164,7 @@ def plain_score(shape: Scored) -> Callable[[Sequence[int]], float]:
 
 
 def compiled_for(shape: Scored, function: Callable[..., Any], **calls: Any) -> Callable[..., Any]:
-    """Compile a function that calls the score of any formula, for one formula, so that it branches on none.
+    """Compile, for one formula, a function that is written for the score of any formula.
 
     Parameters
     ----------
@@ -172,7 +173,8 @@ def compiled_for(shape: Scored, function: Callable[..., Any], **calls: Any) -> C
     function
         A plain function of a module, which calls the functions in `calls` as if its module had them.
     calls
-        The formula's `score_kernel`, and functions that were compiled for the same formula, by the names in `function`.
+        The formula's `score_kernel`, and functions that were compiled for the same formula, by the names under which
+        `function` calls them.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from html import escape
 from dpframework.formulas.formula import Formula, Operation
 from dpframework.formulas.shapes import Adds, Parts, Shape
 
-#: The operations that need brackets: below the sign of a sum, beside another factor, and below a power.
+#: The operations that need brackets: after the sign of a sum, as a factor, and as the base of a power.
 _IN_SUM = frozenset({Operation.ADD})
 _IN_PRODUCT = _IN_SUM | {Operation.SUM, Operation.LARGEST}
 _IN_POWER = _IN_PRODUCT | {Operation.MULTIPLY, Operation.DIVIDE, Operation.X_LOG_X}

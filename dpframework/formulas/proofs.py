@@ -13,7 +13,7 @@ from dpframework.formulas.arguments import Argument, Fact, Rule
 from dpframework.formulas.claims import Change, Claim, Neighbours
 from dpframework.formulas.derivation import derive
 from dpframework.formulas.formula import AGGREGATES, Formula
-from dpframework.formulas.goals_of_cells import cell_goals, range_goals, simpler
+from dpframework.formulas.goals_of_cells import cell_goals, range_goals, simpler_claims
 from dpframework.formulas.goals_of_parts import induction_goals, part_goals, provable_facts, replacement_goal
 from dpframework.formulas.goals_of_sums import norm_goals, outer_goals
 from dpframework.formulas.ground_test import ground_problem, range_problem
@@ -71,13 +71,13 @@ class Proof:
     verdict
         Whether it is proved or refuted.
     argument
-        The goals and their rules. None if no rule applies, or if the proof was read from the cache.
+        The goals and their rules. None if no rule applies, or if the claim is refuted.
     answers
-        The number of goals that each solver proved.
+        For each solver that was asked, its name and how many goals it proved before the first that it did not prove.
     refuted_by
-        Neighbours that refute the claim.
+        Neighbours that refute the claim, if there are any.
     problem
-        The reason why the claim was not proved; empty if it was.
+        The reason why the claim was not proved. Empty if it was proved or refuted.
     summary
         The figures of the argument.
     """
@@ -96,7 +96,7 @@ class Proof:
 
     @property
     def goals(self) -> tuple[str, ...]:
-        """All goals as SMT-LIB text, with the goals of the facts that they use."""
+        """All goals of the argument as SMT-LIB text (see `Argument.all_goals`)."""
         return () if self.argument is None else self.argument.all_goals
 
 
@@ -118,7 +118,7 @@ def prove(shape: Shape, claims: Sequence[Claim], effort: int = 1) -> tuple[Proof
     claims
         The claims. For `Parts`, the change under replacement follows from the rise and the fall that are derived.
     effort
-        How many times the usual work each solver may do per goal.
+        The work that each solver may do per goal, as a multiple of the usual work.
     """
     proofs: dict[Claim, Proof] = {}
     for claim in sorted(claims, key=lambda one: one.change is Change.REPLACED):
@@ -173,11 +173,11 @@ def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort:
             goals = tuple(range_goals(shape, claim, False))
             yield _Attempt(Argument(shape, claim, Rule.RANGE, goals), range_problem(shape, claim, goals))
         for whole in (False, True):
-            if simpler(shape, claim):
+            if simpler_claims(shape, claim):
                 yield _of_extreme(shape, claim, whole)
             yield _one_cell(shape, claim, whole)
     elif claim.change is Change.REPLACED:
-        # The attempt rests on the derived rise and fall, since others may be declared.
+        # The attempt rests on the derived rise and fall, since the declared ones may be larger.
         rise, fall = (found.claim for found in derive(shape)[:2])
         proved = {**before, **{one: prove(shape, [one], effort)[0] for one in (rise, fall) if one not in before}}
         if claim.group > 1 or any(proved[one].verdict is not Verdict.PROVED for one in (rise, fall)):
@@ -201,7 +201,7 @@ def _attempt(argument: Argument) -> _Attempt:
 
 def _of_extreme(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
     """Return an attempt that rests on claims about all formulas that an extreme is taken of."""
-    simple = simpler(shape, claim)
+    simple = simpler_claims(shape, claim)
     if not simple:
         return _one_cell(shape, claim, whole)
     inner = [_of_extreme(part, claimed, whole) for part, claimed in simple]
@@ -214,9 +214,9 @@ def _one_cell(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
 
 
 def prove_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
-    """Return the facts that both solvers prove about each sum and each largest of a score, with their inductions.
+    """Return the facts that both solvers prove about each sum and each largest value over classes, with inductions.
 
-    A fact is proved for one aggregate and for no other: a fact about a sum of counts may be false for the largest.
+    Each fact is proved for one aggregate alone: a fact about a sum of counts may be false for the largest count.
     """
     facts: dict[Formula, tuple[Fact, ...]] = {}
     for aggregate in shape.body.leaves(*AGGREGATES):
@@ -230,6 +230,9 @@ def prove_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
 
 
 def vacuous(argument: Argument, solver: Callable[[str, str], str] = solve) -> bool:
-    """Tell whether no table fits the goals of some argument without their claims, so that they would prove anything."""
+    """Tell whether an argument, or one that it rests on, has goals that no table fits even without their claims.
+
+    Such goals would prove anything.
+    """
     named = [[goal for goal in one.goals if "high.num" in goal] for one in argument.walk() if one.goals]
     return not all(any(solver(Z3, without_claim(goal)) == "sat" for goal in goals) for goals in named)

@@ -23,7 +23,11 @@ MOST_ROWS = 2**31  # the most rows of a table without a public bound
 @final
 @attrs.frozen
 class _Error:
-    """The bound and the sign of a value (0 if it may be either), and its error: absolute, and as a share."""
+    """The largest absolute value of a formula, its sign, and a bound on the error of computing it.
+
+    The sign is 0 if it may be either. The error is absolute in `absolute`, and in `share` it is a share of the value in
+    unit roundoffs (None if there is no such bound).
+    """
 
     largest: Fraction
     sign: int
@@ -34,9 +38,9 @@ class _Error:
 def rounding_of(shape: Scored, change: Fraction, row_bound: int | None, classes: int = 2, parts: int = 1) -> Fraction:
     """Return how far a computed score may be from the true one.
 
-    An error that is a share of each value stays such through products, quotients, roots and sums of one sign. The score
+    A bound on the relative error is kept through products, quotients, roots, and sums of terms of one sign. The score
     of a table of R rows exceeds that of an empty table by at most R times the largest change by one row, and the error
-    is a share of that. Where terms of both signs are added, their errors are added, too.
+    is a share of that. Where terms of both signs are added, their absolute errors are added.
 
     Parameters
     ----------
@@ -45,14 +49,14 @@ def rounding_of(shape: Scored, change: Fraction, row_bound: int | None, classes:
     change
         The score's largest change by one row.
     row_bound
-        The largest number of rows; None for any number that fits 32 bits.
+        The largest number of rows; None for 2^31.
     classes, parts
         The largest number of classes, and of parts.
 
     Raises
     ------
     InputError
-        If a denominator may be arbitrarily small.
+        If a denominator may be arbitrarily small, or if the error of some operation is not known.
     """
     rows = Fraction((MOST_ROWS if row_bound is None else row_bound) + 1)
     error = _error(shape.body, rows, classes)
@@ -148,7 +152,7 @@ def _terms(formula: Formula) -> Counter[Formula]:
 
 
 def _smaller_factor(top: Formula, below: Counter[Formula]) -> int:
-    """Return how many of a denominator's counts a factor of a product is the sum of; 0 if there is no such factor."""
+    """Return how many of a denominator's cell counts some factor of `top` adds up; 0 if no factor is such a sum."""
     if top.operation is Operation.MULTIPLY:
         return max(_smaller_factor(part, below) for part in top.parts)
     terms = _terms(top)

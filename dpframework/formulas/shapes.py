@@ -1,4 +1,4 @@
-"""The shapes of scores: sums over parts, functions of cells or of totals, and vectors that rows add to."""
+"""The shapes of scores: sums over parts, functions of cells or of totals, and vectors that are summed over rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _require(body: Formula, allowed: tuple[Operation, ...], what: str) -> None:
 @final
 @attrs.frozen
 class Parts:
-    """The sum of a formula of class counts over any number of disjoint parts.
+    """A score that adds up one formula of class counts over any number of disjoint parts of the table.
 
     Examples
     --------
@@ -153,8 +153,7 @@ class Total:
     rise, fall
         Adding a row moves it by a number in [-fall, rise].
     per_row
-        The largest share of the total per row. The total lies between 0 and `per_row` times the number of rows. None if
-        there is no such bound.
+        The total lies between 0 and `per_row` times the number of rows. None if there is no such bound.
     """
 
     cell: Formula
@@ -166,7 +165,7 @@ class Total:
 @final
 @attrs.frozen
 class Outer:
-    """A formula of totals that are proved elsewhere, and of the number of rows `N`.
+    """A formula of totals, whose rise and fall are proved elsewhere, and of the number of rows `N`.
 
     Attributes
     ----------
@@ -207,7 +206,7 @@ class Outer:
 @final
 @attrs.frozen
 class Adds:
-    """A vector that is summed over rows, with norms instead of a rise and a fall.
+    """A vector that is summed over rows. Claims bound norms of its change instead of a rise and a fall.
 
     Attributes
     ----------

@@ -18,14 +18,16 @@ from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Scored, Shape
 from dpframework.formulas.small_totals import refuting_rows, refuting_totals
 
 CLASSES = 3  # the number of classes of a part in small tables
-PART_ROWS, CELL_ROWS = 9, 6  # the most rows of small tables, of parts and of cells
-FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than the first number, the most rows of small tables
+PART_ROWS, CELL_ROWS = 9, 6  # how many rows small tables have at most: for scores of parts, and of cells
+FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than `FEW_CELLS`, small tables have at most `MANY_CELL_ROWS` rows
 SLACK = 1e-9  # how far rounding may take a change beyond a bound
 MOST_ROWS = 20_000  # the most rows of a table that a climb reaches
 MOVES = (1, 2, 5, 20, 100, 1000)  # how many rows a step of a climb adds to a cell, or takes from it
-SCATTERED, SPREAD, TURNS = 200, 0.4, 200  # of a climb: random tables around each, how far they are, and steps
-DRAWN, LOG_ROWS, FILLED = 400, 7, 0.7  # of a search: random tables, how large, and the share of their cells with rows
-SEEDS = (3, 7)  # of climbs, and of searches
+#: How many random tables each step of a climb tries, how far they are from the table reached, and the most steps.
+SCATTERED, SPREAD, TURNS = 200, 0.4, 200
+#: How many random tables a search tries, the log of a cell's largest count in them, and the share of cells with rows.
+DRAWN, LOG_ROWS, FILLED = 400, 7, 0.7
+SEEDS = (3, 7)  # the seeds of climbs and of searches
 
 
 @functools.cache
@@ -48,7 +50,10 @@ def tables_of(most: int, cells: int) -> NDArray[np.int64]:
 
 
 def settings(shape: Cells) -> Iterator[tuple[Cells, dict[str, Fraction]]]:
-    """Yield a score with numbers for its public parameters, and these: the ends and the middle of their ranges."""
+    """Yield a score with numbers in place of its public parameters, and these numbers by name.
+
+    Each parameter takes the two ends and the middle of its range.
+    """
     found = shape.body.leaves(Operation.PUBLIC)
     choices = []
     for one in found:
@@ -106,7 +111,7 @@ def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
             best[size] = _measure(shape, (more(top, down),), (same(top),))
         else:
             top = tops(within)[size]
-            # The row stays in its part, or it moves between two parts that share the other rows.
+            # The row stays in its part, or it moves between two parts, which hold the other rows together.
             pairs: list[tuple[Counts, Counts]] = [((more(top, down),), (more(top, up),))]
             for rows in range(size + 1):
                 one, other = tops(rise)[rows], tops(fall)[size - rows]
@@ -140,7 +145,10 @@ def cell_gaps(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1
 
 
 def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1) -> Neighbours:
-    """Return the neighbours with the largest change that share one of some tables. Of several, return the smallest."""
+    """Return the neighbours with the largest change among those that share one of the given tables.
+
+    If several have the largest change, return those with the fewest rows.
+    """
     gaps, low, high = cell_gaps(shape, change, shared, group)
     sizes = np.where(gaps >= gaps.max() - SLACK * max(1.0, gaps.max()), shared.sum(axis=1), np.iinfo(np.int64).max)
     top = int(sizes.argmin())
@@ -148,7 +156,10 @@ def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int =
 
 
 def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, most: int = MOST_ROWS) -> NDArray[Any]:
-    """Return a table of at most `most` rows from which no step in one or two cells leads to a larger change."""
+    """Climb from a table to tables of at most `most` rows with larger changes, and return the last one.
+
+    The climb ends if no step that is tried leads to a larger change, or after `TURNS` steps.
+    """
     cells = len(start)
     steps = np.eye(cells, dtype=np.int64)
     pairs = [steps[a] - steps[b] for a in range(cells) for b in range(cells) if a != b]
@@ -174,7 +185,10 @@ def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, mos
 
 
 def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
-    """Return the neighbours with the largest change in small tables, in random ones, and in climbs from the best."""
+    """Return the neighbours with the largest change in small tables, and at the ends of climbs.
+
+    The climbs start from the best of the small and random tables.
+    """
     cells = len(shape.cells)
     small = tables_of(CELL_ROWS if cells <= FEW_CELLS else MANY_CELL_ROWS, cells)
     random = np.random.default_rng(SEEDS[1])
@@ -189,7 +203,10 @@ def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
 
 
 def refuting(shape: Shape, claim: Claim) -> Neighbours | None:
-    """Return neighbours that move by more than is claimed, with as few rows as are found; None if none are found."""
+    """Return the first neighbours found whose scores differ by more than is claimed; None if none are found.
+
+    Tables are tried from small to large.
+    """
     if isinstance(shape, Parts):
         if claim.group > 1:
             return None
@@ -212,7 +229,7 @@ def refuting(shape: Shape, claim: Claim) -> Neighbours | None:
 
 
 def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Neighbours]:
-    """Yield the neighbours with the largest change in small tables, then in larger ones, then in all."""
+    """Yield the neighbours with the largest change in small tables, in ever larger ones, and last in a full search."""
     yield cell_change(shape, change, tables_of(4, len(shape.cells)), group)
     found = search_change(shape, change, group)
     low = np.array(found.low)
@@ -223,7 +240,7 @@ def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Nei
 
 
 def searched(shape: Shape) -> str:
-    """Say which tables were searched, for a claim that is not proved."""
+    """Return a text that says which tables were searched for a refutation, for a claim that is not proved."""
     if isinstance(shape, Parts):
         return f"searched up to {PART_ROWS} rows"
     return (

@@ -1,4 +1,4 @@
-"""Refutations for functions of totals and for vectors, found by trying the extreme rows one after another."""
+"""Refutations of claims about functions of totals and about vectors, found by trying extreme totals and rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from dpframework.formulas.formula import Operation, PublicRange
 from dpframework.formulas.shapes import Adds, Outer, table_rows
 
 ROWS = (0, 1, 2, 5, 20, 1000)  # the numbers of rows that are tried for a function of totals
-MOST_ENDS = 6  # the most public parameters of a row that are tried at both ends
+MOST_ENDS = 6  # vectors with more public parameters are not tried, since both ends of all ranges are combined
 
 
 def refuting_totals(shape: Outer, claim: Claim) -> Neighbours | None:
-    """Return totals, with the number of rows last, that move a function of them by more than is claimed."""
+    """Return two tables whose scores differ by more than is claimed; None if none are found.
+
+    Each is shown by its totals, with the number of rows last.
+    """
     ends = list(combinations((False, True), repeat=len(shape.totals)))
     for rows, at in combinations(ROWS, ends):
         before = [(one.per_row or Fraction()) * rows * end for one, end in zip(shape.totals, at, strict=True)]
@@ -46,7 +49,10 @@ def _score(shape: Outer, totals: tuple[Fraction, ...]) -> Fraction:
 
 
 def refuting_rows(shape: Adds, claim: Claim) -> Neighbours | None:
-    """Return the entries of two rows (zeros first, for an added row) whose difference has too large a norm."""
+    """Return the entries of two rows whose difference has a larger norm than is claimed; None if none are found.
+
+    For an added row, the first of them is all zeros.
+    """
     free = list(dict.fromkeys(one for entry in shape.entries for one in entry.leaves(Operation.PUBLIC)))
     if len(free) > MOST_ENDS:
         return None

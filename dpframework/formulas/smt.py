@@ -16,14 +16,14 @@ from dpframework.facts.errors import DPFrameworkError
 from dpframework.formulas.formula import Formula, Operation, PublicRange
 
 Ratio: TypeAlias = "tuple[str, str]"
-CLAIM = "; the claim, denied"
-#: The denied claim if high and low have one denominator.
+CLAIM = "; the claim, denied"  #: The line of a goal before its denied claim.
+#: The denied claim if high and low have the same denominator. `DENIAL` is for any denominators.
 SHARED_DENIAL = "(> (* bound.den (- high.num low.num)) (* bound.num high.den))"
 DENIAL = "(> (* bound.den (- (* high.num low.den) (* low.num high.den))) (* bound.num (* high.den low.den)))"
 
 
 class UnprovableError(DPFrameworkError):
-    """No rule of this room covers a formula."""
+    """No rule of `dpframework.formulas` covers a formula or a claim."""
 
 
 def number_text(value: Fraction) -> str:
@@ -40,12 +40,12 @@ def number_text(value: Fraction) -> str:
 
 
 def product(first: str, second: str) -> str:
-    """Return a product, without factors of 1."""
+    """Return the term for a product, without factors of 1."""
     return second if first == "1.0" else first if second == "1.0" else f"(* {first} {second})"
 
 
 def total(terms: Iterable[str]) -> str:
-    """Return a sum."""
+    """Return the term for a sum."""
     listed = list(terms)
     return listed[0] if len(listed) == 1 else f"(+ {' '.join(listed)})"
 
@@ -69,7 +69,10 @@ class Goal:
         self.claim = ""
 
     def count(self, name: str, gap: bool = True) -> str:
-        """Declare a number of rows. With `gap`, say that it is not between 0 and 1, which costs the solvers time."""
+        """Declare a number of rows, and return its name.
+
+        With `gap`, also assume that it is not between 0 and 1, which costs the solvers time.
+        """
         self.constants[name] = "Int" if self.whole else "Real"
         zero = self.whole_number(0)
         self.assume(f"(>= {name} {zero})")
@@ -78,7 +81,7 @@ class Goal:
         return name
 
     def real(self, name: str) -> str:
-        """Declare a real number."""
+        """Declare a real number, and return its name."""
         self.constants[name] = "Real"
         return name
 
@@ -205,6 +208,6 @@ def assume_sign(goal: Goal, quotient: Formula, denominator: Ratio, zero: bool) -
 
 
 def without_claim(text: str) -> str:
-    """Return a goal without its claim. Some table must fit it, or else the proof is about no table at all."""
+    """Return a goal without its claim. Some table must fit this, or else the proof is about no table at all."""
     kept, _ = text.split(CLAIM)
     return f"{kept}(check-sat)\n"

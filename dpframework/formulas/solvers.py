@@ -48,7 +48,7 @@ def solve(solver: str, text: str, effort: int = 1) -> str:
     text
         The goal.
     effort
-        How many times the usual work the solver may do.
+        The work that the solver may do, as a multiple of the usual work.
     """
     return _by_z3(text, effort)[0] if solver == Z3 else _by_cvc5(text, effort)
 
@@ -78,7 +78,7 @@ def _by_z3(text: str, effort: int) -> tuple[str, Any]:
     solver.set("rlimit", Z3_WORK * effort)
     try:
         solver.from_string(text)
-    except z3.Z3Exception:  # not a goal, such as text from a file that was changed
+    except z3.Z3Exception:  # raised if z3 cannot read the text, as when it is from a file that was changed
         return "unknown", solver
     return str(solver.check()), solver
 

@@ -1,4 +1,7 @@
-"""Verdicts kept on disk, by the digest of formula, claim, rules and solvers, so that nobody waits twice for one."""
+"""Verdicts on claims, kept on disk so that nobody waits twice for the same proof.
+
+They are kept by the digest of formula, claims, work per goal, rules and versions of solvers.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from dpframework.formulas.solvers import versions
 
 @functools.cache
 def rules_digest() -> str:
-    """Return the SHA-256 of this room's code. After any change of a rule, nothing counts as proved yet."""
+    """Return the SHA-256 of the code of `dpframework.formulas`. After any change of it, no kept verdict is used."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 

@@ -1,4 +1,4 @@
-"""The only way out, through the scope of a plan's releases, the gate that draws them, and the miner that asks."""
+"""Runs of plans, with the miners that ask for releases, the scopes that allow them, and the gate that makes them."""
 
 import lazy_loader
 

@@ -27,7 +27,7 @@ def require_sources(name: str, miner: Miner, earlier: Mapping[str, Miner]) -> No
     Raises
     ------
     InputError
-        If it does. The message names the step.
+        If the step does so. The message names the step.
     """
     for source in miner.sources:
         if source not in earlier:
@@ -84,7 +84,7 @@ class MinerChain(Miner):
 
     @classmethod
     def of(cls, name: str, miners: Mapping[str, Miner]) -> Miner:
-        """Return a miner, as a chain with the miners whose results it uses, if there are any."""
+        """Return the miner of this name or, if it uses results of others, a chain of it and the miners it needs."""
         needed = [name]
         for one in needed:  # `needed` grows meanwhile
             needed += [source for source in miners[one].sources if source not in needed]
@@ -99,7 +99,7 @@ class MinerChain(Miner):
         return sequential(*(sequential(miner.plan(schema), name=name) for name, miner in self.links.items()))
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return the attributes whose values any of the miners reads, or None if one of them may read all."""
+        """Return the attributes whose values some of the miners may read, or None if one of them may read any."""
         read = [miner.values_read(schema) for miner in self.links.values()]
         known = [names for names in read if names is not None]
         return list(dict.fromkeys(name for names in known for name in names)) if len(known) == len(read) else None

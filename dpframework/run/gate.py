@@ -45,9 +45,10 @@ class Gate:
     """The only way out of the private side. It evaluates a query, draws the mechanism's output and tells the observers.
 
     A process may fork at any moment, even in the middle of many releases, since an observer, an engine or a mechanism
-    may fork it. So each step of each release checks again that this is still the process in which the gate was made.
+    may fork it. So the charge, the draw and the output of each release each check again that this is still the process
+    in which the gate was made.
 
-    Whether a query or a mechanism fails may depend on the rows, and no noise covers it. So a failure ends the run for
+    Whether a query or a mechanism fails may depend on the rows, and no noise hides that. So a failure ends the run for
     good, even if the miner catches it. A miner that went on would do other things on other rows.
     """
 
@@ -64,10 +65,10 @@ class Gate:
     _public_draws: collections.Counter[str] = attrs.field(factory=collections.Counter, init=False, repr=False)
 
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Make releases that have been charged, together, and return them in order.
+        """Make several releases together that the scope has charged, and return their values in order.
 
         Observers are told of all charges before any query is evaluated. All answers are known before anything is drawn,
-        and all outputs are drawn before observers are told of one. The answers are the same as with one release
+        and all outputs are drawn before observers are told of any output. The answers are the same as with one release
         after another, and so are the draws of a seeded run.
 
         Raises
@@ -75,6 +76,8 @@ class Gate:
         InputError
             If a query or a mechanism fails. If it is a query, nothing has been drawn for these releases. In a private
             run the error names only the step and the kind of failure.
+        RunStopped
+            If an observer fails.
         """
         # A charge is on record before a row is read, so that a query that fails has been paid for.
         for one in asked:
@@ -104,7 +107,7 @@ class Gate:
         self._tell("charged", charge, self._public)
 
     def _release(self, one: ChargedRelease, answer: Any) -> Any:
-        """Draw the output for an answer, and tell it."""
+        """Draw the output for an answer, tell the observers of it, and return the miner's copy."""
         candidates = self._candidates(one.charge, answer, one.inputs)
         (output,) = self.draw(one.charge, [answer])
         return self._tell_output(one.charge, one.inputs, candidates, output)
@@ -123,7 +126,7 @@ class Gate:
         """Return a copy of a charge for observers. Parts that charges of one step share are copied once."""
         key = id(charge.step), id(charge.calibration)
         if key not in self._copies:
-            # The charge is kept, so that no other object gets its ids.
+            # The charge is kept, so that no other step or calibration gets these ids.
             self._copies[key] = (charge, read_only(charge))
         return attrs.evolve(self._copies[key][1], path=charge.path)
 
@@ -151,7 +154,7 @@ class Gate:
                 raise self._failures[0] from (None if self.randomness.private else error)
 
     def require_well(self) -> None:
-        """Stop a run in which code that saw private rows has failed, or an observer was not told of a release.
+        """Stop a run that has ended, or in which an observer, or code that saw private rows, has failed.
 
         Raises
         ------
@@ -182,12 +185,13 @@ class Gate:
         return answer
 
     def answers(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Return the exact answers of several queries (private side only), in one call where calls cost messages."""
+        """Return the exact answers of several queries (private side only), in one call if each call costs a message."""
         with self.ending():
             return self._answers(asked)
 
     def _answers(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        # One call saves messages. Where there are none, the counts of one query can serve the next, in a good order.
+        # One call saves messages. An engine without messages is asked one query after another, in an order in which the
+        # counts of one query can serve the next.
         if len(asked) > 1 and not self.engine.sends_messages:
             with silenced(words=True) if self.randomness.private else contextlib.nullcontext():
                 return self._answers_in_turn(asked)
@@ -224,7 +228,7 @@ class Gate:
             return self._guard(what, lambda: mechanism.release_many(answers, charge.calibration, handed))
 
     def public_random(self, path: str) -> np.random.Generator:
-        """Return a generator of public draws, which follows from the public seed, the path, and its earlier calls."""
+        """Return a generator of public draws, seeded by the public seed, the path, and the number of calls so far."""
         self._public_draws[path] += 1
         return np.random.default_rng(seed_of(str(self.public_seed), path, str(self._public_draws[path])))
 

@@ -1,4 +1,4 @@
-"""The base class of miners, which have parameters, a plan and a run."""
+"""The base class of miners, which have parameters, a plan and a run, and the examples on which they are verified."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def _as_mapping(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
 @final
 @attrs.frozen(eq=False)
 class Witness:
-    """Two neighbouring tables and some outputs with which a miner loses nearly all that it claims.
+    """Two neighbouring tables and outputs at which a miner's privacy loss is nearly as large as it claims.
 
-    It is replayed before the audit's own search. It can show how tight a claim is, and that a smaller claim would be
-    wrong. It cannot make anything pass.
+    An audit replays it before its own search. A witness can show how tight a claim is, and that a smaller claim would
+    be wrong. It cannot make a claim pass.
 
     Attributes
     ----------
@@ -86,15 +86,16 @@ class Example:
     miner
         The miner with its parameters.
     delta
-        The delta at which its claim is tested. Above 0 for a claim in zCDP or PLD, beside its pure claim if it has one.
+        The delta at which the miner's claim is tested. Set it above 0 for a claim in zCDP or PLD. A pure claim, if any,
+        is tested as well.
     witnesses
-        Tables and outputs that come near the worst case, where a search among small tables does not.
+        Tables and outputs that come near the worst case, if a search among small tables does not.
     loose
         The reason why no run can lose all that is claimed, such as an upper bound with its derivation. Verdicts show
         it.
     unit
-        The unit for which its claim is tested if none is asked for. A person with several rows, where a miner's
-        parameters or claim depend on that.
+        The privacy unit for which the claim is tested if no other is asked for. Give a person with several rows if the
+        miner's parameters or claim depend on such units.
     """
 
     schema: Schema
@@ -105,9 +106,9 @@ class Example:
     unit: PrivacyUnit = ROW
 
     def for_units(self, rows: int) -> Example:
-        """Return the example for units of several rows, with the allowed number of rows multiplied by that number.
+        """Return the example for units of several rows, with the schema's numbers of rows multiplied by `rows`.
 
-        Noise is multiplied, too, and a table that is too small for it would show little.
+        Noise grows by the same factor, so a table of the old size would show little.
 
         Examples
         --------
@@ -121,9 +122,10 @@ class Example:
         return attrs.evolve(self, schema=schema)
 
     def unit_for(self, unit: PrivacyUnit) -> PrivacyUnit:
-        """Return the unit for which the claim is tested if `unit` is asked for. For a row, it is the example's own.
+        """Return the unit for which the claim is tested if `unit` is asked for.
 
-        An example that groups rows by unit needs ids, so it keeps its own unit, with the asserted number of rows.
+        If one row is asked for, it is the example's own unit. A unit that only asserts its number of rows has no ids.
+        An example that groups rows by unit needs ids, so it then keeps its own unit, with the asserted number of rows.
         """
         if unit.is_row:
             return self.unit
@@ -187,10 +189,11 @@ class Miner(abc.ABC):
 
     @property
     def sources(self) -> Sequence[str]:
-        """The names of earlier steps of the study whose results it is given, as `PrivateTable.given`. By default none.
+        """The names of earlier steps of the study whose results the miner is given, as `PrivateTable.given`.
 
-        A step of the miner's plan that is given such a result names it in `uses`, as `nodes.beside(name)`. The declared
-        sensitivity of its query must hold for every result that the earlier step may release.
+        By default there are none. If the miner plans a release whose query is given such a result, the release names
+        the result in `uses`, as `nodes.beside(name)`. The declared sensitivity of the query must hold for every result
+        that the earlier step may release.
         """
         return ()
 
@@ -253,13 +256,14 @@ class Miner(abc.ABC):
 
     @classmethod
     def ways_to_spend(cls, epsilon: Fraction, delta: Fraction) -> tuple[Mapping[str, Any], ...]:
-        """Return the parameters that spend an epsilon, one mapping for each way, for shares of a budget.
+        """Return the ways to spend an epsilon: for each way, the parameters that the miner is then given.
 
-        A study calls this for a miner that has a share of the budget, and takes the way that buys most. The parameters
-        need not be exact, since the study asks again with other epsilons until its total is the budget.
+        A study calls this for a miner that has a share of the budget, and takes the way that gives the least noise. The
+        parameters need not be exact, since the study asks again with other epsilons until its total is the budget.
 
-        By default a miner is given `epsilon`, and in a study with a delta `rho`, where it has such a parameter.
-        Override this in a miner whose budget has another name, or that needs to know epsilon and delta.
+        By default there is one way for a parameter `epsilon`, and in a study with a delta one for a parameter `rho`, if
+        the miner has these parameters. Override this in a miner whose budget has another name, or that needs to know
+        epsilon and delta.
 
         Parameters
         ----------

@@ -58,7 +58,7 @@ class PrivateTable:
     ) -> None:
         self.schema, self.given = schema, given
         self._rows, self._scope, self._gate = rows, scope, gate
-        self._made_of = made_of  # the attributes that derived ones depend on
+        self._made_of = made_of  # for each derived attribute, the attributes on which it depends
 
     def release(self, step: str | Step, **public_inputs: Any) -> Any:
         """Make a planned release, and return its numbers or the chosen candidate.

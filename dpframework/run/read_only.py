@@ -31,13 +31,13 @@ _FIXED = (
     types.FunctionType,
     types.BuiltinFunctionType,
 )
-_EQUAL_PARTS = (tuple, frozenset, list, set)  # rebuilt from copies of their parts
+_CONTAINERS = (tuple, frozenset, list, set)  # these are rebuilt from copies of their parts
 
 
 def read_only(value: Any) -> Any:
-    """Return a value that shares nothing with the given one that can be changed.
+    """Return a copy of a value. Nothing that can be changed is shared by both.
 
-    Arrays are returned read-only, over bytes, so that neither their flags nor their bases make them writable.
+    Arrays of numbers are returned read-only, over bytes, so that neither flags nor bases can make them writable.
     Containers are copied, and so are attrs values with anything inside that can be changed. A value that cannot be
     changed is returned as it is.
 
@@ -60,7 +60,7 @@ def read_only(value: Any) -> Any:
     if kind is np.ndarray and not value.dtype.hasobject:
         over_bytes = isinstance(value.base, bytes)
         return value if over_bytes else np.ndarray(value.shape, value.dtype, buffer=value.tobytes())
-    if kind in _EQUAL_PARTS:
+    if kind in _CONTAINERS:
         parts = [read_only(part) for part in value]
         same = kind in (tuple, frozenset) and all(a is b for a, b in zip(parts, value, strict=True))
         return value if same else kind(parts)

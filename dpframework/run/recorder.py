@@ -43,7 +43,7 @@ class Recorder(Protocol):
         """Whether the run has made releases before it was resumed, and goes on to make others."""
 
     def recording(self, plan: Plan, randomness: Randomness) -> AbstractContextManager[None]:
-        """Refuse a plan that may not be run, and record how the block ends.
+        """Return a context that refuses a plan that may not be run, and records how the block of `with` ends.
 
         Raises
         ------
@@ -55,7 +55,7 @@ class Recorder(Protocol):
         """Return the gate through which the run's releases go."""
 
     def read(self) -> None:
-        """Record that the table is going to be read. This comes before, since the rows may decide how the reading ends.
+        """Record that the table is going to be read. This comes first, since the rows may decide how the reading ends.
 
         Raises
         ------

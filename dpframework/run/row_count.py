@@ -29,7 +29,7 @@ def plan_row_count(epsilon: Fraction) -> Step:
 
 
 def left_by_row_count(epsilon: Fraction) -> Fraction:
-    """Return the budget that is left beside the release of the number of rows."""
+    """Return the budget that is left after the release of the number of rows."""
     return (1 - COUNT_SHARE) * epsilon
 
 

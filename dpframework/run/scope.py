@@ -47,15 +47,15 @@ class _Parts:
         return number_of_parts(self.cut)
 
     def is_planned_by(self, node: Parallel, *, of_any: bool = False) -> bool:
-        """Tell whether a node plans the partition, by the same public cut or from a release by attributes it names.
+        """Tell whether a node plans this cut: as the same public cut, or as a cut from a release.
 
-        With `of_any`, also if it is from a release by any other attributes.
+        A cut from a release may depend only on the attributes that the node names. With `of_any`, it may depend on any.
         """
         if len(node.parts) not in (1, self.number):
             return False
         if not isinstance(node.by, FromRelease):
             return node.by == self.cut
-        whole = isinstance(self.cut, Cases) and not self.cut.descriptions  # nothing to test, such as no released key
+        whole = isinstance(self.cut, Cases) and not self.cut.descriptions  # it tests nothing
         if of_any or whole or not node.by.attributes:
             return True
         return bool(self.sources) and self.sources <= set(node.by.attributes)
@@ -63,7 +63,7 @@ class _Parts:
 
 @attrs.frozen
 class Charge:
-    """One release about to be made.
+    """One release that is about to be made.
 
     Attributes
     ----------
@@ -149,7 +149,8 @@ class Scope:
         Raises
         ------
         ReleaseRefused
-            If the scope has no such step, it was made before, or it lies in a branch that was not taken.
+            If the scope has no such step, it was made before, it lies in a branch that was not taken, or it has no
+            valid claim.
         """
         with self.run.lock:
             state = self._take(StepState, name, f"step '{name}'")
@@ -240,7 +241,7 @@ class Scope:
             ]
 
     def sample(self, name: str | None) -> tuple[Scope, Fraction, bool]:
-        """Return the scope of a planned sample, its rate, and whether it takes units of several rows. It is drawn once.
+        """Return the scope of a planned sample, its rate, and whether it draws whole units. A sample is drawn once.
 
         Raises
         ------
@@ -294,7 +295,7 @@ def _is_found_as(node: Node, kind: type[OnceState]) -> bool:
 
 
 class Run:
-    """The releases of one plan, made and still to be made.
+    """One run of a plan, with the releases that were made and those that may still be made.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A block of a run, whose releases the miner chooses: the filter that keeps its caps, and the miner's view of it."""
+"""A block of a run, whose releases the miner chooses: the filter that keeps its caps, and the view for the miner."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class BlockScope:
         Raises
         ------
         ReleaseRefused
-            If the block has no such kind, it is closed, a parameter is out of its bounds, or the release would take a
-            sum above its cap.
+            If the block has no such kind, it is closed, a parameter is out of its bounds, the kind was released as
+            often as planned or has no valid claim, or the release would take a sum above its cap.
         """
         with self._run.lock:
             self._run.require_process()
@@ -70,7 +70,7 @@ class BlockScope:
             return charge
 
     def fits(self, kind: str, amounts: Mapping[str, Any]) -> bool:
-        """Tell whether a release of a kind would be charged now. This follows from earlier charges alone.
+        """Tell whether a release of a kind would be charged now. The answer follows from earlier charges alone.
 
         Raises
         ------
@@ -135,9 +135,9 @@ class BlockScope:
 
     @property
     def spent(self) -> Amounts:
-        """The sums of the charges in each amount that is capped.
+        """The sum of the charges in each amount that is capped.
 
-        Where a row may move between parts under replace-one, twice the add-or-remove sum counts, if that is more.
+        If a row may move between parts under replace-one, twice the add-or-remove-one sum counts, if that is more.
         """
 
         def most(name: str) -> Fraction:
@@ -173,7 +173,7 @@ class BlockScope:
 
 
 def _amounts(losses: Losses, limits: Losses) -> Iterator[tuple[tuple[str, Relation], Fraction | None]]:
-    """Yield the cost of a release in each amount that is limited, None where it has no claim."""
+    """Yield the cost of a release in each amount that is limited, None if the release has no claim in that amount."""
     for name in ("pure", "zcdp", "delta"):
         for relation in Relation:
             if getattr(limits, name).under(relation) is not None:
@@ -218,7 +218,8 @@ class SpendBlock:
         Raises
         ------
         ReleaseRefused
-            If one of them is refused; those before it have then been made, and those after it have not.
+            If one of them is refused. If the block refuses it, those before it have been made. If the ledger refuses
+            it, none has been made, but those before it are charged.
         """
         charged: list[ChargedRelease] = []
         try:

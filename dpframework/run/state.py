@@ -1,9 +1,9 @@
-"""The state of a plan's nodes in a run, one for each node, made when the run reaches it.
+"""The states of a plan's nodes in a run: which releases were made, and which branches were taken.
 
-States are not nodes: a plan does not change, and one node of it may stand for many parts or repetitions, each of which
-has a state of its own.
+States are not nodes. A plan does not change, and one node of it may stand for many parts or repetitions. Each part and
+each repetition has a state of its own, which is made when the run reaches it.
 
-A name is looked up in one scope. That is all nodes below the scope's node, except those inside parallels, samples and
+A name is looked up in one scope. A scope is all nodes below its node, except those inside parallels, samples and
 named sequentials, which are scopes of their own. A look-up takes the same time however large the plan is and however
 much of it was released, since a sequential knows which of its parts hold a name, and a repetition how many of its
 instances have been used up.
@@ -37,7 +37,7 @@ class State(abc.ABC):
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Yield the states of a kind and name in this scope, each with the choices that it commits the run to.
 
-        If many of them were used up, only one of these may be yielded.
+        Of several states that were used up, it may yield only one.
         """
 
     @abc.abstractmethod
@@ -45,11 +45,11 @@ class State(abc.ABC):
         """Return the kinds and names that may ever be found in this scope."""
 
     def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield the states that the scope around this one finds here: those in it, unless it is a scope itself."""
+        """Yield what a look-up in the surrounding scope finds here: the states below or, if this is a scope, itself."""
         return self.find(name, kind)
 
     def keys_at(self) -> set[Key]:
-        """Return the kinds and names that the scope around this one may ever find here."""
+        """Return the kinds and names that a look-up in the surrounding scope may ever find here."""
         return self.keys()
 
     @abc.abstractmethod
@@ -79,7 +79,7 @@ class StepState(OnceState):
         return {(StepState, self.step.name)}
 
     def charged(self, composition: Composition, plan: Plan) -> Any:
-        """Return the step's cost once it is made."""
+        """Return the step's cost, which is nothing before it is made."""
         return composition.release(plan.calibration(self.step)) if self.made else composition.sequential([])
 
 
@@ -147,7 +147,7 @@ class RepeatState(State):
         self.node = node
         self.instances: list[State] = []
         self._next = state_of(node.part)
-        self._all_made: dict[Key, int] = {}  # in how many first instances each key is used up, for good
+        self._all_made: dict[Key, int] = {}  # how many of the first instances have nothing left under each key
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Search the instances that may have such a state left, then a new instance, or else the last one."""
@@ -186,7 +186,7 @@ class RowsState(OnceState):
     node: Parallel | Sample
 
     def keys(self) -> set[Key]:
-        """Return its own key, and its kind's key without a name."""
+        """Return the key with the node's name, and the key without a name."""
         return {(type(self), None), (type(self), self.node.name)}
 
 

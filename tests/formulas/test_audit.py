@@ -301,7 +301,7 @@ def test_shapes_and_claims_are_read_as_they_were_written(name: str) -> None:
     scored = ScoreClaims(name, shape, (claim,))
     form = json.loads(json.dumps(score_claims_form(scored)))
     assert read_score_claims(form) == scored
-    with pytest.raises(InputError, match="another than its text says"):
+    with pytest.raises(InputError, match="differs from its text"):
         read_score_claims({**form, "text": "n"})
 
 

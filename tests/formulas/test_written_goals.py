@@ -41,7 +41,7 @@ from dpframework.formulas import (
     table_rows,
     x_log2_x,
 )
-from dpframework.formulas.goals_of_cells import cell_goals, simpler
+from dpframework.formulas.goals_of_cells import cell_goals, simpler_claims
 from dpframework.formulas.goals_of_parts import part_goals, provable_facts
 from dpframework.formulas.goals_of_sums import norm_goals, outer_goals
 from dpframework.formulas.smt import (
@@ -222,18 +222,18 @@ def test_a_row_goes_to_each_cell_or_to_none() -> None:
 def test_an_extreme_is_of_its_parts_and_what_falls_rises_in_the_negative() -> None:
     within = ((public("l", 0, 1), public("h", 0, 1)),)
     claim = Claim("rise", 1, group=3)
-    assert simpler(Cells((a, b), least(a, b), within), claim) == [
+    assert simpler_claims(Cells((a, b), least(a, b), within), claim) == [
         (Cells((a, b), a, within), claim),
         (Cells((a, b), b, within), claim),
     ]
-    assert len(simpler(Cells((a, b), most(a, b)), claim)) == 2
+    assert len(simpler_claims(Cells((a, b), most(a, b)), claim)) == 2
     turned = {"rise": "fall", "fall": "rise", "replaced": "replaced"}
     for change, other in turned.items():
-        assert simpler(Cells((a,), -a, within), Claim(change, 1, group=3)) == [
+        assert simpler_claims(Cells((a,), -a, within), Claim(change, 1, group=3)) == [
             (Cells((a,), a, within), Claim(other, 1, group=3))
         ]
     for body in (a + b, -2 * a, a * b, a / b):
-        assert simpler(Cells((a, b), body), claim) == []
+        assert simpler_claims(Cells((a, b), body), claim) == []
 
 
 LOW = public("low", 0, 1)

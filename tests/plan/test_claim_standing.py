@@ -134,7 +134,7 @@ def test_a_plan_that_was_read_has_the_standing_of_the_one_that_was_written(
     assert next(again.steps()).facts.formulas == next(plan.steps()).facts.formulas
     assert standing(again, recorded(*MATCH.scored_formulas)) is Standing.PROVED
     changed = plan.to_json().replace("rise <= 1/2", "rise <= 1/4")
-    with pytest.raises(InputError, match="another than its text says"):
+    with pytest.raises(InputError, match="differs from its text"):
         dpf.StudyPlan.from_json(changed)
 
 
