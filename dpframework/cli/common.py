@@ -239,9 +239,9 @@ def engine_of(file: StudyFile, name: str | None) -> Engine:
         If there is no such engine, or if it cannot be made with the study file's options.
     """
     if name is not None:
-        return EngineChoice(name).made()
+        return EngineChoice(name).make()
     with prefix_errors(f"{file.source}: "):
-        return file.engine.made()
+        return file.engine.make()
 
 
 def about_of(path: Path) -> About:

@@ -119,7 +119,7 @@ def run(
     if study.suffix == ".json":
         raise InputError(f"{study}: a plan cannot be run; give the study file (.toml) that it was made from")
     if engine is not None:
-        EngineChoice(engine).made()  # an error in the command is reported before one in the study
+        EngineChoice(engine).make()  # an error in the command is reported before one in the study
     said = {"study": study.stem, "by": by or _account(), "purpose": purpose}
     recorded = _open_run(ledger, data_set, pin, out, {**said, "period": period})
     file = load_study(study)

@@ -12,7 +12,7 @@ import attrs
 from dpframework.reports.loss_text import loss_text
 from dpframework.reports.report_facts import About
 from dpframework.results.matrix import Matrix
-from dpframework.study.release_places import places
+from dpframework.study.release_places import path_finder
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
@@ -110,7 +110,7 @@ class RunSummary:
 
     def made(self, plan: StudyPlan) -> dict[str, int]:
         """Return how often each planned step was released, by its path in the plan."""
-        return Counter(map(places(plan), self.charges))
+        return Counter(map(path_finder(plan), self.charges))
 
 
 def summarize(results: Results | RunSummary | None, about: About | None) -> tuple[RunSummary | None, About]:

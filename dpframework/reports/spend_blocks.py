@@ -12,7 +12,7 @@ from dpframework.plan.block_requests import request_step, split_request
 from dpframework.plan.nodes import Step
 from dpframework.plan.spending import Amounts, Spend
 from dpframework.reports.blocks import TableBlock
-from dpframework.study.release_places import places
+from dpframework.study.release_places import path_finder
 from dpframework.study.study_plan import StudyPlan
 
 
@@ -49,7 +49,7 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
         For each block, by its path in the plan, the sums by the block's paths in the run. Where one part of the plan
         stands for several parts, the path in the run numbers them. Repetitions of a block are added up.
     """
-    place, steps = places(plan), {placed.path: placed for placed in plan.index.steps if placed.block is not None}
+    place, steps = path_finder(plan), {placed.path: placed for placed in plan.index.steps if placed.block is not None}
     found: dict[str, dict[str, BlockSums]] = {}
     for path in charges:
         kind, amounts = split_request(path)

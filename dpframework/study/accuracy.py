@@ -46,7 +46,19 @@ class Accuracy:
 
 @attrs.frozen(eq=False)
 class _Wanted:
-    """The step whose error bound is wanted, and the most that the bound may be (`within`)."""
+    """The error bound that is wanted, and the largest amount that it may have.
+
+    Attributes
+    ----------
+    name
+        The name of the step in the study.
+    step
+        That name, or the path of one release of the step.
+    rows
+        About how many rows there are; None for what the schema says.
+    within
+        The largest amount of the bound.
+    """
 
     name: str
     step: str
@@ -64,7 +76,7 @@ class _Wanted:
         part = next(part for part in planned_parts(plan.with_rows(self.rows)) if part.name == self.name)
         path = self.step.partition("/")[2]
         own = tuple(part.bounds_of_steps() if miner is None else miner.error_bounds(part))
-        # Of several bounds that rest on this step alone, the first is for its own numbers.
+        # Of several bounds that rest on this release alone, the first is for its own numbers.
         found = [bound for bound in own if bound.steps == (path,)][:1] if path else list(own)
         if not found:  # the result's bounds rest on several steps together
             found = list(attrs.evolve(part, steps=[one for one in part.steps if one.path == path]).bounds_of_steps())
@@ -132,16 +144,16 @@ def _just_enough(shares: Shares, ways: Mapping[str, Way], wanted: _Wanted) -> Fo
     """Return the miners at the smallest scale at which the result is as accurate as asked for."""
 
     def is_met(scale: Fraction) -> bool:
-        miner, node = shares.made(ways, scale)[wanted.name]
+        miner, node = shares.miners_at(ways, scale)[wanted.name]
         return wanted.is_met(shares.plan_of([node]), miner)
 
-    return shares.made(ways, _smallest(is_met, wanted))
+    return shares.miners_at(ways, _smallest(is_met, wanted))
 
 
 def _from(epsilon: Fraction) -> Iterator[Fraction]:
     """Yield an epsilon, rounded up, then larger ones.
 
-    The first may be too small by a little, since the noise of two ways to spend is equal only up to rounding.
+    The first may be slightly too small, since the noise of two ways to spend is equal only up to rounding.
     """
     for percent in range(1000):
         larger = epsilon * (1 + Fraction(percent, 100))
@@ -179,7 +191,7 @@ def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
 
 
 def _find_bound(whole: StudyPlan, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None) -> _Wanted:
-    """Return the wanted error bound, and its largest amount as a number."""
+    """Return the error bound that is wanted, with its largest amount as a number."""
     if rows is not None:
         positive(rows, "rows")
     names = [part.name for part in planned_parts(whole)]

@@ -1,10 +1,10 @@
-"""Find parameters of miners with shares of a budget, such that their smallest valid total spends it.
+"""Find the parameters of miners with shares of a budget, so that their smallest valid total is what they may spend.
 
-The search is for one number, the scale: a miner with share s gets the noise of epsilon = s scale. If the scale is the
+The search is for one number, the scale: a miner with share s gets the noise of epsilon = s * scale. If the scale is the
 study's epsilon, the miners' epsilons add up to what the shares may spend. With a delta there is mostly room for a
-larger scale. A miner may also know several ways to spend (pure epsilon, or rho in zCDP). Each way gets the amount that
-gives the noise of the first one. At equal noise, the ways with the smallest total leave the most room, so all miners'
-noise shrinks by one factor.
+larger scale. A miner may also know several ways to spend (pure epsilon, or rho in zCDP). In each other way it gets the
+amount that gives the same noise as its first way. At equal noise, the ways with the smallest total leave the most room,
+so the noise of all miners shrinks by one factor.
 
 Nothing here is trusted: a scale is kept only if the total of the whole plan, by the accountants that check and charge
 it, is within the shares' budget. Scales are multiples of a millionth of epsilon, so all amounts are rational.
@@ -37,9 +37,9 @@ _DOUBLINGS = 10  # how often a scale is doubled or halved at most
 #: notions of loss take long to compute.
 _MOST_SEARCHED = 500
 _MOST_WAYS = 8  # how many choices of ways are compared with the first way for all
-_EQUAL = 1e-9  # the relative difference up to which noise is equal, for rounding
+_EQUAL = 1e-9  # the relative difference up to which noise counts as equal, since it is rounded
 
-#: The number of a way to spend, and the factor of the scale at which its noise is that of the first way.
+#: The number of a way to spend, and the factor by which the scale is multiplied to get the noise of the first way.
 Way: TypeAlias = tuple[int, Fraction]
 #: Each miner with the parameters that were found, and its plan, by the name of its step.
 Found: TypeAlias = Mapping[str, tuple[Miner, Sequential]]
@@ -48,7 +48,7 @@ Found: TypeAlias = Mapping[str, tuple[Miner, Sequential]]
 @final
 @attrs.frozen(eq=False)
 class Shares:
-    """The miners of a study that have shares, and how its plan is made and totalled.
+    """The miners of a study that have shares, and functions that make and total the study's plan.
 
     Attributes
     ----------
@@ -101,23 +101,26 @@ class Shares:
         return found
 
     def _search(self, allowed: Fraction, first: Found) -> Found:
-        """Return the miners whose total is the largest within the allowed one that a scale gives."""
+        """Return the miners at the largest scale whose total is allowed, in the ways with the smallest total.
+
+        If these ways make a release noisier than where epsilons add up, the first way is taken for all miners.
+        """
         plain = self._plain()
         ways, scale = self._best(allowed)
-        found = self.made(ways, scale)
+        found = self.miners_at(ways, scale)
         if ways != plain and not self._no_noisier(found, first):
-            found = self.made(plain, self._largest(plain, allowed))
+            found = self.miners_at(plain, self._largest(plain, allowed))
         return found
 
     def first(self) -> Found:
         """Return the miners whose epsilons add up to what the shares may spend, each in its first way to spend."""
-        return self.made(self._plain(), self.budget.epsilon)
+        return self.miners_at(self._plain(), self.budget.epsilon)
 
     def _plain(self) -> Mapping[str, Way]:
         return dict.fromkeys(self.shares, (0, Fraction(1)))
 
-    def made(self, ways: Mapping[str, Way], scale: Fraction) -> Found:
-        """Return the miners that spend a scale, with their plans.
+    def miners_at(self, ways: Mapping[str, Way], scale: Fraction) -> Found:
+        """Return the miners at a scale, with their plans.
 
         Raises
         ------
@@ -135,7 +138,7 @@ class Shares:
         return made
 
     def choices(self) -> Iterator[Mapping[str, Way]]:
-        """Yield choices of ways to spend: first the first way for all, then another way for shares up to some size.
+        """Yield choices of ways to spend: the first way for all miners, then another way for those with small shares.
 
         Many small releases cost less in a notion of loss that has one delta for all, and large ones may not.
         """
@@ -153,7 +156,7 @@ class Shares:
     def _total_at(self, ways: Mapping[str, Way], scale: Fraction) -> Fraction | None:
         """Return the total at a scale, or None if there is none or a miner refuses the scale."""
         try:
-            return self.total(nodes_of(self.made(ways, scale)))
+            return self.total(nodes_of(self.miners_at(ways, scale)))
         except InputError:
             return None
 
@@ -172,7 +175,7 @@ class Shares:
             scale = scales[best] = self._largest(choices[best], allowed)
 
     def _largest(self, ways: Mapping[str, Way], allowed: Fraction) -> Fraction:
-        """Return the largest scale whose total is allowed, as the total itself decides."""
+        """Return the largest scale whose total is allowed."""
         epsilon = self.budget.epsilon
         usual = self._total_at(ways, epsilon)
         if usual == allowed:
@@ -225,8 +228,8 @@ def nodes_of(found: Found) -> tuple[Node, ...]:
 def noise(plan: Plan) -> dict[str, float]:
     """Return the noise of each release by its path: a standard deviation, or a selection's expected gap.
 
-    The gap of the exponential mechanism is doubled. At one scale it and that of permute-and-flip differ by a factor of
-    two at most (McKenna and Sheldon 2020, Section 4).
+    The gap of the exponential mechanism is doubled. At one epsilon, its gap is at most twice that of permute-and-flip
+    (McKenna and Sheldon 2020, Section 4).
     """
     sizes = {}
     for path, step, calibration in plan.calibrated_steps():
@@ -240,7 +243,7 @@ def noise(plan: Plan) -> dict[str, float]:
 
 
 def _last_that_fits(over: Callable[[int], float]) -> int:
-    """Return the largest number of steps that fits. `over` returns how far the total is above the allowed one.
+    """Return the largest number of steps of a scale that fits. `over` tells how far the total is above the allowed one.
 
     Brent's method only says where to look.
 
@@ -264,7 +267,7 @@ def _last_that_fits(over: Callable[[int], float]) -> int:
 
 
 def _bracket(over: Callable[[int], float]) -> tuple[int, int]:
-    """Return a number of steps that fits, and its double, which does not. If all fit, return the largest twice."""
+    """Return a number of steps that fits, and its double, which does not. If all fit, both are the largest tried."""
     low = high = _STEPS
     if over(low) <= 0:
         for _ in range(_DOUBLINGS):

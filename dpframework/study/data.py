@@ -1,7 +1,7 @@
-"""The place of a study's table, the `[data]` of a study file, read without opening the data.
+"""The place of a study's table, which a study file gives under `[data]`. It is read without opening the data.
 
-A study file may come from anybody: it names files in its own folder, or in a place of the owner's configuration. An
-experiment file names code that is run, so it must be its reader's own. It may name any file or URL.
+A study file may come from anybody, so it names files in its own folder, or in a place of the owner's configuration. An
+experiment file names code that is run, so it must come from the person who runs it. It may name any file or URL.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class Data:
     place
         The owner's place that the paths are relative to; None for the study file's folder.
     unrestricted
-        Whether the file that names the data is its reader's own, as an experiment is. Then paths may be absolute or
-        URLs, `$NAME` stands for an environment variable, and there may be `options`.
+        Whether the file that names the data comes from the person who runs it, as an experiment does. Then paths may be
+        absolute or URLs, `$NAME` stands for an environment variable, and there may be `options`.
     options
-        The options to open a URL of an unrestricted file with.
+        The options to open the URL with, if the file that names it is unrestricted.
     in_database
         Whether `files` are names of tables or views in the database of the study's engine.
     order
@@ -358,8 +358,8 @@ def require_views(schema: Schema, where: str = "[data] ") -> None:
 def require_read_for(unit: PrivacyUnit, read_for: PrivacyUnit, key: bytes | None, ledger: Recorder | None) -> None:
     """Refuse a table that was read for another unit or period, or with another key than that of a resumable run.
 
-    The rows of a table for another unit were not bounded for this one. With another key, a unit could have its rows in
-    one part before the run was resumed, and other rows in another part after.
+    A table that was read for another unit may hold more rows of one unit than the study allows for. With another key,
+    other rows of a unit could be chosen when the run is resumed, and lie in other parts of a partition than before.
     """
     same = (read_for.id, read_for.period, read_for.date) == (unit.id, unit.period, unit.date)
     if not same or (unit.id is not None and read_for.rows > unit.rows):

@@ -1,4 +1,4 @@
-"""A whole study of a table in one line: how often each value occurs, and the mean and median of each number."""
+"""A study of a whole table in one call: how often each value occurs, and the mean and median of each number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpframework.results.noisy_counts import CONFIDENCE
 from dpframework.study.registry import share
 from dpframework.study.study import Study
 
-_PARTS = 10_000  # into which the budget is divided; each share is a whole number of parts
+_PARTS = 10_000  # the number of equal parts of the budget; each share is a whole number of them
 
 
 @typechecked
@@ -47,8 +47,8 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
     Returns
     -------
     Study
-        One step for each attribute, under its name, and steps such as "age mean" and "age median". Add others before
-        you run it only if you leave them a budget of their own: see `Study.with_epsilon`.
+        One step for each attribute, under its name, and steps such as "age mean" and "age median". These shares add up
+        to 1. To add other steps, first raise the budget by what they cost (see `Study.with_epsilon`).
 
     Raises
     ------

@@ -14,7 +14,7 @@ from dpframework.study import hookspecs
 
 
 class _Brought(list[Any]):
-    """Components as a hook returned them, with the name of its plugin. A wrapper may return a plain list instead."""
+    """The components that a hook of a plugin returned, with the plugin's name. A wrapper may return a plain list."""
 
     plugin: str
 
@@ -33,7 +33,7 @@ class HookCalls:
         self._report = report
         self._manager = pluggy.PluginManager("dpframework")
         self._manager.add_hookspecs(hookspecs)
-        # By `id`, since a component need not be hashable. The component is kept, so that no other one gets its id.
+        # The keys are ids, since a component need not be hashable. It is kept, so that no other object gets its id.
         self._bringers: dict[int, tuple[Any, str]] = {}
 
     def marks(self, module: Any) -> list[str]:
@@ -41,7 +41,7 @@ class HookCalls:
         return [name for name in dir(module) if self._manager.parse_hookimpl_opts(module, name) is not None]
 
     def register(self, module: ModuleType, plugin: str, marked: Iterable[str]) -> bool:
-        """Add a plugin, of which some functions are marked as hooks; return whether it implements one.
+        """Add a plugin by its functions that are marked as hooks, and return whether it implements a hook.
 
         Raises
         ------

@@ -21,7 +21,7 @@ from dpframework.results.matrix import Matrix
 from dpframework.results.result import Kept
 from dpframework.run.scope import Charge
 from dpframework.study.registry import registry
-from dpframework.study.release_places import places
+from dpframework.study.release_places import path_finder
 from dpframework.study.results import PLAN, RESULTS, RESULTS_VERSION, Results, ResultTexts
 from dpframework.study.study_plan import StudyPlan
 
@@ -71,7 +71,7 @@ def load_results(folder: Path) -> Results:
             for name in form["results"]
         }
         # A release is written as its path and the number of its step. Older results have only the paths.
-        place = places(plan)
+        place = path_finder(plan)
         placed = list(plan.placed_steps())
         first = {path: number for number, (path, _) in reversed(list(enumerate(placed)))}
         paths = form["charges"]
@@ -83,7 +83,7 @@ def load_results(folder: Path) -> Results:
             if charge is None:
                 raise InputError(f"a release '{path}' was charged, which the plan does not hold")
             charges.append(charge)
-        spent = None  # without a valid total
+        spent = None  # it stays None if there was no valid total
         if form["spent_delta"] is not None:
             epsilon = None if form["spent"] is None else exact(form["spent"], "'spent'")
             spent = PrivacyLoss(epsilon, delta=exact(form["spent_delta"], "'spent_delta'"))
@@ -109,7 +109,10 @@ def load_results(folder: Path) -> Results:
 
 
 def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:
-    """Return the charge of a release, or None without a valid claim. In a block, its path holds its request."""
+    """Return the charge of a release, or None if it has no valid claim.
+
+    The path of a release in a block ends with the parameters that the miner chose.
+    """
     block, (_, amounts) = plan.index.place(step).block, split_request(path)
     if bool(amounts) != (block is not None):
         return None

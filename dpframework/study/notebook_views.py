@@ -21,7 +21,7 @@ _MOST_BARS = 30
 
 
 def study_html(study: Study, names: Iterable[str], miners: Mapping[str, Miner], shares: Mapping[str, Share]) -> str:
-    """Return a study's steps with their miners and parameters. Nothing is planned.
+    """Return HTML with a study's budget, and its steps with their miners and parameters. Nothing is planned.
 
     Parameters
     ----------

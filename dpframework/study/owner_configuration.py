@@ -1,8 +1,8 @@
 """The owner's configuration of the hosts, stores, schedulers and folders that studies may use by name.
 
-A study may come from anybody, so it names an entry of this file and never an address. The file is the one
-that `DPFRAMEWORK_PLACES` names, or lies in the user's own configuration folder. It is never looked for in the study's
-folder or the working folder.
+The owner is whoever holds the data. A study may come from anybody, so it names an entry of this configuration and never
+an address. The configuration is the file that `DPFRAMEWORK_PLACES` names, or lies in the user's own configuration
+folder. It is never looked for in the study's folder or the working folder.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class OwnerPlaces:
 
 
 def owner_places() -> OwnerPlaces:
-    """Read the owner's file. If there is none, there are no entries.
+    """Read the owner's file. If there is no such file, there are no entries.
 
     Raises
     ------

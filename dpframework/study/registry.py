@@ -131,7 +131,7 @@ class Registry:
         return self._classes("dpframework_mechanisms", Mechanism)
 
     def checked(self) -> list[Problem]:
-        """Import all components, drop those that cannot be used, and return all problems."""
+        """Import all miners and mechanisms, drop those that cannot be used, and return all problems."""
         for known in (self.miners, self.mechanisms):
             for name, fault in [(name, brought.fault) for name, brought in known.items()]:
                 if fault is not None:
@@ -140,7 +140,7 @@ class Registry:
 
     @property
     def problems(self) -> list[Problem]:
-        """The problems found so far. `checked` also finds those of components that were not used yet."""
+        """The problems found so far. `checked` also finds those of miners and mechanisms that were not used yet."""
         return self._problems
 
     def accountants_at(self, delta: Fraction) -> tuple[type[Accountant[Any]], ...]:
@@ -232,7 +232,7 @@ class Registry:
 
 
 def _fault(kind: Any, base: type[Any]) -> str | None:
-    """Return the reason why something cannot be a component of this base class, or None if it can."""
+    """Return the reason why an object cannot be a component of this base class, or None if it can."""
     what = getattr(kind, "__name__", None) or type(kind).__name__
     name = getattr(kind, "name", None)
     if not (isinstance(kind, type) and issubclass(kind, base)):

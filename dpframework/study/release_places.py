@@ -14,11 +14,11 @@ _NUMBER = re.compile(r" \d+$")
 
 
 def step_numbers(plan: StudyPlan, charges: Iterable[Charge]) -> list[int]:
-    """Return the number of each release's step in the plan, or -1 if the plan has none.
+    """Return the position of each release's step among the plan's `placed_steps`, or -1 if the plan has no such step.
 
     A path alone does not tell the step, since branches of an `either` may share paths.
     """
-    place = places(plan)
+    place = path_finder(plan)
     numbers: dict[Any, int] = {}
     for number, (path, step) in enumerate(plan.placed_steps()):
         numbers.setdefault((path, id(step)), number)
@@ -28,7 +28,7 @@ def step_numbers(plan: StudyPlan, charges: Iterable[Charge]) -> list[int]:
     ]
 
 
-def places(plan: StudyPlan) -> Callable[[str], str]:
+def path_finder(plan: StudyPlan) -> Callable[[str], str]:
     """Return a function from the path of a release to the path of its step in the plan.
 
     A run numbers the parts that a template stands for ("parts 3/counts"). The plan has the template once

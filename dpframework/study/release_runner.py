@@ -26,7 +26,8 @@ from dpframework.tables.engines import Engine
 if TYPE_CHECKING:
     from dpframework.run.private_table import PrivateTable
 
-#: The largest public bound on rows at which a query may gather data of each row: a few bytes, or a bit per test.
+#: The largest public bound on rows at which a query may gather data of each row,
+#: either a few bytes or one bit for each test.
 MOST_GATHERED = 10**8
 #: Written in place of a miner's name for releases that have no miner.
 PLANNED = "add_plan"
@@ -193,7 +194,7 @@ class _ReleaseQueue:
 
 
 def _enqueue(node: Node, table: PrivateTable, queue: _ReleaseQueue) -> dict[str, Any]:
-    """Add the releases of a node to the queue. Return by name functions that give the releases once they are made."""
+    """Add a node's releases to the queue. Return, by name, functions that return the releases once they are made."""
     match node:
         case Step():
             return {node.name: functools.partial(queue.found.__getitem__, queue.add(table, node.name))}

@@ -264,5 +264,5 @@ class Results(Mapping[str, Any], Drawable):
         }
 
     def to_json(self) -> str:
-        """Write the results as JSON."""
+        """Return the results as JSON."""
         return json_text(self.to_dict()) + "\n"

@@ -56,9 +56,10 @@ class Study:
         How a run reads its table (see `read_table`). By default "clamp", or "error" if 'data-fits-schema' is allowed.
         It is part of the plan. A study file's table is read in this way. Read your own tables in the same way.
     unit
-        The column with ids of whom the study protects (by default one row). Read the table with `unit=study.unit`.
+        The column that identifies whom the study protects. By default it protects single rows. Read the table with
+        `unit=study.unit`.
     rows_per_unit
-        The most rows of one unit. Without `unit` that is the assumption 'rows-per-unit-asserted'.
+        The most rows of one unit. Above 1 without `unit`, the plan rests on the assumption 'rows-per-unit-asserted'.
     period, date
         "day", "week" or "month", and the column of dates, for a study that protects a person in one period. Its plan
         holds for every period. Read the table of one with `unit=study.unit.during("2026-03")`.
@@ -367,13 +368,13 @@ class Study:
         Parameters
         ----------
         table
-            The data owner's table, or its files (`TableFiles`), or a function that returns one of the two; it is
-            called, and files are opened, after the checks have passed.
+            The data owner's table, its files (`TableFiles`), its table in a database (`DatabaseTable`), or a function
+            that returns one of these. The function is called, and files are opened, after the checks have passed.
         seed
             For experiments only: draws are reproducible and the results say that they are not private.
         samplers
             What turns random bits into noise and choices: "arrays", our own samplers that draw many numbers at once,
-            or "opendp", which are as exact and need the package opendp. Results name the samplers.
+            or "opendp", the samplers of the package opendp, which are as exact. Results name the samplers.
         engine
             Where counts are evaluated; by default in this process's memory.
         observers
@@ -387,7 +388,7 @@ class Study:
         ------
         PlanRefused
             If a check refuses the plan, or it does not fit the accountant's budget, or the ledger has no approval or
-            no room for it; nothing is read or spent.
+            no room for it. Nothing is spent, and nothing is read unless the ledger changed while the table was read.
         InputError
             If the table is of another schema, a step was added as a plan that leaves a choice to a miner, or there
             are no such samplers.

@@ -70,7 +70,7 @@ class EngineChoice:
             raise InputError(f'engine must be a name, such as "mapped", not {kind_of(form)}')
         return cls(form)
 
-    def made(self, registry: Registry | None = None) -> Engine:
+    def make(self, registry: Registry | None = None) -> Engine:
         """Return the engine that has this name, or that the owner's entry stands for.
 
         Raises

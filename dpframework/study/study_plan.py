@@ -1,4 +1,4 @@
-"""A study's plan, with answers to an auditor's questions."""
+"""A study's plan, with the totals, findings, error bounds and previews that an auditor asks for."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StudyPlan(AccountedPlan, Drawable):
     Attributes
     ----------
     makers
-        The miners of its parts by name, which bound the errors of their results. They are no part of the plan's claims.
+        The miners of the plan's parts by name. They bound the errors of their results, and are no part of its claims.
 
     Examples
     --------

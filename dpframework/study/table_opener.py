@@ -32,11 +32,11 @@ def open_table(
     ledger: Recorder | None,
     values: Collection[str] | None,
 ) -> tuple[Table | Rows, Period | None]:
-    """Return the table of a run, and its period. An engine that reads itself returns its handle of the rows instead.
+    """Return the table of a run, and its period. An engine that reads rows itself gives its handle of them instead.
 
     The ledger first records that the table is read, unless a table is given that was read before. A failure because of
     the rows is recorded too, and a private run tells only its kind. A failure that no row causes, such as a missing
-    file or files of another schema, uses no approval up.
+    file or files of another schema, uses up no approval.
 
     Parameters
     ----------
@@ -53,7 +53,8 @@ def open_table(
         if isinstance(loaded, TableFiles | DatabaseTable):
             loaded = _unread(plan, loaded, engine, ledger, values)
             if engine.reads_itself:
-                with _silence(randomness, streams=not engine.sends_messages):  # else its workers are silenced
+                # An engine that sends messages silences its workers instead.
+                with _silence(randomness, streams=not engine.sends_messages):
                     opened: Any = loaded
                     return engine.open(opened), loaded.unit.span
             assert isinstance(loaded, TableFiles)

@@ -207,7 +207,7 @@ SPOILS: dict[str, tuple[tuple[Shape, Claim], Callable[[Argument], Argument], str
     "a smaller range": (TRUE["kolmogorov-smirnov"], of_claim(Claim("replaced", Fraction(1, 2))), "is at most 0.5"),
     "a range of another score": (TRUE["kolmogorov-smirnov"], replaced("(+ c d)", "(+ c c)"), "no goal says"),
     "a range's lost sign": (TRUE["kolmogorov-smirnov"], without("(assert (< "), "never negative"),
-    "half of an extreme": (TRUE["surplus"], lambda one: attrs.evolve(one, parts=one.parts[:1]), "not those of"),
+    "half of an extreme": (TRUE["surplus"], lambda one: attrs.evolve(one, parts=one.parts[:1]), "does not rest on"),
     "a fall taken for a rise": (TRUE["gini is replaced"], lambda one: attrs.evolve(one, parts=one.parts[:1] * 2),
                                 "rests on a rise and a fall"),
     "several rows that are replaced": (TRUE["gini is replaced"], of_claim(Claim("replaced", 2 - 2 / rows, group=2)),

@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.reports import write_report
 from dpframework.results import Estimate, Frequencies, Kept, Noisy
 from dpframework.study.registry import registry
-from dpframework.study.release_places import places
+from dpframework.study.release_places import path_finder
 from dpframework.study.results import Results
 
 SCHEMA = dpf.Schema(
@@ -200,12 +200,12 @@ def test_a_part_of_a_template_is_found_in_the_plan():
     inner = dpf.step("n", dpf.queries.Count(), dpf.mechanisms.DiscreteLaplace(1))
     study.add_plan("kinds", dpf.parallel(inner, by=SCHEMA["kind"], name="of 2"))
     ((path, _),) = study.plan().placed_steps()
-    place = places(study.plan())
+    place = path_finder(study.plan())
     assert [place(f"kinds/of 2 {k}/n") for k in (1, 2)] == [path, path]
     assert place("kinds/of 3 1/n") == "kinds/of 3 1/n"
 
     study.add_plan("kinds 3", dpf.parallel(inner, by=SCHEMA["kind"], name="halves"))
-    assert places(study.plan())("kinds 3/halves 2/n") == "kinds 3/halves/n"
+    assert path_finder(study.plan())("kinds 3/halves 2/n") == "kinds 3/halves/n"
 
 
 @attrs.frozen

@@ -579,7 +579,7 @@ def test_a_miner_spends_its_share_of_the_scale_times_its_factor():
     factors = {"a": Fraction(3, 2), "b": Fraction(1), "c": Fraction(1, 2)}
     for k, name in enumerate(factors):
         study.add(name, dpf.share(Fraction(k + 1, 10), "histogram", attribute=f"colour {k}"))
-    found = study.shares().made({name: (0, factor) for name, factor in factors.items()}, Fraction(2, 3))
+    found = study.shares().miners_at({name: (0, factor) for name, factor in factors.items()}, Fraction(2, 3))
     assert {name: miner.epsilon for name, (miner, _) in found.items()} == {
         "a": Fraction(1, 10),
         "b": Fraction(2, 15),
@@ -796,7 +796,7 @@ def test_no_budget_is_enough_for_other_steps_beside_shares_of_all_of_it():
 @pytest.mark.parametrize("scale", [Fraction(1), Fraction(1, 3), Fraction(5, 2)])
 def test_a_miner_is_given_its_share_of_the_scale_times_its_factor(scale):
     shares = histograms(2, "1/4", delta=DELTA).shares()
-    found = shares.made({"step 0": (0, Fraction(3)), "step 1": (1, Fraction(2))}, scale)
+    found = shares.miners_at({"step 0": (0, Fraction(3)), "step 1": (1, Fraction(2))}, scale)
     miners = [found[name][0] for name in ("step 0", "step 1")]
     assert (miners[0].epsilon, miners[0].rho) == (scale * 3 / 4, None)
     assert (miners[1].epsilon, miners[1].rho) == (None, rho_below(scale / 2, DELTA))
@@ -806,7 +806,7 @@ def test_the_noise_of_every_release_is_compared():
     study = histograms(2, "0.5")
     shares = study.shares()
     first, ways = shares.first(), next(shares.choices())
-    less, more = (shares.made(ways, scale) for scale in (2, Fraction(1, 2)))
+    less, more = (shares.miners_at(ways, scale) for scale in (2, Fraction(1, 2)))
     assert shares._no_noisier(first, first)
     assert shares._no_noisier(less, first)
     assert not shares._no_noisier(more, first)
