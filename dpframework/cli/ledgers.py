@@ -372,7 +372,7 @@ def _usable_signers(signers: Path, key: Path | None) -> dict[str, str]:
     if key is None:
         raise InputError(f"a ledger with signers needs a signature by {ledgers.Signers(keys)}; give the key with --key")
     try:
-        ledgers.Signers(keys).whose(sign(key, "a new ledger"), "a new ledger")
+        ledgers.Signers(keys).signer_of(sign(key, "a new ledger"), "a new ledger")
     except SignatureError:
         raise InputError(f"{key}: is not the key of a signer in {signers}") from None
     return keys

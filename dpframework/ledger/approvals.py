@@ -94,7 +94,7 @@ class Approval:
     verified
         The SHA-256 of the file of verification records that the approver used; None without such a file.
     data
-        The data files that it is for; None if it is for any data.
+        The data files that the approval is for; None if it is for any data.
     signature
         An SSH signature of the approval; None if it is unsigned.
     signed_by
@@ -126,7 +126,7 @@ class Approval:
 
     @property
     def left_text(self) -> str:
-        """How many more runs may be opened, or who revoked it."""
+        """How many more runs may be opened, or who revoked the approval."""
         return str(self.left) if self.revoked is None else f"revoked by {self.revoked}"
 
     @property
@@ -155,10 +155,10 @@ class RecordedRun:
     time
         When it was opened, which is before its table was read.
     amount
-        The plan's total, in pure epsilon and, once its data set's Renyi order is fixed, at that order. It is nothing
-        before the charge.
+        The plan's total, in pure epsilon and, once the data set's Renyi order is fixed, at that order. It is 0 before
+        the charge.
     approval
-        The approval that it was opened under.
+        The approval that the run was opened under.
     charges
         The paths of the releases charged, in order.
     resumed
@@ -167,8 +167,8 @@ class RecordedRun:
         How many releases were drawn afresh because the run was killed before their outputs were written down.
     end
         "finished", "stopped", "stopped: " with how a query ended, "refused: " with a reason, or None while the run may
-        go on. A run is refused if its rows could not be read, or were not as their owner said. It has used up one run
-        of its approval, and its amount is nothing if it was refused before its charge.
+        go on. A run is refused if its rows could not be read, or were not as their owner said. A refused run has used
+        up one run of its approval. Its amount is 0 if it was refused before its charge.
     subject
         The study of the run, its results, who ran it and why.
     charged

@@ -47,13 +47,13 @@ BEGIN SELECT RAISE(ABORT, 'an entry is only appended'); END""",
 
 
 class LedgerTampered(PlanRefused):
-    """A ledger whose entries were changed (exit code 1). Nothing is charged to it."""
+    """A ledger that was changed, cut or replaced, or lacks a signature (exit code 1). Nothing is charged to it."""
 
 
 @final
 @attrs.frozen
 class Head:
-    """The last entry of a chain, by number and hash. Who notes it can see later if the chain was cut or rewritten."""
+    """The last entry of a chain, by number and hash. Noting it shows later whether the chain was cut or changed."""
 
     number: int = 0
     hash: str = "0" * 64
@@ -84,7 +84,7 @@ class Entry:
 
 
 def canonical(form: Any) -> str:
-    """Return the only JSON text of some content: keys are sorted, and there are no spaces and only ASCII."""
+    """Return the only JSON text that an entry may have for its content: sorted keys, no spaces, and only ASCII."""
     return json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -142,14 +142,14 @@ class Transaction:
                 raise LedgerTampered(f"{self._path}: entry {expected} is not one that dpframework makes")
             entries.append(Entry(number, time, kind, held, previous, claimed))
             self.head = entries[-1].head
-        # Who reads from a later head has read from the start before, and the pin was compared then.
+        # Whoever reads from a later head has read from the start before, and the pin was compared then.
         broken = self._pin.broken_by(entries) if self._pin is not None and after == START else None
         if broken is not None:
             raise LedgerTampered(f"{self._path}: {broken}")
         return entries
 
     def append(self, kind: str, content: Mapping[str, Any]) -> Entry:
-        """Append an entry after the head, which `read` has set. It is on the disk once the transaction ends."""
+        """Append an entry after the head, which `read` has set. The entry is on the disk once the transaction ends."""
         number, previous = self.head.number + 1, self.head.hash
         time = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = canonical(content)
@@ -190,12 +190,12 @@ class Chain:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], first: Mapping[str, Any], pin: Pin | None = None) -> Chain:
-        """Make the file with a first entry, if there is none yet.
+        """Make the file with a first entry, if there is no such file yet.
 
         Raises
         ------
         InputError
-            If its folder does not exist, it cannot be written, or it is not a ledger.
+            If the file's folder does not exist, the file cannot be written, or it is not a ledger.
         LedgerTampered
             If there is no file although the pin notes a ledger, or an existing ledger was changed.
         """
@@ -263,7 +263,7 @@ class Chain:
 
     @contextlib.contextmanager
     def _transact(self, begin: str, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        """Yield a new connection within one transaction, so that none is left open to be forked or forgotten."""
+        """Yield a new connection within one transaction, so that no connection stays open to be forked or forgotten."""
         with explain_errors(self.path, "ledger"), contextlib.closing(connect(self.path, create=create)) as connection:
             connection.execute(begin)
             try:

@@ -44,7 +44,7 @@ class DataSet:
     unit
         Whom the cap protects.
     reserve
-        The part of delta that is held back for exact deltas (see `AdaptiveBudget`).
+        The part of delta that is held back for releases with a delta of their own (see `AdaptiveBudget`).
     plans
         The approved plans, as JSON-safe content, by their hashes.
     approvals
@@ -58,7 +58,7 @@ class DataSet:
         charges, since a charge must mean the same wherever the ledger is read. If the unit is a person in a period, it
         is the budget of a person's whole history, since losses of all periods add up.
     history
-        The cap over a person's whole history, if the unit is a person in a period; it holds at the same delta.
+        The cap over a person's whole history, if the unit is a person in a period. It holds at the same delta.
     periods
         The budget of each period that some run was charged for, by the period's name. Periods are disjoint, so a charge
         to one does not count in another.
@@ -97,7 +97,7 @@ class DataSet:
     def spent(self) -> PrivacyLoss:
         """An upper bound on the cost of all runs: the smallest total by an accounting that the cap allows.
 
-        Of the releases outside, only private ones count in it.
+        Of the releases outside the ledger, only private ones count.
         """
         loss = self._loss(self.budget)
         assert loss is not None  # an amount without a finite total is never charged
@@ -109,7 +109,7 @@ class DataSet:
         return loss if loss is None or not more else attrs.evolve(loss, delta=loss.delta + more)
 
     def release_outside(self, one: Outside, amount: PlanCharge | None) -> None:
-        """Add a release outside, with its charge if it is private. It was made, so it is added even above the cap."""
+        """Add a release outside, with its charge if it is private. Since it has been made, it may go above the cap."""
         self.outside.append(one)
         if amount is not None:
             self.budget = self.budget.after(amount)
@@ -173,7 +173,7 @@ class DataSet:
                 raise PlanRefused(f"data set '{self.name}': {error}") from None
 
     def require_room_in(self, period: str, amount: PlanCharge) -> None:
-        """Refuse an amount beyond the rest of one period's cap. Private releases outside count in every period."""
+        """Refuse an amount above the rest of one period's cap. Private releases outside count in each period."""
         which = f"period '{period}'" if period else f"one {self.unit.period}"
         try:
             loss = self._loss(self.of_period(period).after(amount))
@@ -276,14 +276,14 @@ class DataSet:
         """Refuse a plan whose claims are approved, but with other code or for another place of its data or engine."""
         content = plan.content()
 
-        def approve(*ignored: str) -> Mapping[str, Any] | None:
+        def find_approved(*ignored: str) -> Mapping[str, Any] | None:
             claims = _without(content, ignored)
             return next((old for old in reversed(self.plans.values()) if _without(old, ignored) == claims), None)
 
-        if (old := approve("code")) is not None:
+        if (old := find_approved("code")) is not None:
             told = changes(old["code"], plan.code) or ["it names other code"]
             what, remedy = "with this code", "run it with the code that was approved"
-        elif (old := approve("code", "data", "engine")) is not None:
+        elif (old := find_approved("code", "data", "engine")) is not None:
             places = [(key, _place_text(old.get(key)), _place_text(content.get(key))) for key in ("data", "engine")]
             told = [f"{key} was {before}, is {after}" for key, before, after in places if before != after]
             what, remedy = "for this place", "run it on the place that was approved"
@@ -299,7 +299,7 @@ class DataSet:
         return any(approval.plan == plan and approval.data is not None for approval in self.approvals)
 
     def approval_of(self, plan: str, data: str | None = None) -> Approval:
-        """Return an approval of a plan with runs left, for data with this digest, or for any data if it is None.
+        """Return an approval of a plan with runs left, for data with this digest, or for any data if `data` is None.
 
         Raises
         ------

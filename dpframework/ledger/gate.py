@@ -74,7 +74,7 @@ class JournaledGate(Gate):
             (output,) = super(JournaledGate, self).draw(charge, answers)
             return output
 
-        return [self.run.made(charge.path, new)]
+        return [self.run.output_of(charge.path, new)]
 
     def split(self, rows: Rows, cut: Cut) -> list[Rows]:
         """Split rows, and extend the trace of each part."""

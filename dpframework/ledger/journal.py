@@ -1,7 +1,7 @@
-"""The journal of an unfinished run, which stores releases until the results are written, so that it can be resumed.
+"""The journal of an unfinished run, which stores its releases until the results are written, so that it can be resumed.
 
-It is a file next to the results and not part of the ledger, since a ledger holds no outputs. Each row is sealed with a
-key that only the user who makes the run can read (see `ledger.key`), so rows by anybody else are refused.
+A journal is a file next to the results and not part of the ledger, since a ledger holds no outputs. Each row of it is
+sealed with a key that only the user who makes the run can read (see `ledger.key`). Rows by anybody else are refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def encode_output(output: Any, classes: Iterable[type[Any]] = ()) -> str:
 
 
 def seal(key: bytes, *columns: Any) -> str:
-    """Return the HMAC-SHA256, in hex, of a row's columns and their types. It shows any change of the row."""
+    """Return the HMAC-SHA256, in hex, of a row's columns and their types. It shows whether the row was changed."""
     return hmac.new(
         key, canonical([[type(column).__name__, str(column)] for column in columns]).encode(), "sha256"
     ).hexdigest()

@@ -22,7 +22,7 @@ _TEXT = re.compile(f"[0-9a-f]{{{2 * BYTES}}}\n")
 
 
 def key_place(ledger: Path) -> Path:
-    """Return the path of this user's key for a ledger. It lies beside the file itself, even if a link leads there."""
+    """Return the path of this user's key for a ledger. It lies beside the real file, even if `ledger` is a link."""
     place = ledger.resolve()
     user = f".{os.getuid()}" if hasattr(os, "getuid") else ""
     return place.with_name(f"{place.name}{user}.key")
@@ -61,7 +61,7 @@ def journal_key(chain: Chain, *, make: bool) -> bytes:
 
 
 def _text_of(place: Path, *, make: bool) -> str:
-    """Return the text of the key's file. An empty file was left by a kill, and gets a key if `make`."""
+    """Return the text of the key's file. A kill may have left an empty file, which gets a key if `make` is true."""
     flags = os.O_RDWR | (os.O_CREAT if make else 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     with contextlib.ExitStack() as closing:
         file = os.open(place, flags | getattr(os, "O_NONBLOCK", 0), 0o600)

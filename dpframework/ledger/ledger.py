@@ -36,7 +36,8 @@ class Ledger:
     path
         A file that `Ledger.create` made.
     pin
-        The owner's pin (see `Pin`). By default there is none, and nobody notices if an older copy is put in place.
+        The owner's pin (see `Pin`). By default there is none, and nobody notices if the file is replaced by an older
+        copy.
 
     Raises
     ------
@@ -147,7 +148,7 @@ class Ledger:
         whom: dict[str, Any] = {"unit": unit, "rows_per_unit": rows_per_unit, "history": history}
         content = opening(name, **cap, **whom, schema=schema, verified=verified)
         with self._chain.writing() as transaction:
-            records = self._books(transaction)
+            records = self._read_records(transaction)
             if name in records.data_sets:
                 raise InputError(f"{self.path}: has a data set named '{name}'; its cap is fixed")
             append_decision(transaction, records, "data set", content, key)
@@ -196,7 +197,7 @@ class Ledger:
             raise PlanRefused("; ".join(str(finding) for finding in refused))
         content = approval_entry(name, plan, by=by, runs=runs, note=note, data=data)
         with self._chain.writing() as transaction:
-            records = self._books(transaction)
+            records = self._read_records(transaction)
             data_set = records.data_set(name)
             data_set.require_fit(plan)
             data_set.require_verified(plan)
@@ -205,7 +206,7 @@ class Ledger:
             append_decision(transaction, records, "approval", content, key)
 
     def revoke(self, name: str, plan: str, *, by: str, key: str | os.PathLike[str] | None = None) -> str:
-        """Withdraw the approvals of a plan, and return its hash. None of its runs is opened, resumed or continued.
+        """Withdraw the approvals of a plan, and return its hash. No run of it is opened, resumed or continued then.
 
         Parameters
         ----------
@@ -225,7 +226,7 @@ class Ledger:
         """
         by = one_line(by, "by")
         with self._chain.writing() as transaction:
-            records = self._books(transaction)
+            records = self._read_records(transaction)
             data_set = records.data_set(name)
             given = {a.plan for a in data_set.approvals if a.revoked is None and a.plan.startswith(plan)}
             if len(given) != 1:
@@ -262,14 +263,14 @@ class Ledger:
         attributes
             The attributes that the release tells something about. By default it may be about any.
         epsilon, delta
-            The loss of a private release, under the data set's relation and for its unit, which is charged to the cap.
+            The loss of a private release, under the data set's relation and for its unit. It is charged to the cap.
         key
             The file of an SSH key to sign with, if the ledger has signers.
         """
         said = {"data_set": name, "what": one_line(what, "what was released"), "by": one_line(by, "by")}
         losses = outside_losses(kind, attributes, epsilon, delta)
         with self._chain.writing() as transaction:
-            records = self._books(transaction)
+            records = self._read_records(transaction)
             content = {**said, **losses, **charge_of_outside(records.data_set(name).budget, losses)}
             append_decision(transaction, records, "outside", content, key)
 
@@ -297,7 +298,7 @@ class Ledger:
         added, removed = dict(add or {}), sorted(remove)
         content = {"add": added, "remove": removed, "by": one_line(by, "by")}
         with self._chain.writing() as transaction:
-            records = self._books(transaction)
+            records = self._read_records(transaction)
             if records.signers is None:
                 raise InputError(
                     f"{self.path}: has no signers, and they stand in the first entry; 'dpframework ledger open "
@@ -306,13 +307,13 @@ class Ledger:
             records.signers.changed(added, removed)
             append_decision(transaction, records, "signers", content, key)
 
-    def _books(self, transaction: Transaction) -> Records:
+    def _read_records(self, transaction: Transaction) -> Records:
         return Records(self.path, transaction.read())
 
     def records(self) -> Records:
         """Return every data set, with the head of the chain."""
         with self._chain.reading() as transaction:
-            return self._books(transaction)
+            return self._read_records(transaction)
 
     def data_set(self, name: str) -> DataSet:
         """Return one data set as it is now. An unknown name raises an InputError."""
@@ -329,7 +330,7 @@ class Ledger:
         purpose: str = "",
         period: str = "",
     ) -> LedgerRun:
-        """Return a run on a data set, for `Study.run`, which opens it if its plan is approved and fits.
+        """Return a run on a data set for `Study.run`, which opens the run if its plan is approved and fits the cap.
 
         Parameters
         ----------
@@ -341,7 +342,7 @@ class Ledger:
         data
             The files that the table is read from. They are needed if the approval is for certain data only.
         study, by, purpose
-            The name of the study, who runs it and what for. The ledger records them with the run.
+            The name of the study, who runs it and for what purpose. The ledger records them with the run.
         period
             The period whose rows the run reads, for a unit in a period.
         """
@@ -375,7 +376,9 @@ class Ledger:
         return found
 
     def signatures(self, signers: str | os.PathLike[str] | None = None) -> list[str]:
-        """Verify the signatures of decisions, and return a line for each. Without signers only approvals are signed.
+        """Verify the signatures of decisions, and return a line for each.
+
+        In a ledger without signers, there are lines for approvals only.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The ledger entry that opens a data set, with its caps and the privacy unit that they protect."""
+"""The content of the entry that opens a data set in a ledger, with its caps and the privacy unit that they protect."""
 
 from __future__ import annotations
 

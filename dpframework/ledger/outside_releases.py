@@ -106,7 +106,7 @@ class Outside:
 def outside_losses(
     kind: OutsideKind | str, attributes: Iterable[str], epsilon: Amount | None, delta: Amount
 ) -> dict[str, Any]:
-    """Return the part of an entry about the kind, the attributes and the loss of a release outside.
+    """Return the part of an entry that states the kind, the attributes and the loss of a release outside.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def outside_losses(
 
 
 def charge_of_outside(budget: AdaptiveBudget, losses: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of an entry about the charge of a release outside, empty unless the release is private.
+    """Return the part of an entry that states the charge of a release outside. It is empty unless that is private.
 
     A pure epsilon bounds the Renyi divergence at every order, so it is also the charge at the order of the budget.
     """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _HASH = re.compile("[0-9a-f]{64}")
 
-#: Writing a pin replaces an earlier pin, and no file of another kind.
+#: The kind of file that a pin is. Writing a pin replaces only a file of this kind.
 KIND = FileKind.of_beginning("a pin", '{\n  "ledger": "')
 
 

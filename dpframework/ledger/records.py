@@ -29,7 +29,7 @@ KINDS = (
 
 
 def refusal(why: str) -> str:
-    """Return the text that records how a run ended that was refused while its rows were read."""
+    """Return the text that records the end of a run that was refused while its rows were read."""
     return f"refused: {why}"
 
 
@@ -74,7 +74,7 @@ class Records:
 
     @property
     def authority(self) -> str:
-        """A sentence on whose signatures decisions need."""
+        """A sentence that says who must sign decisions."""
         if self.signers is None:
             return "this ledger has no signers: whoever can write its file can open data sets and approve plans"
         return f"caps, approvals and revocations are signed; the signers are {self.signers}"
@@ -140,7 +140,8 @@ class Records:
         Raises
         ------
         LedgerTampered
-            If the content of the entry does not fit its kind, or it needs a signature by a signer and has none.
+            If the content of the entry does not fit its kind or the entries before it, or the entry needs a signature
+            by a signer and has none that is valid.
         InputError
             If the kind of the entry is unknown.
         """
@@ -218,7 +219,7 @@ class Records:
                 self._runs[content["run"]][1].end = content["how"]
 
     def _signer_of(self, entry: Entry) -> str | None:
-        """Return the verified signer of a decision, or None where the ledger has no signers."""
+        """Return the verified signer of a decision, or None if the ledger has no signers."""
         signature = entry.content.get("signature")
         text = text_to_sign(self.id, entry.previous, entry.kind, entry.content)
         self.decisions.append(Decision(entry, signature, text))
@@ -228,7 +229,7 @@ class Records:
         if signature is None:
             raise LedgerTampered(f"{what} is not signed, and this ledger needs a signature by {self.signers}")
         try:
-            return self.signers.whose(signature, text)
+            return self.signers.signer_of(signature, text)
         except SignatureError as error:
             raise LedgerTampered(f"{what}: {error}") from None
 
@@ -247,7 +248,7 @@ class Records:
         return run
 
     def _charge(self, entry: Entry) -> None:
-        """Charge a run. A run that was given a table, and so recorded no reading, is added first."""
+        """Charge a run. A run that was given a table in memory, and so recorded no reading, is added first."""
         content = entry.content
         if not self.has_run(content["run"]):
             self._open(entry)

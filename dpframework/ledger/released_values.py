@@ -29,7 +29,7 @@ _FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 def fingerprint(*values: Any) -> str:
     """Return the SHA-256, in hex, of public values. A value that cannot be written counts by its type alone."""
-    return hashlib.sha256(canonical(_write(values, lambda value: {"of": _place(type(value))})).encode()).hexdigest()
+    return hashlib.sha256(canonical(_write(values, lambda value: {"of": _name_of(type(value))})).encode()).hexdigest()
 
 
 def to_json(value: Any, classes: Iterable[type[Any]] = ()) -> Any:
@@ -66,7 +66,7 @@ def _write(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[
     known = classes is None or type(value) in classes
     match value:
         case enum.Enum() if known:
-            return {"enum": _place(type(value)), "name": value.name}
+            return {"enum": _name_of(type(value)), "name": value.name}
         case np.ndarray() | np.generic() if value.dtype.kind in "biufcSU" and value.dtype.itemsize:
             # The shape of a NumPy scalar is written as None, to tell it from an array with the shape ().
             shape = list(value.shape) if isinstance(value, np.ndarray) else None
@@ -88,7 +88,7 @@ def _write(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[
             return {"dict": [each(item) for item in value.items()]}
         case _ if known and attrs.has(type(value)):
             fields = [field for field in attrs.fields(type(value)) if field.init]
-            return {"attrs": _place(type(value)), "fields": {f.alias: each([getattr(value, f.name)]) for f in fields}}
+            return {"attrs": _name_of(type(value)), "fields": {f.alias: each([getattr(value, f.name)]) for f in fields}}
     return otherwise(value)
 
 
@@ -107,7 +107,7 @@ def from_json(form: Any, classes: Iterable[type[Any]] = ()) -> Any:
     InputError
         If the form is not one that `to_json` returns for these classes.
     """
-    known = {_place(kind): kind for kind in classes}
+    known = {_name_of(kind): kind for kind in classes}
     try:
         return _read(form, known)
     except InputError:
@@ -144,20 +144,20 @@ def _read(form: Any, known: Mapping[str, type[Any]]) -> Any:
             return frozenset(each(values))
         case {"dict": list(items)}:
             return dict(each(items))
-        case {"enum": str(place), "name": str(name)}:
-            return _class(place, known, enum.Enum)[name]
-        case {"attrs": str(place), "fields": dict(fields)}:
+        case {"enum": str(kind), "name": str(name)}:
+            return _class(kind, known, enum.Enum)[name]
+        case {"attrs": str(kind), "fields": dict(fields)}:
             made = {alias: _read(value, known) for alias, (value,) in fields.items()}
-            return _class(place, known, object)(**made)
+            return _class(kind, known, object)(**made)
     raise InputError("holds a value that this dpframework does not know")
 
 
-def _place(kind: type[Any]) -> str:
+def _name_of(kind: type[Any]) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
-def _class(place: str, known: Mapping[str, type[Any]], base: type[Any]) -> Any:
-    kind = known.get(place)
+def _class(name: str, known: Mapping[str, type[Any]], base: type[Any]) -> Any:
+    kind = known.get(name)
     if kind is None or not issubclass(kind, base):
-        raise InputError(f"holds a value of '{place:.100}', which no mechanism of the plan puts out")
+        raise InputError(f"holds a value of '{name:.100}', which no mechanism of the plan puts out")
     return kind

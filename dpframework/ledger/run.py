@@ -68,9 +68,9 @@ class LedgerRun(Observer):
         self._chain, self._name = chain, data_set
         self._journal = RunJournal(chain, journal)
         self._plan: Plan | None = None
-        self._classes: frozenset[type[Any]] = frozenset()  # whose objects outputs may hold
-        self._files: list[bytes] = []  # digests of the data, if the approval is for certain data
-        self._bound: dict[str, str] = {}  # the part of the run's entries about this data
+        self._classes: frozenset[type[Any]] = frozenset()  # the classes whose objects outputs may hold
+        self._files: list[bytes] = []  # digests of the data files, if the approval is for certain data
+        self._bound: dict[str, str] = {}  # the part of the run's entries that names this data
         self._reads = self._ended = self._failed = self._drawing = False
         self._charged: list[str] = []  # paths of releases, in the ledger
         self._kept: dict[int, StoredRelease] = {}  # stored releases, in the journal
@@ -95,7 +95,7 @@ class LedgerRun(Observer):
 
     @property
     def head(self) -> str:
-        """The hash of the run's last entry. Who notes it can see whether an older ledger was put in place."""
+        """The hash of the run's last entry. Noting it shows later whether an older ledger was put in place."""
         return self._head.hash
 
     @contextlib.contextmanager
@@ -355,7 +355,9 @@ class LedgerRun(Observer):
 
     @contextlib.contextmanager
     def asking(self, first: str) -> Iterator[None]:
-        """Evaluate the queries of several releases. If one fails, the run makes no more releases.
+        """Return a context in which the queries of several releases are evaluated.
+
+        If the block of `with` fails, the run makes no more releases.
 
         Raises
         ------
@@ -367,7 +369,7 @@ class LedgerRun(Observer):
         yield
         self._drawing = False
 
-    def made(self, path: str, draw: Callable[[], Any]) -> Any:
+    def output_of(self, path: str, draw: Callable[[], Any]) -> Any:
         """Return the output of the release that was charged last: the stored one, or a new one after storing it."""
         kept = self._kept.get(self._number)
         output = draw() if kept is None else kept.output

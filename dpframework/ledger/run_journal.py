@@ -92,7 +92,7 @@ class RunJournal:
                 self._opened.close()
 
     def remove(self) -> None:
-        """Remove the file, once its run has ended and closed it."""
+        """Remove the file, after its run has ended and closed it."""
         if self.at is not None:
             remove(self.at)
 

@@ -1,9 +1,10 @@
 """Signatures of a ledger's entries, made and verified by OpenSSH's own tool, without a network.
 
-An approval is an entry that anybody who can write the ledger's file can make. A signature binds it to a key: it covers
-the entry's kind and content, the ledger, and the entry that it follows, so that it fits no other place. `ssh-keygen -Y`
-makes it, with a private key or one that an agent holds, and verifies it (OpenSSH 8.2 or later). A file of allowed
-signers names the owner of each key: each line holds a name and a public key (see `man ssh-keygen`, ALLOWED SIGNERS).
+An approval is an entry of the ledger, and anybody who can write the ledger's file can make one. A signature binds an
+entry to a key. It covers the entry's kind and content, the ledger's id, and the hash of the entry before, so that it
+fits no other place. `ssh-keygen -Y` makes signatures, with a private key or one that an agent holds, and verifies them
+(OpenSSH 8.2 or later). A file of allowed signers names the owner of each key. Each line of it holds a name and a public
+key (see `man ssh-keygen`, ALLOWED SIGNERS).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def sign(key: str | os.PathLike[str], text: str) -> str:
 
 
 def verify_signature(signature: str, text: str, signers: str | os.PathLike[str] | None = None) -> str:
-    """Verify a signature, and return the signer's name among the allowed ones, or else the key's fingerprint.
+    """Verify a signature, and return the name of the allowed signer. Without `signers`, return the key's fingerprint.
 
     Raises
     ------

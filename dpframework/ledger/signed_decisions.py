@@ -1,4 +1,4 @@
-"""Decisions, entries that give or take authority. A ledger with signers accepts them only with a signature."""
+"""Decisions are entries that give or take authority. A ledger with signers accepts them only with a signature."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Decision:
     signature
         Its SSH signature; None if it is unsigned.
     text
-        The text that a signature of it covers.
+        The text that a signature of the decision covers.
     """
 
     entry: Entry
@@ -65,7 +65,7 @@ class Decision:
         Raises
         ------
         SignatureError
-            If the signature is of another text, its signer is not allowed, or it is missing although `allowed` is
+            If the signature is of another text, its signer is not allowed, or there is none although `allowed` is
             given.
         """
         if self.signature is None and allowed is None:
@@ -99,7 +99,7 @@ def append_decision(
         content = {**content, "signature": sign(key, text)}
         try:
             if records.signers is not None:
-                records.signers.whose(content["signature"], text)
+                records.signers.signer_of(content["signature"], text)
         except SignatureError:
             raise InputError(
                 f"{key}: is not the key of a signer of this ledger; the signers are {records.signers}"

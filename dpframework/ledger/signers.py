@@ -74,7 +74,7 @@ class Signers:
         *others, last = sorted(self.keys)
         return f"{', '.join(others)} or {last}" if others else last
 
-    def whose(self, signature: str, text: str) -> str:
+    def signer_of(self, signature: str, text: str) -> str:
         """Return the name of the signer who signed a text.
 
         Raises
@@ -84,7 +84,7 @@ class Signers:
         InputError
             If there is no OpenSSH.
         """
-        return _whose(signature, text, "".join(f"{name} {key}\n" for name, key in sorted(self.keys.items())))
+        return _find_signer(signature, text, "".join(f"{name} {key}\n" for name, key in sorted(self.keys.items())))
 
     def changed(self, add: Mapping[str, str], remove: Collection[str]) -> Signers:
         """Return the signers after some are added and some removed.
@@ -107,7 +107,7 @@ class Signers:
 
 
 @functools.lru_cache(maxsize=4096)
-def _whose(signature: str, text: str, allowed: str) -> str:
+def _find_signer(signature: str, text: str, allowed: str) -> str:
     # Each reading of a ledger verifies all its signatures, and each takes two processes. So the results are cached.
     with tempfile.TemporaryDirectory(prefix="dpframework-") as folder:
         path = Path(folder) / "signers of the ledger"

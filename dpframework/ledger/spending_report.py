@@ -85,7 +85,7 @@ def grouped(data_set: DataSet, by: GroupBy) -> list[GroupOfRuns]:
         _group(key, runs, [result for run in runs for result in run.subject.result_names], _cost(data_set, runs))
         for key, runs in groups.items()
     ]
-    return sorted(made, key=lambda one: one.name) if by is GroupBy.MONTH else _dearest_first(made)
+    return sorted(made, key=lambda one: one.name) if by is GroupBy.MONTH else _most_expensive_first(made)
 
 
 def _by_attribute(data_set: DataSet) -> list[GroupOfRuns]:
@@ -101,11 +101,12 @@ def _by_attribute(data_set: DataSet) -> list[GroupOfRuns]:
     for name, some in groups.items():
         runs = list({run.id: run for run, _, _ in some}.values())
         pure = [epsilon for _, _, epsilon in some if epsilon is not None]
-        # Two bounds on the cost: the total of all these runs, and the pure epsilons of the results on the attribute.
+        # There are two bounds on the cost: the total of all these runs, and the sum of the pure epsilons of the results
+        # that may read the attribute.
         costs = [_cost(data_set, runs), sum(pure, Fraction(0)) if len(pure) == len(some) else None]
         least = min((cost for cost in costs if cost is not None), default=None)
         found.append(_group(name, runs, [result for _, result, _ in some if result], least))
-    return _dearest_first(found)
+    return _most_expensive_first(found)
 
 
 def _cost(data_set: DataSet, runs: Iterable[RecordedRun]) -> Fraction | None:
@@ -130,12 +131,12 @@ def _group(name: str, runs: Sequence[RecordedRun], results: Iterable[str], epsil
     )
 
 
-def _dearest_first(groups: Iterable[GroupOfRuns]) -> list[GroupOfRuns]:
+def _most_expensive_first(groups: Iterable[GroupOfRuns]) -> list[GroupOfRuns]:
     return sorted(groups, key=lambda one: (one.epsilon is not None, -(one.epsilon or 0), one.name))
 
 
 def remainder(data_set: DataSet) -> list[str]:
-    """Say how far the rest of a cap would go: one count with its error, and further runs of each plan that was run."""
+    """Return lines on what the rest of a cap buys: one count with its error, and further runs of each earlier plan."""
     left = data_set.left
     if not left:
         return ["nothing is left: no plan fits any more"]

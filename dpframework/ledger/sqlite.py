@@ -17,8 +17,8 @@ def connect(path: Path, *, create: bool = False, patience: float | None = None) 
     """Open a file whose commits are on the disk when they return.
 
     SQLite keeps a rollback journal, not a write-ahead log. So there is only one file between commits, which may be
-    copied. With `EXTRA`, the folder too is synchronised once that journal is deleted. With less, a power cut just after
-    a commit could bring the journal back, and undo the commit.
+    copied. At the setting `EXTRA`, the folder too is synchronised once that journal is deleted. At lower settings, a
+    power cut just after a commit could bring the journal back, and undo the commit.
     """
     require_no_stream(path)
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"

@@ -112,7 +112,7 @@ class RunSubject:
 
     @property
     def sentence(self) -> str:
-        """Who ran it and why, by their own statement."""
+        """Who made the run and why, by their own statement."""
         who = f"run by {self.by}" if self.by else "nobody said who ran it"
         return f"{who}: {self.purpose}" if self.purpose else who
 

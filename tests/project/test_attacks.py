@@ -16,13 +16,13 @@ def test_a_run_resumed_on_other_rows_draws_nothing_again(tmp_path):
 
 
 def test_a_release_that_is_drawn_again_is_found(tmp_path, monkeypatch):
-    made = LedgerRun.made
+    made = LedgerRun.output_of
 
     def other(self, path, draw):
         kept = made(self, path, draw)
         return kept + 1 if self.before else kept
 
-    monkeypatch.setattr(LedgerRun, "made", other)
+    monkeypatch.setattr(LedgerRun, "output_of", other)
     ((_, found),) = runs.resumed(1, tmp_path)
     assert "have a second output" in found
 
