@@ -21,7 +21,7 @@ from dpframework.formulas.smt import divisions
 
 
 class Rule(enum.StrEnum):
-    """The rule by which proved goals are enough for a claim. No solver checks that a rule is right, only a reader."""
+    """The rule by which proved goals are enough for a claim. Readers must check the rules, since no solver does."""
 
     ONE_PART = "one part"
     ONE_CELL = "one cell"
@@ -32,7 +32,7 @@ class Rule(enum.StrEnum):
     NORM = "norm"
 
 
-#: The reason why each rule is right, in one sentence. No solver checks these reasons, only a reader.
+#: The reason why each rule is right, in one sentence. Readers must check these reasons, since no solver does.
 REASONS = {
     Rule.ONE_PART: "a row is in one part, so that a sum over parts changes by as much as that part's formula",
     Rule.ONE_CELL: "an added row raises one cell by 1, or none",

@@ -11,7 +11,7 @@ def cache_folder(name: str) -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpframework" / name
 
 
-def write_kept(path: Path, text: str) -> bool:
+def write_cached(path: Path, text: str) -> bool:
     """Write a file of the cache, unless it holds the text already, and tell whether that was possible.
 
     Another process sees the old file or the whole new one. Without the file everything works, but slower.

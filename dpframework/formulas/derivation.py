@@ -1,6 +1,6 @@
 """Sensitivities found from a formula: the largest changes on small tables, and a bound that fits them.
 
-The result is a guess until it is proved. It needs no solver, and is the same on every machine.
+The bound is a guess until it is proved. To find it takes no solver, and gives the same bound on every machine.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def derive(shape: Scored, group: int = 1) -> tuple[Derived, Derived, Derived]:
         rise, fall, replaced = (_of_cells(shape, change, group) for change in _CHANGES)
         return rise, fall, replaced
     if group > 1:
-        raise InputError("several rows of a score of parts are counted one by one")
+        raise InputError(f"for a score of parts only the change by one row is derived; multiply it by {group} yourself")
     rise, fall = (_of_parts(shape, change) for change in _CHANGES[:2])
     both = _plus(rise.claim.bound, fall.claim.bound)
     nearest = [one for one in part_changes(shape, Change.REPLACED) if one is not None][-1]
@@ -95,7 +95,8 @@ def _of_parts(shape: Parts, change: Change) -> Derived:
     bound = fit_bound([one.change for one in found])
     if bound is None:
         raise InputError(
-            f"no bound fits the {change} of '{shape.text}', which grows with the rows; {len(found)} rows: {found[-1]}"
+            f"no bound fits the {change} of '{shape.text}', which grows with the rows; "
+            f"up to {len(found)} rows: {found[-1]}"
         )
     return Derived(Claim(change, bound), found[-1])
 

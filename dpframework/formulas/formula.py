@@ -2,7 +2,7 @@
 
 The attributes and classes of the cross table are public, and its counts are not.
 
-Division by 0 gives 0, and the sum and the largest over no classes are 0. This holds in every reading of a formula: on
+Division by 0 gives 0, and a sum or a largest value over no classes is 0. This holds in every reading of a formula: on
 arrays, in the generated kernel, and in the goals for solvers.
 """
 

@@ -70,7 +70,7 @@ def _term(goal: Goal, body: Formula, count: str) -> str:
     terms: dict[Formula, Ratio] = {n: (goal.as_real(count), "1.0")}
     for found in body.leaves(Operation.X_LOG_X):
         if found.parts[0] != n:
-            raise UnprovableError(f"'{found}' is of something else than a count")
+            raise UnprovableError(f"'{found}' takes x log2 x of something else than a count")
         terms[found] = (goal.log(count), "1.0")
     top, bottom = goal.ratio(body, terms)
     if bottom != "1.0":
@@ -165,6 +165,6 @@ def _bound(goal: Goal, bound: Formula, table_rows: str) -> Ratio:
             raise UnprovableError(f"the bound '{bound}' divides by something else than the rows plus a constant from 0")
     for found in bound.leaves(Operation.X_LOG_X):
         if found.parts[0] not in (rows, rows - 1):
-            raise UnprovableError(f"the bound '{bound}' is none that a rule covers")
+            raise UnprovableError(f"no rule covers the bound '{bound}'")
         terms[found] = (goal.log(table_rows if found.parts[0] == rows else f"(- {table_rows} 1)"), "1.0")
     return goal.ratio(bound, terms)

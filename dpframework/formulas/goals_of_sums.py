@@ -79,7 +79,9 @@ def require_multilinear(shape: Outer) -> None:
                 return one.operation in (Operation.ADD, Operation.CONSTANT, Operation.CELL)
 
     if any(one.per_row is None for one in shape.totals) or not all(map(is_allowed, shape.body.walk())):
-        raise UnprovableError(f"'{shape.body}' is not of degree 1 in its totals, over the rows alone")
+        raise UnprovableError(
+            f"'{shape.body}' is not of degree 1 in totals with known ranges, or divides by more than the rows"
+        )
 
 
 def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END], empty: bool) -> str:

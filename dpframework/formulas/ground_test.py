@@ -94,7 +94,7 @@ def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
             slack = min(LOOSE * max(1.0, abs(low), abs(high)), ROUNDED * max(1.0, bound_of(claim, pair.numbers)))
             if abs((high - low) - (float(pair.high) - float(pair.low))) > slack:
                 tables = f"{pair.low_counts.tolist()} and {pair.high_counts.tolist()}"
-                return f"the query's scores of {tables} differ by {high - low:.6g}, those of the formula do not"
+                return f"the query's scores of {tables} differ by {high - low:.6g}, the formula's by another amount"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Numba kernels that are generated from formulas. The kernel of a part loops over the classes, then does the formula.
+"""Numba kernels that are generated from formulas. They loop over the classes of a part, if there are any.
 
 Two rules keep a kernel as precise as one written by hand. The sum of n log2 n minus N log2 N is added up as n log2(n /
 N), class by class, since large terms would cancel. A cube root is corrected by one step of Newton's method, which
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.formulas.cache import cache_folder, write_kept
+from dpframework.formulas.cache import cache_folder, write_cached
 from dpframework.formulas.formula import (
     AGGREGATES,
     Formula,
@@ -227,4 +227,4 @@ def scores_of(shape: Scored, counts: NDArray[Any]) -> NDArray[np.float64]:
 def _source_file(text: str) -> Path | None:
     """Return a file that holds a source, beside which numba keeps its code; None if there is no cache folder."""
     path = cache_folder("kernels") / f"{hashlib.sha256(text.encode()).hexdigest()}.py"
-    return path if write_kept(path, text) else None
+    return path if write_cached(path, text) else None

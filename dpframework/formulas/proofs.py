@@ -34,7 +34,7 @@ class Verdict(enum.StrEnum):
 @final
 @attrs.frozen
 class ProofSummary:
-    """The figures of an argument, whose goals need not be at hand.
+    """The figures of an argument. They can be kept without its goals.
 
     Attributes
     ----------

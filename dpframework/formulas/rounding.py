@@ -132,7 +132,7 @@ def _quotient(formula: Formula, one: _Error, other: _Error) -> _Error:
     below = formula.parts[1]
     smallest = abs(below.constant) if below.constant else Fraction(1)
     if (not below.constant and not is_whole(below)) or 2 * other.absolute >= smallest:
-        raise InputError(f"the denominator of '{formula}' may be as small as it likes; declare the rounding")
+        raise InputError(f"the denominator of '{formula}' may be arbitrarily small; declare the rounding")
     largest = one.largest / smallest
     terms = _terms(below)
     if smaller := _smaller_factor(formula.parts[0], terms):  # that factor is at most the denominator

@@ -1,8 +1,9 @@
 """Goals for solvers: SMT-LIB text that is written from formulas.
 
-A goal says that there are two neighbouring tables, with what is known about them, whose scores `high` and `low` differ
-by more than `bound`. A solver that answers `unsat` has proved the claim for all tables that the goal describes. The
-text names these three ratios, so that anybody can put the numbers of real tables in (see `ground_test`).
+Most goals state what is known about two neighbouring tables, and that their scores `high` and `low` differ by more than
+`bound`. A solver that answers `unsat` has proved the claim for all tables that the goal describes. The text names these
+three ratios, so that anybody can put the numbers of real tables in (see `ground_test`). Other goals state that a
+denominator is negative, or that a fact does not hold.
 """
 
 from __future__ import annotations

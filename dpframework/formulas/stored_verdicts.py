@@ -15,7 +15,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.json_text import parsed_json
 from dpframework.formulas.arguments import Argument
-from dpframework.formulas.cache import cache_folder, write_kept
+from dpframework.formulas.cache import cache_folder, write_cached
 from dpframework.formulas.claims import Claim
 from dpframework.formulas.proofs import Proof, ProofSummary, Verdict, prove
 from dpframework.formulas.shapes import Shape
@@ -82,4 +82,4 @@ def keep(key: str, proofs: tuple[Proof, ...]) -> None:
         }
         for proof in proofs
     ]
-    write_kept(cache_folder("proofs") / f"{key}.json", json.dumps(forms))
+    write_cached(cache_folder("proofs") / f"{key}.json", json.dumps(forms))

@@ -89,7 +89,7 @@ def canonical(form: Any) -> str:
 
 
 def hash_entry(previous: str, number: int, time: str, kind: str, content: str) -> str:
-    """Return an entry's hash, the SHA-256 in hex of the JSON array of the hash before it and its four columns."""
+    """Return an entry's hash: the SHA-256, in hex, of the JSON array of the previous entry's hash and these columns."""
     return hashlib.sha256(canonical([previous, number, time, kind, content]).encode()).hexdigest()
 
 

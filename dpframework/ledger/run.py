@@ -100,9 +100,10 @@ class LedgerRun(Observer):
 
     @contextlib.contextmanager
     def recording(self, plan: Plan, randomness: Randomness) -> Iterator[None]:
-        """Refuse a plan that may not be run, and record how the block ends. Within the block `open` charges the plan.
+        """Return a context that refuses a plan that may not be run, and records how the block of `with` ends.
 
-        A block that is interrupted, or in which the ledger or the journal fails, leaves the run unfinished.
+        Within the block `open` charges the plan. A block that is interrupted, or in which the ledger or the journal
+        fails, leaves the run unfinished.
 
         Raises
         ------
@@ -226,7 +227,7 @@ class LedgerRun(Observer):
         return {**content, "dpframework": __version__, **self._bound, **self.subject.entry(self._plan)}
 
     def refused(self, why: str) -> None:
-        """Record that reading the table ended the run. It has used up its approval, so nobody can try again under it.
+        """Record that reading the table ended the run. A retry needs another approved run, since this one is used up.
 
         Whether rows can be read, or fit their owner's assertions, depends on the rows. No epsilon accounts for that, so
         none is charged.
@@ -248,7 +249,7 @@ class LedgerRun(Observer):
         self.unfinished, self._ended = False, True
 
     def _take_back_reading(self) -> None:
-        """Record that no row was read, which gives the approval back."""
+        """Record that no row was read, which gives the approved run back."""
         with self._chain.writing() as transaction:
             self._news(transaction)
             transaction.append("unread", {"run": self.id})
@@ -282,7 +283,7 @@ class LedgerRun(Observer):
             return data_set, recorded
         if self._journal.releases(self.id, self._classes):
             raise PlanRefused(
-                f"{self._journal.at}: holds releases of run {self.id}, which this ledger does not; it is an older copy"
+                f"{self._journal.at}: holds releases of run {self.id}, which is not in this ledger; it is an older copy"
             )
         self._journal.disposable = True
         binding = data_set.require_approved(self._plan, self._files).data

@@ -37,7 +37,7 @@ def text_to_sign(ledger: str, previous: str, kind: str, content: Mapping[str, An
 
 
 def sign(key: str | os.PathLike[str], text: str) -> str:
-    """Sign a text with a key file.
+    """Sign a text with a key file, and return the signature.
 
     Raises
     ------

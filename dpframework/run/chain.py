@@ -22,7 +22,7 @@ from dpframework.run.private_table import PrivateTable
 
 
 def require_sources(name: str, miner: Miner, earlier: Mapping[str, Miner]) -> None:
-    """Refuse a step that uses the result of a step that does not come before it, or whose result it cannot use.
+    """Refuse a step that uses the result of a later or unknown step, or a result that its miner cannot use.
 
     Raises
     ------

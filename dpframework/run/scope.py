@@ -219,7 +219,7 @@ class Scope:
         name
             The name of the planned parallel, where a scope has several.
         made_of
-            The attributes on which derived ones depend.
+            For each derived attribute, the attributes on which it depends.
 
         Raises
         ------
@@ -278,8 +278,8 @@ class Scope:
             planned = [node for node in self._nodes if isinstance(node, Parallel)]
             if any(name in (None, node.name) and parts.is_planned_by(node, of_any=True) for node in planned):
                 return (
-                    "depends on attributes that the plan's `FromRelease` does not name; name in its `attributes` all "
-                    "by which the parts may be cut, or none if these may be any"
+                    "depends on attributes that the plan's `FromRelease` does not name; its `attributes` must hold all "
+                    "by which the parts may be cut, or be empty if every attribute may be used"
                 )
             return f"by these {parts.number} parts is not in the plan, or not in the branch that was taken"
         names = [str(getattr(node, "name", "")) for node in self._nodes if _is_found_as(node, kind)]

@@ -81,12 +81,13 @@ class BlockScope:
             return self._why_not(kind, self.request(kind, amounts).calibration.losses) is None
 
     def request(self, kind: str, amounts: Mapping[str, Any]) -> Request:
-        """Return a release of a kind as it is asked for, whether or not the caps have room for it.
+        """Return a release of a kind with the given parameters, whether or not the caps have room for it.
 
         Raises
         ------
         ReleaseRefused
-            If there is no such kind, or a parameter is out of its bounds.
+            If there is no such kind, a parameter is missing, unknown or out of its bounds, or the release has no valid
+            claim or would need too much noise.
         """
         step = self._kinds.get(kind)
         if step is None:
@@ -107,7 +108,7 @@ class BlockScope:
             asked = request_step(step, chosen)
             try:
                 calibration = self._run.plan.calibrate(asked, in_parts=self._in_parts)
-            except InputError as error:  # noise too large for 64-bit integers
+            except InputError as error:  # raised if the noise is too large for 64-bit integers
                 raise ReleaseRefused(f"step '{self._path}/{kind}': {error}") from None
             if calibration is None:
                 raise ReleaseRefused(f"step '{self._path}/{kind}' has no valid claim under {self._run.plan.relation}")
@@ -129,7 +130,7 @@ class BlockScope:
 
     def _add(self, kind: str, losses: Losses) -> None:
         for key, cost in _amounts(losses, self._limits):
-            assert cost is not None  # `_why_not` has been asked
+            assert cost is not None  # `_why_not` was called before
             self._state.sums[key] = self._state.sums.get(key, Fraction(0)) + cost
         self._state.times[kind] += 1
 
@@ -235,7 +236,7 @@ class SpendBlock:
         return self._gate.release_many(charged) if charged else []
 
     def fits(self, kind: str, **amounts: Any) -> bool:
-        """Tell whether the caps have room for a release of a kind with such parameters, which is public.
+        """Tell whether the block would make a release of a kind with such parameters now. The answer is public.
 
         Raises
         ------

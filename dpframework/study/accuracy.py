@@ -34,7 +34,7 @@ class Accuracy:
     epsilon
         The smallest epsilon that is enough, rounded up.
     of_study
-        Whether it is the budget of the study, since the step has a share. Otherwise it is the step's own epsilon.
+        Whether the epsilon is the study's budget, as it is for a step with a share. Otherwise it is the step's own.
     bound
         The error bound at that epsilon.
     """

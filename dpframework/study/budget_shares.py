@@ -1,4 +1,4 @@
-"""Find the parameters of miners with shares of a budget, so that their smallest valid total is what they may spend.
+"""Find the parameters of miners with shares of a budget, so that their smallest valid total uses up these shares.
 
 The search is for one number, the scale: a miner with share s gets the noise of epsilon = s * scale. If the scale is the
 study's epsilon, the miners' epsilons add up to what the shares may spend. With a delta there is mostly room for a
@@ -161,7 +161,7 @@ class Shares:
             return None
 
     def _best(self, allowed: Fraction) -> tuple[Mapping[str, Way], Fraction]:
-        """Return the ways with the smallest total at equal noise, and their largest scale.
+        """Return the ways with the smallest total at equal noise, and the largest scale that they allow.
 
         Other ways may have the smallest total at another scale, so the search is repeated at the scale that it found.
         """

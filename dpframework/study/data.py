@@ -100,7 +100,7 @@ class Data:
         """
         if "options" in form and not unrestricted:
             raise InputError(
-                f"{where}has options, and a study names no store; the owner's configuration does (see 'place')"
+                f"{where}has options, and a study names no store; the owner's configuration names it (see 'place')"
             )
         refuse_unknown(form, EXPERIMENT_KEYS if unrestricted else STUDY_KEYS, f"{where}unknown key")
         given: dict[str, Any] = {"folder": folder, "unrestricted": unrestricted}
@@ -113,7 +113,7 @@ class Data:
         if "table" in form:
             return cls._in_database(form, given, where)
         if "order" in form:
-            raise InputError(f"{where}has 'order', and no 'table' of a database; leave it out: files are in an order")
+            raise InputError(f"{where}has 'order', and no 'table' of a database; leave 'order' out, as files have one")
         views = [key for key in ("left", "right", "id") if key in form]
         if "path" in form and views:
             raise InputError(f"{where}has both 'path' and '{views[0]}'; give path, or left and right")

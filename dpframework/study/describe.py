@@ -30,8 +30,8 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
     **The split.** In 95 % of releases, at an epsilon of 1, a count is off by up to ln 20 rows, a mean by as much as
     ln 20 rows can change it, and a median of m points by up to ln(20 m) rows. With an epsilon of e each is off by 1/e
     times that. The sum of all errors, c_1 / e_1 + c_2 / e_2 + ..., is smallest where e_k is in proportion to the root
-    of c_k (Lagrange). With a delta, losses add up in zCDP, in e_k**2, and it is smallest where e_k is in proportion to
-    the third root of c_k. The shares follow from the schema alone, and add up to 1.
+    of c_k (Lagrange). With a delta, losses add up in zCDP, in e_k**2. The sum of all errors is then smallest where e_k
+    is in proportion to the third root of c_k. The shares follow from the schema alone, and add up to 1.
 
     Open attributes, whose values nobody lists, are left out: add the miner `keys` for one.
 
@@ -47,8 +47,8 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
     Returns
     -------
     Study
-        One step for each attribute, under its name, and steps such as "age mean" and "age median". These shares add up
-        to 1. To add other steps, first raise the budget by what they cost (see `Study.with_epsilon`).
+        One step for each attribute, under its name, and steps such as "age mean" and "age median". Their shares add up
+        to 1, so no other step fits into the study.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from dpframework.facts.errors import first_line
 from dpframework.study import hookspecs
 
 
-class _Brought(list[Any]):
+class _Components(list[Any]):
     """The components that a hook of a plugin returned, with the plugin's name. A wrapper may return a plain list."""
 
     plugin: str
@@ -65,13 +65,13 @@ class HookCalls:
     def call(self, hook: str) -> list[tuple[str, Any]]:
         """Call a hook, and return its components in pluggy's order, each with the name of its plugin."""
         return [
-            (components.plugin if isinstance(components, _Brought) else self._bringers[id(component)][1], component)
+            (components.plugin if isinstance(components, _Components) else self._bringers[id(component)][1], component)
             for components in getattr(self._manager.hook, hook)()
             for component in components
         ]
 
-    def _bring(self, plugin: str, components: Iterable[Any]) -> _Brought:
-        brought = _Brought(components)
+    def _bring(self, plugin: str, components: Iterable[Any]) -> _Components:
+        brought = _Components(components)
         brought.plugin = plugin
         for component in brought:
             self._bringers.setdefault(id(component), (component, plugin))

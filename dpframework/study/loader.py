@@ -32,7 +32,7 @@ def read_record(source: Path) -> Mapping[str, Any]:
     Raises
     ------
     InputError
-        If the file cannot be read, or is not one of results. The message names it.
+        If the file cannot be read, or is not a file of results. The message names it.
     """
     if source.is_dir():
         if not (source / RESULTS).exists():

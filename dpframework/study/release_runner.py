@@ -26,8 +26,8 @@ from dpframework.tables.engines import Engine
 if TYPE_CHECKING:
     from dpframework.run.private_table import PrivateTable
 
-#: The largest public bound on rows at which a query may gather data of each row,
-#: either a few bytes or one bit for each test.
+#: The largest public bound on rows at which a query may gather data of each row. These are a few bytes of each row, or
+#: one bit for each test.
 MOST_GATHERED = 10**8
 #: Written in place of a miner's name for releases that have no miner.
 PLANNED = "add_plan"
@@ -63,10 +63,10 @@ def require_engine(plan: Plan, engine: Engine) -> None:
     Raises
     ------
     InputError
-        If the engine reads rows itself and does not bound the rows of a unit. If a query asks for unlisted keys, for
-        the first rows of units, for an answer that no cross table gives, or for data of each row, and the engine has
-        no such thing. If a query gathers data of each row, and the table may have very many. If the plan samples rows
-        or units, and the engine draws no such samples.
+        If the engine reads rows itself and does not bound the rows of a unit. If a query asks for something that the
+        engine cannot give: unlisted keys, the first rows of units, an answer that no cross table gives, or data of each
+        row. If a query gathers data of each row of a table that may have more than `MOST_GATHERED` rows. If the plan
+        samples rows or units, and the engine draws no such samples.
     """
     unit, row_bound = plan.unit, plan.facts.row_bound
     if engine.reads_itself and unit.id is not None and not engine.bounds_units:

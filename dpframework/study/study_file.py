@@ -192,8 +192,8 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
     Raises
     ------
     InputError
-        If the file cannot be read or does not describe a study. The message names the file and the step or key, and
-        the known name that is nearest to an unknown one.
+        If the file cannot be read or does not describe a study. The message names the file and the step or key. If a
+        name is unknown, the message also gives the nearest known name.
     """
     path = Path(path)
     with prefix_errors(f"{path}: "):
@@ -239,7 +239,7 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
     unit, rows = form.get("unit"), form.get("rows_per_unit", 1)
     times: dict[str, Any] = {key: require_text(form, key, where) for key in ("period", "date") if key in form}
     try:
-        PrivacyUnit(unit, rows, **times)  # its messages name keys of the file, and those of `Study` arguments
+        PrivacyUnit(unit, rows, **times)  # its messages name keys of the file, messages of `Study` name arguments
         return Study(
             schema,
             epsilon=positive(form["epsilon"]),

@@ -77,7 +77,7 @@ def open_table(
     else:
         if not isinstance(loaded, Table):
             raise InputError(
-                f"a study runs on a table (see dpf.read_table) or its files (dpf.TableFiles), not on "
+                f"a study runs on a table (see dpf.read_table), files (dpf.TableFiles) or dpf.DatabaseTable, not on "
                 f"{type(loaded).__name__}"
             )
         plan.require_schema(loaded.schema)

@@ -120,7 +120,7 @@ def test_a_quotient_is_by_a_constant_or_by_a_whole_number() -> None:
         F(3, 2), 1, 2 * (9 * u + F(3, 2) * 2 * u) / 4 + F(3, 2) * u, None
     )
     for formula, error in ((1 / rows, F(1, 2)), (rows / 4, F(2)), (1 / (rows / 3), F(0))):
-        with pytest.raises(dpf.InputError, match="may be as small as it likes; declare the rounding"):
+        with pytest.raises(dpf.InputError, match="may be arbitrarily small; declare the rounding"):
             _quotient(formula, top, _Error(F(5), 1, error, F(0)))
     assert _quotient(1 / rows, loose, _Error(F(5), 1, F(1, 2) - u, F(0))).largest == 6
 

@@ -234,7 +234,7 @@ def test_sums_of_counts_are_exact_and_others_are_not() -> None:
 
 
 def test_several_rows_of_a_score_of_parts_have_no_form() -> None:
-    with pytest.raises(InputError, match="several rows of a score of parts are counted one by one"):
+    with pytest.raises(InputError, match="for a score of parts only the change by one row is derived; multiply it by "):
         derive(GINI, group=2)
 
 

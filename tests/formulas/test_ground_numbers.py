@@ -277,7 +277,7 @@ def test_a_query_scores_by_its_formula_up_to_a_constant() -> None:
     assert query_problem(scored(1)) is None
     assert query_problem(scored(1, 7.0)) is None
     assert query_problem(scored(1 + 9e-7)) is None
-    assert str(query_problem(scored(1 + 1.5e-6))).endswith("those of the formula do not")
+    assert str(query_problem(scored(1 + 1.5e-6))).endswith("the formula's by another amount")
     assert str(query_problem(scored(2, shape=GINI))).startswith("the query's scores of [[")
     assert query_problem(score_claims("none", JACCARD, 1, 1, 1)) is None
     assert query_problem(ScoreClaims("vector", VALUE, (RISE,), lambda counts, numbers: 5)) is None

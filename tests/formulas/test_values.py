@@ -42,7 +42,7 @@ from dpframework.formulas import (
     table_rows,
     x_log2_x,
 )
-from dpframework.formulas.cache import cache_folder, write_kept
+from dpframework.formulas.cache import cache_folder, write_cached
 from dpframework.formulas.claims import LAST_INCREMENT, Neighbours
 from dpframework.formulas.derivation import _plus, _simple_above, derive, fit_bound
 from dpframework.formulas.evaluation import is_rational, value_of
@@ -272,7 +272,7 @@ def test_limits_of_growing_changes_are_found_and_growth_without_end_is_refused()
         derive(Cells((a, b), a * b))
     with pytest.raises(InputError, match="has public parameters; put their numbers in"):
         derive(Cells((a,), public("w", 0, 1) * a))
-    with pytest.raises(InputError, match=r"no bound fits the rise of .*; 9 rows: "):
+    with pytest.raises(InputError, match=r"no bound fits the rise of .*; up to 9 rows: "):
         derive(Parts(sum_over_classes(n**2)))
     nearest = derive(GINI)
     assert [str(found.nearest) for found in nearest] == [
@@ -378,7 +378,7 @@ def test_kernels_are_kept_where_a_file_can_be_written(monkeypatch: pytest.Monkey
     written: list[Any] = []
     monkeypatch.setattr(kernels, "cache_folder", lambda name: tmp_path / name)
     for able in (True, False):
-        monkeypatch.setattr(kernels, "write_kept", lambda path, text, able=able: written.append((path, text)) or able)
+        monkeypatch.setattr(kernels, "write_cached", lambda path, text, able=able: written.append((path, text)) or able)
         path = tmp_path / "kernels" / f"{hashlib.sha256(b'a text').hexdigest()}.py"
         assert kernels._source_file("a text") == (path if able else None)
     assert written == [(path, "a text")] * 2
@@ -391,9 +391,9 @@ def test_a_file_of_the_cache_is_written_whole_where_it_can_be(monkeypatch: pytes
     assert cache_folder("proofs") == Path.home() / ".cache" / "dpframework" / "proofs"
     folder = tmp_path / "new" / "folder"
     for name, text in (("a.py", "one"), ("b.py", "two"), ("a.py", "three"), ("a.py", "three")):
-        assert write_kept(folder / name, text)
+        assert write_cached(folder / name, text)
     assert {file.name: file.read_text() for file in folder.iterdir()} == {"a.py": "three", "b.py": "two"}
-    assert not write_kept(folder / "a.py" / "c.py", "below a file")
+    assert not write_cached(folder / "a.py" / "c.py", "below a file")
 
 
 def test_solvers_are_asked_by_name_and_for_their_usual_work(monkeypatch: pytest.MonkeyPatch) -> None:
