@@ -131,7 +131,7 @@ class Gate:
         return attrs.evolve(self._copies[key][1], path=charge.path)
 
     def _tell(self, event: str, charge: Charge, copied: Callable[[Charge], Charge | Release]) -> None:
-        """Hand each observer that listens to the event its own read-only copy.
+        """Hand a read-only copy to each observer that listens to the event. Observers share the copy of a charge.
 
         Raises
         ------

@@ -97,7 +97,7 @@ class PrivateTable:
         ------
         ReleaseRefused
             If one of them is refused. If the plan refuses it, those before it have been made. If the ledger refuses
-            it, none has been made, but those before it are charged.
+            it, those before it are charged, but have been made only if the run has a journal.
         InputError
             If the tables belong to different runs.
 

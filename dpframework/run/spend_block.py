@@ -220,7 +220,7 @@ class SpendBlock:
         ------
         ReleaseRefused
             If one of them is refused. If the block refuses it, those before it have been made. If the ledger refuses
-            it, none has been made, but those before it are charged.
+            it, those before it are charged, but have been made only if the run has a journal.
         """
         charged: list[ChargedRelease] = []
         try:

@@ -102,6 +102,6 @@ class Share:
         Raises
         ------
         InputError
-            If the miner refuses its parameters.
+            If the miner has no budget that could be set, or refuses its parameters.
         """
         return build_miner(self.kind, {**self.parameters, **self.ways(epsilon, delta)[way]})

@@ -212,7 +212,7 @@ class Registry:
         Raises
         ------
         InputError
-            If the share is not above 0 and at most 1, no miner has that name, or the miner has no budget to set.
+            If the share is not above 0 and at most 1, no miner has that name, or the parameters set its budget too.
         """
         return Share(share, self._kind(kind) if isinstance(kind, str) else kind, parameters)
 
@@ -295,7 +295,7 @@ def share(share: Amount, miner: str | type[Miner], /, **parameters: Any) -> Shar
     Raises
     ------
     InputError
-        If the share is not above 0 and at most 1, no miner has that name, or the miner has no budget to set.
+        If the share is not above 0 and at most 1, no miner has that name, or the parameters set its budget too.
 
     Examples
     --------

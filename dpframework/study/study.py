@@ -116,7 +116,8 @@ class Study:
         Raises
         ------
         InputError
-            If the name is taken, the miner refuses the schema, or the shares of the study add up to more than 1.
+            If the name is taken, the miner refuses the schema or its parameters, has a share and no budget that could
+            be set, or uses a result that no earlier step has, or if the shares of the study add up to more than 1.
         """
         if isinstance(miner, Share):
             try:
@@ -288,7 +289,7 @@ class Study:
         Raises
         ------
         InputError
-            If the study has no step.
+            If the study has no step, no parameters fit the shares, or the engine cannot run the plan.
         """
         if not self._nodes:
             raise InputError("the study has no step; add a miner")
@@ -332,7 +333,7 @@ class Study:
         Raises
         ------
         InputError
-            If the study has no step.
+            As in `plan`.
 
         Examples
         --------
@@ -390,8 +391,8 @@ class Study:
             If a check refuses the plan, or it does not fit the accountant's budget, or the ledger has no approval or
             no room for it. Nothing is spent, and nothing is read unless the ledger changed while the table was read.
         InputError
-            If the table is of another schema, a step was added as a plan that leaves a choice to a miner, or there
-            are no such samplers.
+            If the table cannot be read or is of another schema, a step was added as a plan that leaves a choice to a
+            miner, there are no such samplers, or a query or a mechanism fails.
         RunStopped
             If a miner fails unexpectedly, or the user interrupts. Whatever stops a run that has begun, the error's
             `results` holds what its finished miners found.
