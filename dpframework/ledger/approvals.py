@@ -153,7 +153,7 @@ class RecordedRun:
     plan
         The plan's hash.
     time
-        When it was opened, which is before its table was read.
+        When the run was opened. This is before its table was read, unless the run was given a table in memory.
     amount
         The plan's total, in pure epsilon and, once the data set's Renyi order is fixed, at that order. It is 0 before
         the charge.

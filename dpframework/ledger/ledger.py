@@ -127,10 +127,10 @@ class Ledger:
         relation
             The neighbouring relation that the cap holds for. Plans under the other relation are refused.
         schema
-            Plans made from another schema are refused; by default every schema is accepted.
+            The only schema that plans may be made from. By default every schema is accepted.
         verified
-            Plans are approved only if exactly the code of each of their miners and mechanisms was verified, at this
-            tightness or more (see `StudyPlan.with_verified`). By default no code needs to be verified.
+            The least tightness at which the code of each miner and mechanism of a plan must have been verified, so that
+            the plan can be approved (see `StudyPlan.with_verified`). By default no code needs to be verified.
         unit, rows_per_unit
             Whom the cap protects (see `Study`), by default one row. Plans for another unit are refused.
         history

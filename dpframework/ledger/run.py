@@ -46,14 +46,14 @@ class LedgerRun(Observer):
     before
         How many releases the run had made before it was resumed.
     unfinished
-        Whether the run has begun to read its table and has not ended. With a journal it can then be resumed.
+        Whether the run is recorded in the ledger and has not ended. With a journal it can then be resumed.
     data
         The files that its table is read from. They matter if the approval is for certain data only.
     key
         The key that chooses the rows of each privacy unit, for `read_table`. A resumed run has the same key, so it
         has the same rows.
     subject
-        The study's name, who runs it and what for.
+        The study's name, who runs it, for what purpose, and on which period.
     """
 
     def __init__(self, chain: Chain, data_set: str, journal: Path | None, subject: RunSubject) -> None:

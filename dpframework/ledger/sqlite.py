@@ -57,7 +57,7 @@ def explain_errors(path: Path, what: str) -> Iterator[None]:
 
 
 def meaning(error: sqlite3.Error, path: Path, what: str) -> DPFrameworkError:
-    """Return an error of SQLite as a sentence."""
+    """Return an error whose message says in a sentence what SQLite's error means for the file."""
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return InputError(f"{path}: another process is writing to this {what}; try again")

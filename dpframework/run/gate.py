@@ -171,7 +171,7 @@ class Gate:
 
     @contextlib.contextmanager
     def ending(self, *, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """End the run if the block fails, unless `unless` tells that it would fail on any table."""
+        """End the run if the block of `with` fails, unless `unless` tells that the block would fail on any table."""
         try:
             yield
         except DPFrameworkError as error:

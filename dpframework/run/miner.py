@@ -43,8 +43,8 @@ def _as_mapping(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
 class Witness:
     """Two neighbouring tables and outputs at which a miner's privacy loss is nearly as large as it claims.
 
-    An audit replays it before its own search. A witness can show how tight a claim is, and that a smaller claim would
-    be wrong. It cannot make a claim pass.
+    An audit replays witnesses before its own search. A witness can show how tight a claim is, and that a smaller claim
+    would be wrong. It cannot make a claim pass.
 
     Attributes
     ----------

@@ -83,9 +83,9 @@ class PrivateTable:
     def release_many(asked: Iterable[tuple[PrivateTable, str | Step, Mapping[str, Any]]]) -> list[Any]:
         """Make several planned releases at once, such as all those of one level of a tree, in order.
 
-        The outputs are as if `release` were called for one after another, and a seeded run draws the same numbers. It
-        is faster: on a cluster all queries are sent in one message, and a private run draws all noise of one kind in
-        one call.
+        The outputs are as if `release` were called for one after another, and a seeded run draws the same numbers. One
+        call is faster. On a cluster all queries are sent in one message, and a private run without a journal draws all
+        noise of one kind in one call.
 
         Parameters
         ----------

@@ -262,7 +262,7 @@ class SpendBlock:
 
     @property
     def spent(self) -> Amounts:
-        """The sums of the charges so far. A sum of rho is not converted to an epsilon; only the cap is."""
+        """The sums of the charges so far. A sum of rho stays in rho. Only the cap is converted to an epsilon."""
         return self._scope.spent
 
     @property
