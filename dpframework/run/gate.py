@@ -56,7 +56,7 @@ class Gate:
     randomness: Randomness
     observers: tuple[Observer, ...] = attrs.field(default=(), converter=_observers)
     recorder: Observer | None = None  # told of each charge first; if it fails, the run fails
-    _copies: dict[tuple[int, int], tuple[Charge, Charge]] = attrs.field(factory=dict, init=False, repr=False)
+    _copies: dict[tuple[int, int, int], tuple[Charge, Charge]] = attrs.field(factory=dict, init=False, repr=False)
     _failures: list[DPFrameworkError] = attrs.field(factory=list, init=False, repr=False)
     public_seed: int = attrs.field(
         default=attrs.Factory(lambda gate: gate.randomness.public_seed(), takes_self=True), kw_only=True
@@ -119,19 +119,23 @@ class Gate:
         require_own(self.process)
         # Observers get copies, since one that changed an array would change the miner's result.
         value = output if candidates is None else candidates[output]
-        self._tell("released", charge, lambda own: Release(self._public(own), *read_only((inputs, output, value))))
+        self._tell(
+            "released",
+            charge,
+            lambda own, observer: Release(self._public(own, observer), *read_only((inputs, output, value))),
+        )
         return value
 
-    def _public(self, charge: Charge) -> Charge:
-        """Return a copy of a charge for observers. Parts that charges of one step share are copied once."""
-        key = id(charge.step), id(charge.calibration)
+    def _public(self, charge: Charge, observer: Observer) -> Charge:
+        """Return an observer's own copy of a charge. Parts that charges of one step share are copied once for each."""
+        key = id(charge.step), id(charge.calibration), id(observer)
         if key not in self._copies:
             # The charge is kept, so that no other step or calibration gets these ids.
             self._copies[key] = (charge, read_only(charge))
         return attrs.evolve(self._copies[key][1], path=charge.path)
 
-    def _tell(self, event: str, charge: Charge, copied: Callable[[Charge], Charge | Release]) -> None:
-        """Hand a read-only copy to each observer that listens to the event. Observers share the copy of a charge.
+    def _tell(self, event: str, charge: Charge, copied: Callable[[Charge, Observer], Charge | Release]) -> None:
+        """Hand each observer that listens to the event a read-only copy of its own.
 
         Raises
         ------
@@ -144,7 +148,7 @@ class Gate:
                 continue
             who = "a copy for observers"
             try:
-                news = copied(charge)
+                news = copied(charge, observer)
                 who = f"observer '{type(observer).__name__}' of {type(observer).__module__}"
                 getattr(observer, event)(news)
             except Exception as error:

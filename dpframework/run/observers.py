@@ -35,9 +35,9 @@ class Release:
 class Observer:
     """Is told of every charge, before its release is drawn, and of every release. Override the methods you need.
 
-    Observers get read-only copies. Writing to an array raises `ValueError`, and a change of anything else has no effect
-    on the miner or the ledger. An observer that raises an exception stops the run, and the error names the observer. A
-    charge that cannot be recorded must not be followed by its release.
+    Each observer gets a read-only copy of its own. Writing to an array raises `ValueError`, and a change of anything
+    else has no effect on the miner, the ledger or other observers. An observer that raises an exception stops the run,
+    and the error names the observer. A charge that cannot be recorded must not be followed by its release.
     """
 
     def hears(self, event: str) -> bool:

@@ -116,6 +116,9 @@ def test_an_observer_changes_nothing_for_the_miner_or_for_other_observers(opened
     assert vandal.written > 10
     assert np.array_equal(diary.releases[0].output, alone[0])
     assert diary.releases[1].value.place.tolist() == [0, 1]
+    for release in diary.releases:
+        assert release.charge.step.query.weights.tolist() == [1, 1, 1]
+        assert [point.name for point in release.charge.step.query.points] == ["a", "b", "c"]
     watched[0][...] = 7  # the miner's own
     assert np.array_equal(diary.releases[0].output, alone[0])
 
