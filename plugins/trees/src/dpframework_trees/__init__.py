@@ -1,4 +1,8 @@
-"""Decision trees for dpframework, with DP-ID3, trees sampled as a whole, and redescriptions from pairs of trees."""
+"""Trees and additive models for dpframework: miners, mechanisms, and estimators for scikit-learn.
+
+The miners are DP-ID3, trees sampled as a whole, additive models, a classifier that chooses between these kinds, and
+redescriptions from pairs of trees.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error bounds of a tree's class counts, before post-processing makes them consistent."""
+"""The error bounds of a tree's class counts, before post-processing makes these counts consistent."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def class_count_bounds(
 ) -> list[ErrorBound]:
     """Return the error bounds of all class counts of a tree, and of the steps that release other things.
 
-    The counts of leaves are released. The counts of an inner node are sums over the leaves below it, at most over all
-    leaves at the root. A leaf of a pruned tree may have been an inner node, so its counts may be such sums, too.
+    The counts of leaves are released. The counts of an inner node are sums over the leaves below it, which at the
+    root are all leaves. A leaf of a pruned tree may have been an inner node, so its counts may be such sums, too.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def class_count_bounds(
     leaves
         The largest number of leaves.
     classes
-        The number of classes, so of the counts of each leaf.
+        The number of classes, which is also the number of counts of each leaf.
     biases
         Sentences on how post-processing may bias the counts, besides setting negative ones to 0.
     chosen

@@ -1,4 +1,4 @@
-"""The division of a tree's budget between levels, thresholds, stopping counts and leaves, in exact rationals."""
+"""The division of a tree's budget between levels, thresholds, stopping counts and leaves, and the default depth."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import attrs
 
 from dpframework.facts import InputError, nearest
 
-LEAF_SHARE = Fraction(3, 10)
-COUNT_SHARE = Fraction(1, 10)
+LEAF_SHARE = Fraction(3, 10)  # the share of the budget for the class counts of leaves
+COUNT_SHARE = Fraction(1, 10)  # the share of the budget for noisy counts at nodes, if there are any
 BUDGETS = ("growing", "published")
-DEPTH = 5
-SHALLOW = ((100, 1), (300, 2), (1_500, 4))  # a bound on rows times epsilon, and the depth of a tree below it
+DEPTH = 5  # the largest default depth, and the default depth if the number of rows is not public
+#: Pairs of a bound and a depth. A tree whose rows times epsilon are below the bound has that depth.
+SHALLOW = ((100, 1), (300, 2), (1_500, 4))
 
 
 @attrs.frozen
@@ -47,7 +48,7 @@ def tree_budget(kind: str, epsilon: Fraction, depth: int, *, thresholds: int, co
     `growing` gives 30 % to the leaves and 70 % to the levels. Deeper nodes hold fewer rows, so the levels get shares in
     the proportions 5 : 7 : 10 : 14 : 20 ..., which grow by a factor of about the square root of 2 per level. Noisy
     counts, if there are any, get 10 % of the budget, and the levels 60 %. Where a path ends early, its leaf gets the
-    budget that is left for the levels below.
+    budget that is left for the levels below. A tree of depth 0 is a single leaf, which gets all that counts leave.
 
     Parameters
     ----------

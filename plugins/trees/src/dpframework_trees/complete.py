@@ -70,7 +70,7 @@ class CompleteTree:
         return Cases([self.description(leaf) for leaf in range(self.leaves - 1)])
 
     def leaf_codes(self, block: Block) -> NDArray[np.int64]:
-        """Return the leaf that each row falls in, shape (rows,)."""
+        """Return the position of each row's leaf, shape (rows,)."""
         chosen = self.candidates
         read, places = np.unique(chosen.attributes[chosen.owner[self.tests]], return_inverse=True)
         names = [chosen.schema.attributes[k].name for k in read]
@@ -87,9 +87,10 @@ def _leaves(
     below: NDArray[np.bool_],
     depth: int,
 ) -> NDArray[np.int64]:
-    """Return the leaf of each row, shape (rows,).
+    """Return the position of each row's leaf, shape (rows,).
 
-    Node k tests whether the code of attribute `names[places[k]]` equals codes[k], or is at most that where below[k].
+    Node k tests the code of attribute `names[places[k]]`: whether it equals codes[k] or, where below[k], whether it is
+    at most codes[k].
     """
     node, rows = np.zeros(block.rows, dtype=np.int64), np.arange(block.rows)
     columns = np.stack([block.codes(name) for name in names])

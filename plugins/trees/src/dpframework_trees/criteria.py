@@ -1,8 +1,9 @@
 """Splitting criteria, as scores of a split whose sensitivity is known.
 
 The score of a split is the sum of f over its children, where f is a function of a child's class counts n. Adding a row
-changes one class count of one child by 1, so the score has the sensitivity of f. The criteria are from Friedman and
-Schuster 2010. The derivations are here, and tests check them by brute force.
+changes one class count of one child by 1, so the score has the sensitivity of f. `max`, `gini` and
+`information-gain` are from Friedman and Schuster 2010. `norm` is not. The derivations are here, and tests check them
+by brute force.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class Criterion:
         Bounds on how far one row moves the score: its rise and its fall when a row is added, and its change when a row
         is replaced.
     costs
-        For `max` only, the cost of an error on a row of each class. A row counts as often as its error costs. Empty if
-        all errors cost the same.
+        For `max` only, the cost of an error on a row of each class. Counts of rows are multiplied by these
+        costs. Empty if all errors cost the same.
     """
 
     name: str
@@ -176,7 +177,7 @@ class Criterion:
     def for_group(
         self, row_bound: int | None, group: int, classes: int, *, exact: bool = False
     ) -> tuple[Sensitivity, ...]:
-        """Return the sensitivity for `group` rows if it is less than the sum over single rows, else nothing."""
+        """Return the sensitivity for `group` rows. Return nothing if it is not below the sum over single rows."""
         if self.name in ("norm", "max", "published-gini") or row_bound is None:
             return ()
         return (self.sensitivity(row_bound, exact=exact, group=group, classes=classes),)
@@ -199,7 +200,7 @@ class Criterion:
           abs(f), which is at most n log2(C).
 
         So f is off by at most K u n, and its size is at most M n, where M is log2(C) for `information-gain`, else 1.
-        The children share R rows, which is one more than the public number, since a neighbour may have one more. Each
+        The children share R rows. R is one more than the public number, since a neighbour may have one more row. Each
         addition of a child's score costs a relative u. In all that is K u R + summed M u R. Another thousandth covers
         all terms of second order.
         """
@@ -235,9 +236,9 @@ def gini_fall(rows: int | None, group: int, classes: int) -> Fraction:
     if rows is None or rows < 2:
         return Fraction(group)
     others = max(classes, 2) - 1
-    # The fall is concave in m. It is largest at m = `others`, where m**2 / others begins to exceed m, or at a whole
-    # number beside its top, if the top lies above that. If the top lies below, at (rows - 1) / 2, the numbers tried
-    # here are beside it as well.
+    # As a function of a real m, the fall is concave, with a kink at m = `others`, where m**2 / others begins to exceed
+    # m. Its maximum is at the kink, above it at rows * others / (2 (others + 1)), or below it at (rows - 1) / 2. The
+    # best whole number is always among those tried here.
     turns = {rows * others // (2 * (others + 1)), others}
     return max(
         m - (m**2 + max(Fraction(m), Fraction(m**2, others))) / rows

@@ -18,8 +18,8 @@ The budget of a tree is divided between its tests and the counts of its leaves, 
 and the share s of the budget for counts, the noise of counts adds up to L C / s. The cost of choosing tests is
 proportional to L log(T) / (1 - s). The noise plus a times that cost is least for
 s = sqrt(C) / (sqrt(C) + sqrt(a log(T))). With a = 9/8, two classes and 55 tests, that is about 2/5, the share of
-`DPTree`. With more than two classes a tree of two levels gets this share, since it is used for so few rows that counts
-matter most. All other trees have a share of 2/5, since more would cost accuracy.
+`DPTree`. With more than two classes a tree of two levels gets this share, or 2/5 if that is more. It is used for so few
+rows that counts matter most. All other trees have a share of 2/5, since more would cost accuracy.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class DPClassifierMiner(ModelMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return an example where any kind may be chosen, with additive witnesses, and one with few public rows."""
+        """Return an example where any kind may be chosen, and one with a small public number of rows."""
         of_kind = {"rows": 10_000}
         witnesses = [
             attrs.evolve(found, outputs={**of_kind, f"{ADDITIVE}/fit": found.outputs["fit"]})
@@ -180,7 +180,7 @@ class DPClassifierMiner(ModelMiner):
         return paid[-1] if paid else trees[0]
 
     def _kinds(self, schema: Schema) -> list[str]:
-        """Return the kinds that are possible on a schema, where the additive model may have too many coefficients."""
+        """Return the kinds that are possible on a schema. An additive model is not, if it has too many coefficients."""
         most = LEAVES_OF_CLASS * schema[self.target].size
         trees = [f"{SAMPLED}{d}" for d in LEVELS if 2**d <= most]
         self._branch(schema, trees[0], self.epsilon)  # This raises an error if nothing can be mined.

@@ -10,7 +10,8 @@ hold.
 The default sampler follows from the numbers of tests and levels, which are public. Drawing three levels at once takes
 time in proportion to the cube of the number of tests, drawing two levels to its square. So with many tests a tree is
 drawn from the root with two levels in view. At each node a whole tree of two levels is drawn, and only its root is
-kept, except that the last draws keep both levels. That misses only what three tests say together and no two of them do.
+kept, except that the last draws keep both levels. That misses only what three tests
+tell together and no two of them tell.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class DPTree(TargetMiner):
         How the tests are chosen.
         "exact" draws from the exponential mechanism on all trees. It is refused if depth and tests make that too slow.
         "mcmc" walks towards the same distribution for a fixed number of steps, and assumes that it has converged.
-        "greedy" selects test after test. Each level gets an equal share of the budget, and siblings are disjoint.
+        "greedy" selects test after test. Each level gets an equal share of the budget, since siblings are disjoint.
         "lookahead" does the same with the level below each test in view, and draws the last two levels together.
         "auto" is "exact" for few tests, "lookahead" for more and "greedy" for very many, so that it takes about a
         second.
@@ -240,7 +241,7 @@ class _TreeOnSchema:
         return CompleteTree(self.tests, table.release("tree"))
 
     def grow_with_lookahead(self, table: PrivateTable) -> CompleteTree:
-        """Release trees of two levels from the root down, and keep the root of each, and all tests of the last ones."""
+        """Release trees of two levels from the root down. Keep the root of each, and all tests of the last ones."""
         depth = self.miner.max_depth
         chosen = np.zeros(2**depth - 1, dtype=np.int64)
         level = {0: table}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 
-LEVEL = 0.75
+LEVEL = 0.75  # the limit is this quantile of the beta distribution
 _NORMAL = statistics.NormalDist().inv_cdf(LEVEL)
 _MOST_STEPS = 200  # enough even for bisection, which halves the interval at least every other step
 _NEAR = 1e-4  # the last step, in standard deviations: the error that it leaves is about the cube of the step
@@ -62,7 +62,7 @@ def upper_error_rate(wrong: float, right: float) -> float:
 
 
 def _first_guess(a: float, b: float) -> float:
-    """Return an approximate 3/4 quantile of a beta distribution: the formula's if it applies, else the mean."""
+    """Return an approximate 3/4 quantile of a beta distribution: by formula 26.5.22 where it applies, else the mean."""
     if min(a, b) <= 1:
         return a / (a + b)
     of_a, of_b = 1 / (2 * a - 1), 1 / (2 * b - 1)

@@ -131,7 +131,7 @@ def _finish(node: _CountedNode, expected: Iterator[Counts]) -> tuple[TreeNode, C
 
 
 def prune_tree(node: TreeNode) -> TreeNode:
-    """Return a tree in which a subtree is a leaf wherever that is not expected to raise the error (C4.5's pruning)."""
+    """Return a tree with a leaf in place of each subtree that is not expected to lower the error (C4.5's pruning)."""
     if isinstance(node, Leaf):
         return node
     inner = attrs.evolve(node, children=tuple(map(prune_tree, node.children)))

@@ -167,7 +167,7 @@ class InputColumns:
         return attrs.evolve(known, attributes=(*known.attributes, bounds), inferred=inferred), name
 
     def _attributes_of(self, columns: list[Any]) -> tuple[Schema, str | None]:
-        """Return a schema of the columns, and of y if it has an attribute for y, with that attribute's name or None."""
+        """Return a schema of the columns, with y if the given schema describes it, and that attribute's name or None."""
         if self.schema is None:
             _warn(
                 "no schema was given, so one is inferred from the data and this fit is not private; "
@@ -256,8 +256,8 @@ def _with_class(schema: Schema, name: str, classes: NDArray[Any]) -> Schema:
 def class_cells(target: Attribute, outcomes: Outcomes) -> tuple[Any, np.dtype[Any]]:
     """Return classes as the schema's labels write them, and the type of the predicted classes.
 
-    That type is y's. It is int64 for a Boolean y whose classes the schema labels 0 and 1, and it follows from the
-    labels if y is a list.
+    That type is the type of y, with two exceptions. It is int64 if y is Boolean and the schema's labels are the numbers
+    0 and 1. If y is a list, it follows from the labels.
 
     Raises
     ------

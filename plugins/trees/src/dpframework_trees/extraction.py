@@ -1,4 +1,4 @@
-"""Redescriptions from a pair of trees, where a union of leaves of one tree nearly matches a union of the other's.
+"""Redescriptions from a pair of trees: a union of leaves of one tree that nearly matches a union of the other's leaves.
 
 Source: Mihelčić and Miettinen 2023, section 4.5 (Algorithm 6). All supports come from one noisy table of the leaves of
 one tree by the leaves of the other. Every row falls in one leaf of each tree, so it is in one cell of the table, and
@@ -166,7 +166,7 @@ def extract(
 
 
 def _grow(table: NDArray[np.float64], variance: float, unions: NDArray[np.bool_]) -> int:
-    """Write the grown unions of each start to `unions`, and return how many were looked at (`kernels.grow_unions`)."""
+    """Write the unions grown from each start to `unions`, and return how many pairs were tried (`grow_unions`)."""
     from dpframework_trees.kernels import Unions, grow_unions
 
     left, right = table.shape
@@ -186,7 +186,7 @@ def _grow(table: NDArray[np.float64], variance: float, unions: NDArray[np.bool_]
 
 
 def _distinct(unions: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the distinct rows, each once."""
+    """Return the distinct rows of an array of unions, each once."""
     packed = np.packbits(unions, axis=1)
     order = np.lexsort(packed.T[::-1])
     first = np.ones(len(order), dtype=np.bool_)
@@ -217,8 +217,7 @@ def _shown_from(
 ) -> NDArray[np.float64]:
     """Return the noisy Jaccard index from which on sides with these supports fulfil the constraints.
 
-    They fulfil them once enough rows are in both sides. That number is the least support, or the first number whose
-    p-value is small enough, whichever is larger.
+    The sides must share enough rows: at least the least support, and so many that the p-value is small enough.
     """
     size = max(round(rows), 1)
     expected = np.prod([np.clip(np.rint(side), 0, size) / size for side in (left, right)], axis=0)
@@ -229,7 +228,7 @@ def _shown_from(
 def _first_below(p_value: float, size: int, expected: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the least number, at least 1, that a binomial variable reaches with probability `p_value` at most.
 
-    It is found by bisection, since importing `scipy.stats` takes half a second.
+    The number is found by bisection, since importing `scipy.stats` takes half a second.
     """
     from scipy.special import betainc
 

@@ -22,7 +22,7 @@ _MINERS = {
 
 @hookimpl
 def dpframework_miners() -> list[EntryPoint]:
-    """Return the miners of trees and of additive models, and the one that chooses between both kinds."""
+    """Return the miners of trees, additive models and redescriptions, and the one that chooses a kind of classifier."""
     return [EntryPoint(name, f"dpframework_trees.{place}", "dpframework") for name, place in _MINERS.items()]
 
 

@@ -7,7 +7,7 @@ What differs from the paper by default, and why (`DPID3.published` restores the 
 
 - binary tests of public values and cuts instead of multiway splits: fewer rows lost to thin nodes;
 - the 3-norm criterion: like `max` it is monotonic with sensitivity 1, so its exponent needs no factor 2, and like
-  `gini` it tells apart splits whose children share a majority;
+  `gini` it tells apart splits whose children have the same majority class;
 - permute-and-flip instead of the exponential mechanism, since it is never worse (McKenna and Sheldon 2020);
 - no noisy count at each node, since depth and epsilons are fixed beforehand, and deep levels get more of the budget.
 """
@@ -111,7 +111,7 @@ class DPID3(TargetMiner):
         "binary" tests, or "multiway" splits on attributes that are not numeric.
     numeric
         "candidates": every public cut is a candidate split; "grid": first a split point for each numeric attribute,
-        selected among its public cuts; "density": the same, drawn from the public range.
+        selected among its public cuts; "density": the same, but the point is drawn from the attribute's public range.
     stopping
         "none", or "noisy-count": a node becomes a leaf if `N / (t k) < sqrt(2) / epsilon'`, where N is its noisy count,
         t the largest number of children, k the number of classes, and epsilon' the epsilon of its class counts.
@@ -165,7 +165,11 @@ class DPID3(TargetMiner):
         return witnesses.with_found_tables(cls.name, examples)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan node(0), where node(l) is a count if asked, then a leaf or a selection and node(l + 1) in parallel."""
+        """Plan node(0).
+
+        Here node(l) is a noisy count, if the tree stops on counts. Then it is either the class counts of a leaf, or the
+        choice of a split with node(l + 1) for its children in parallel.
+        """
         growth = _ID3OnSchema.of(self, schema)
         node = growth.leaf_step(growth.depth)
         if growth.stops:
@@ -177,7 +181,7 @@ class DPID3(TargetMiner):
         return node
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attributes whose values are read: all for "density", whose thresholds lie off the grid."""
+        """Return all attributes for "density", whose thresholds lie between cuts; else none, since codes are enough."""
         return schema.names if self.numeric == "density" else ()
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
@@ -259,7 +263,7 @@ class _ID3OnSchema:
         return self.miner.numeric != "candidates"
 
     def threshold_of_count(self, level: int, children: int) -> float:
-        """Return the count below which a node becomes a leaf."""
+        """Return the noisy count below which a node becomes a leaf, given its largest number of children."""
         return children * self.target.size * math.sqrt(2) / float(self.budget.leaf[level])
 
     def most_children(self, candidates: Candidates) -> int:
@@ -283,7 +287,7 @@ class _ID3OnSchema:
         return step("classes", Histogram(self.target), DiscreteLaplace(self.budget.leaf[level]))
 
     def split_steps(self, level: int) -> list[Node]:
-        """Plan a node's split points, and its selection."""
+        """Plan the choice of a node's split: split points and a selection, or noisy tables."""
         epsilon = self.budget.select[level]
         if self.miner.selection == "noisy-counts":
             read = len(self.candidates.split_on)
@@ -319,7 +323,10 @@ class _ID3OnSchema:
         return root.grow()
 
     def _release(self, node: _GrowingNode, level: int) -> Requests[None]:
-        """Make a node's releases: its class counts if it is a leaf, else its split, which divides its rows."""
+        """Make a node's releases, and divide its rows among its children.
+
+        They are a noisy count if the tree stops on counts, then the class counts of a leaf or else the split.
+        """
         table, region = node.table, node.region
         del node.table  # so that its memory is freed once the rows are divided
         usable = node.candidates.possible(region)
@@ -356,7 +363,7 @@ class _ID3OnSchema:
         return chosen[0]
 
     def _with_points(self, table: PrivateTable, region: Region, usable: Candidates) -> Requests[Candidates]:
-        """Release a split point for each numeric attribute, and return candidates with no other threshold on it."""
+        """Release a split point for each numeric attribute. Return candidates with that point as its only threshold."""
         given: dict[Numeric, dict[str, Any]]
         if self.miner.numeric == "density":
             bounds = region.bounds
@@ -377,7 +384,10 @@ class _ID3OnSchema:
 
 @attrs.define(eq=False)
 class _GrowingNode:
-    """A node while the tree grows, with its rows, the region of its path, its candidates and its releases."""
+    """A node while the tree grows, with its table, the region of its path, its candidates and its releases.
+
+    `rows` is the noisy number of rows with the variance of its noise, and `leaf` the noisy class counts with theirs.
+    """
 
     table: PrivateTable
     region: Region

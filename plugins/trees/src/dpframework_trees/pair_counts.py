@@ -9,10 +9,12 @@ of the criterion on the leaf's numbers of rows in each leaf of A. For the gain, 
 product of G and H over n rows, c = G / 2 and k = G / (2 n). Given A, that is the score of a tree whose classes are the
 leaves of A. So the sum of weights over all B factorizes as in `weights`, with the scale divided by k as the scale:
 
-    W(A) = exp(c(A) / scale) Z_A,    Z_A = sum over roots x of (sum over y of the leaves on the side of x) (the same).
+    W(A) = exp(c(A) / scale) Z_A,    Z_A = sum over roots x of S_A(x) S_A(not x).
 
-For one level x has no y below it. The score of a leaf of B does not factorize over the leaves of A, since a norm is
-taken over all of them at once. So every A is looked at. With T tests, there are T trees of one level and T**3 of two.
+For two levels, S_A of one side of x is the sum, over all tests y below it, of the weights of the two leaves there. For
+one level, it is the weight of the leaf on that side. The score of a leaf of B does not factorize over the leaves of A,
+since a norm is taken over all of them at once. So every A is looked at. With T tests, there are T trees of one level
+and T**3 of two.
 """
 
 from __future__ import annotations
@@ -34,9 +36,10 @@ Counts = NDArray[np.int64]
 MOST_CELLS = 1 << 23  # the most counts that are kept, which take 64 MiB
 MOST_PAIR_WORK = 1 << 31  # the most pairs of tests of the second view, over all first trees: some minutes
 MOST_TESTS = 50_000  # the most tests of a view for which the bound on floating-point errors holds (see `exact_pairs`)
-MOST_EXACT_LEVELS = 2
-#: The number of rows in each leaf as a sum over sets. For one level the sets are (t, all rows). For two levels they are
-#: (t and u, t, v, t and v, all rows), with t at the root, u where t holds and v where it does not.
+MOST_EXACT_LEVELS = 2  # the most levels of trees whose pairs are drawn exactly
+#: For each number of levels, a matrix with one line per leaf. The counts of sets, multiplied by a line, add up to the
+#: leaf's rows. For one level the sets are (t, all rows). For two levels they are (t and u, t, v, t and v, all rows).
+#: Here t is the test at the root, u the test where t holds, and v the test where it does not.
 LEAVES = {
     1: np.array([[1, 0], [-1, 1]]),
     2: np.array([[1, 0, 0, 0, 0], [-1, 1, 0, 0, 0], [0, 0, 1, -1, 0], [0, -1, -1, 1, 1]]),
@@ -108,7 +111,7 @@ def require_feasible_pairs(first: int, second: int, depth: int) -> None:
 
 @attrs.frozen(eq=False)
 class SplitPairCounts:
-    """The counts that the exact sampler of pairs reads, the answer of a `TreePairScores` query.
+    """The answer of a `TreePairScores` query for the exact sampler of pairs: counts of rows.
 
     Attributes
     ----------

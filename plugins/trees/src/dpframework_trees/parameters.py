@@ -1,4 +1,4 @@
-"""The parameters that tree miners have in common, with their checks and their values on a schema."""
+"""The parameters that miners of trees and additive models have in common, with their checks and their defaults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpframework.facts import (
 from dpframework.run import Example, Miner
 from dpframework_trees.criteria import Criterion, criterion_named
 
-MOST_COST = 1000
+MOST_COST = 1000  # the largest cost of an error
 
 
 @attrs.frozen
@@ -33,7 +33,7 @@ class TargetMiner(Miner):
     Parameters
     ----------
     target
-        The attribute.
+        The attribute to predict.
     epsilon
         The budget.
     """
@@ -44,7 +44,7 @@ class TargetMiner(Miner):
 
 @attrs.frozen
 class ModelMiner(TargetMiner):
-    """A miner that predicts an attribute by all others, or by some.
+    """A miner that predicts an attribute from all other attributes, or from some of them.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def validate_costs(instance: Any, attribute: Any, value: Any) -> None:
 
 
 def criterion_with_costs(name: str, costs: tuple[int, ...] | None, target: Attribute) -> Criterion:
-    """Return a criterion, with the cost of an error in each class.
+    """Return the criterion of a name, with the cost of an error on a row of each class.
 
     Raises
     ------

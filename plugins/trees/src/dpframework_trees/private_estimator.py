@@ -205,7 +205,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         # An empty list does not show the number of columns.
         if self.schema is not None and isinstance(X, list | tuple) and not X:
             given = np.empty((0, len(self.schema) - 1), dtype=object)
-        finite: Any = "allow-nan" if self.schema is None else False  # With a schema, later code judges all cells.
+        finite: Any = "allow-nan" if self.schema is None else False  # With a schema, later code checks all cells.
         fewest = self._fewest_rows(reset=reset)
         array = validate_data(self, given, reset=reset, dtype=None, ensure_all_finite=finite, ensure_min_samples=fewest)
         if reset:
@@ -247,7 +247,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
 
     @property
     def _family(self) -> EstimatorFamily:
-        """The estimators that are clones of one another."""
+        """The record that this estimator shares with its clones."""
         family: EstimatorFamily = self.__dict__.setdefault("_clones", EstimatorFamily())
         return family
 

@@ -92,7 +92,7 @@ class WholeTrees(PureMechanism):
     def change(self, facts: QueryFacts) -> ByRelation:
         """Return the spread of the scores with an allowance for rounding."""
         declared = facts.sensitivity(Norm.LINF)
-        assert declared is not None  # `misfit` has been asked
+        assert declared is not None  # `misfit` refuses all other queries
         added = self.rounding(facts)
         return declared.spread.map(lambda spread: spread + added)
 
@@ -236,11 +236,11 @@ def choose_below(
 @final
 @attrs.frozen
 class MarkovChainTrees(WholeTrees):
-    """Walks over complete trees for a fixed number of steps, from a uniformly drawn one (Metropolis and Hastings).
+    """Walks over complete trees for a fixed number of steps, from a uniformly drawn tree (Metropolis and Hastings).
 
-    A step proposes a uniformly drawn test for a uniformly drawn node, which is as likely as its reverse. (For the
-    acceptance, Mihelčić and Miettinen 2023 print min(1, z/z') with z the old state, which is the inverse of the right
-    ratio.)
+    A step proposes a uniformly drawn test for a uniformly drawn node. So a proposal is as likely as its reverse. (For
+    the acceptance, Mihelčić and Miettinen 2023 print min(1, z/z') with z the old state, which is the inverse of the
+    right ratio.)
 
     Attributes
     ----------

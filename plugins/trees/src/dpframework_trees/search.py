@@ -20,8 +20,8 @@ from dpframework_trees.tree_choice import TreeChoice
 class PrivateTreeSearch(TreeClassifier):
     """Grid search on one budget, where `epsilon` pays for every candidate's fit and for the choice.
 
-    The candidates get equal shares of the budget that the choice leaves. The tree with the most correct predictions on
-    the rows is selected privately (see `dpframework_trees.tree_choice`).
+    The candidates get equal shares of the budget that the choice leaves. A tree is then selected
+    privately by its number of correct predictions on the rows (see `dpframework_trees.tree_choice`).
 
     Parameters
     ----------

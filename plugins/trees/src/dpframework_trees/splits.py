@@ -1,4 +1,4 @@
-"""Splits and the candidates of a node, from the schema and from the releases of the path alone."""
+"""Splits, and a node's candidate splits, which follow from the schema and the releases on its path alone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Region:
     schema
         The table's schema.
     starts
-        The position in `possible` at which each attribute's codes start, and the end, shape (attributes + 1,).
+        The position in `possible` at which each attribute's codes start, then its length, shape (attributes + 1,).
     possible
         For each code of each attribute, whether a row of the node may have it, shape (codes of all attributes,).
     bounds
@@ -92,7 +92,7 @@ class Region:
         return [attrs.evolve(self, bounds={**self.bounds, attribute.name: interval}) for interval in intervals]
 
     def allows(self, name: str) -> bool:
-        """Tell whether any value of an attribute is left."""
+        """Tell whether the region leaves any value of an attribute possible."""
         k = self.schema.index(name)
         return bool(self.possible[self.starts[k] : self.starts[k + 1]].any())
 
@@ -105,7 +105,7 @@ class Region:
 
 
 def code_starts(schema: Schema) -> NDArray[np.int64]:
-    """Return the position at which each attribute's codes start if all attributes' codes form one array, and the end.
+    """Return where each attribute's codes start if the codes of all attributes form one array, then its length.
 
     An open attribute has no codes there, since its values are not listed.
     """
@@ -115,7 +115,7 @@ def code_starts(schema: Schema) -> NDArray[np.int64]:
 
 @attrs.frozen(eq=False)
 class Candidates(Sequence[Split]):
-    """A sequence of candidate splits, stored as arrays with one entry for each. Splits are made when asked for.
+    """A sequence of candidate splits, stored as arrays with one entry for each. A split is made when it is read.
 
     Attributes
     ----------
@@ -204,9 +204,9 @@ class Candidates(Sequence[Split]):
         return self._at(self.attributes[self.owner] != position) if len(self.owner) else self
 
     def without_tests(self, taken: Sequence[Literal]) -> Candidates:
-        """Return the candidates on attributes that no taken test is on. If there are none, all but the taken tests.
+        """Return the candidates on attributes of which no test has been taken.
 
-        If all candidates are taken, return all of them.
+        If there are no such candidates, return all but the taken tests. If all candidates are taken, return them all.
         """
         positions = [self.schema.index(test.attribute) for test in taken]
         others = ~np.isin(self.attributes[self.owner], positions)
@@ -234,7 +234,7 @@ class Candidates(Sequence[Split]):
         return self._at(self.attributes[self.owner] == self.schema.index(name)) if len(self.owner) else self
 
     def with_one_cut(self, chosen: Mapping[str, Literal]) -> Candidates:
-        """Return the candidates with, for each numeric attribute, the one threshold that was chosen, if any."""
+        """Return the candidates without the cuts of numeric attributes, except for the chosen cut of each."""
         keep = self.kinds != BELOW
         for name, literal in chosen.items():
             attribute = self.schema[name]
@@ -254,7 +254,7 @@ class Candidates(Sequence[Split]):
         )
 
     def position(self, test: Literal) -> int:
-        """Return the position of a candidate, a test of a value or of a public cut."""
+        """Return the position of a test of a value or of a public cut among the candidates."""
         if isinstance(test, Below):
             code = test.numeric(self.schema).interior_cuts.index(test.threshold)
         else:

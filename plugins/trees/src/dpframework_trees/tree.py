@@ -161,7 +161,7 @@ class DecisionTree(Drawn):
         _route(root, given.block, given.unknown, found, of_node)
 
     def importances(self) -> dict[str, float]:
-        """Return by how much the splits on each attribute lower the Gini impurity, in rows, by noisy counts."""
+        """Return by how many rows the splits on each attribute lower the Gini impurity, estimated from noisy counts."""
         found: dict[str, float] = {}
         for node in nodes_of(self.predicting):
             if isinstance(node, Inner):

@@ -1,9 +1,9 @@
 """A private choice among tree miners, with one budget for all of them and for the choice.
 
 A search that compares exact scores on the private rows is not private, since one more row can change which parameters
-win. Here each candidate releases its tree at its share of the budget, and the tree with the most correct predictions is
-selected by permute-and-flip. Claim: pure epsilon by sequential composition (McSherry 2009, Theorem 3). No rows are set
-aside for the choice: the trees are compared on the rows that they were grown from.
+win. Here each candidate releases its tree at its share of the budget. Permute-and-flip then chooses among the trees,
+with the number of correct predictions as the score. Claim: pure epsilon by sequential composition (McSherry 2009,
+Theorem 3). No rows are set aside for the choice: the trees are compared on the rows that they were grown from.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CorrectPredictions(ReadsAmong, CandidateScores):
         return range(self.answer_length)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count this block's rows, shape (trees,)."""
+        """Count the rows of this block that each tree predicts correctly, shape (trees,)."""
         trees: Sequence[DecisionTree] = inputs["trees"]
         classes = block.codes(self.target.name)
         return np.array([int((tree.codes(block) == classes).sum()) for tree in trees], dtype=np.int64)
@@ -142,7 +142,7 @@ def _miners(given: Iterable[Miner]) -> tuple[Miner, ...]:
 @final
 @attrs.frozen
 class TreeChoice(Miner):
-    """Several tree miners on one budget, of which the tree with the most correct predictions is kept.
+    """Several tree miners on one budget, of which one with many correct predictions is selected privately.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ class TreeChoice(Miner):
 
 
 def _read(grown: Iterable[Node]) -> tuple[str, ...]:
-    """Return the names of the attributes that the candidates' releases read, or nothing if one may read all."""
+    """Return the names of the attributes that the candidates' releases read. Empty if a release may read all."""
     each = [node.query.attributes for part in grown for node in walk(part) if isinstance(node, Step)]
     return () if () in each else tuple(dict.fromkeys(name for names in each for name in names))
 

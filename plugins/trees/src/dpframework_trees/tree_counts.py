@@ -38,7 +38,7 @@ def counts_suffice(tests: int, classes: int, depth: int) -> bool:
 
 @attrs.frozen(eq=False)
 class TreeCounts:
-    """The counts that a tree sampler reads, the answer of a `TreeScores` query on trees of few levels.
+    """The answer of a `TreeScores` query on trees of few levels: the counts that the exact sampler reads.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class TreeCounts:
         return self._leaf_scores(tests[np.newaxis])[0]
 
     def scores(self, trees: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the scores of many trees, shape (trees, nodes), faster than one by one."""
+        """Return the scores, shape (trees,), of many trees, shape (trees, nodes), faster than one by one."""
         return np.array([math.fsum(leaves) for leaves in self._leaf_scores(trees)])
 
     def _leaf_scores(self, trees: NDArray[np.int64]) -> list[list[float]]:
@@ -162,7 +162,7 @@ class CountsBelow:
 
     def side(self, test: int, holds: bool) -> CountsBelow:
         """Return the rows on one side of a test."""
-        if self.sets is None:  # Then only the rows of this test's sides are known, and no test below it is asked for.
+        if self.sets is None:  # Only the rows of this test's sides are known. They are enough for leaves.
             held = self.counts[test] if holds else self.counts[-1] - self.counts[test]
             return attrs.evolve(self, counts=held[np.newaxis])
         held_sets = _with(self.sets, test)
@@ -176,7 +176,7 @@ class CountsBelow:
 
 
 def _with(sets: NDArray[np.integer], test: int) -> NDArray[np.integer]:
-    """Return the counts of sets among the rows that a test holds for, from counts whose sets name tests in order."""
+    """Return the counts of sets among the rows that a test holds for. Sets name their tests in increasing order."""
     held = np.zeros(sets.shape[1:], dtype=sets.dtype)
     if sets.ndim == 3:
         held[:test], held[test:] = sets[:test, test], sets[test, test:]

@@ -14,8 +14,8 @@ from dpframework_trees.criteria import Criterion
 Bits: TypeAlias = "NDArray[np.uint64]"
 
 
-class OfClasses:
-    """Rows as one set for each class, `class_bits` of shape (classes, words)."""
+class RowsByClass:
+    """A base class for data that holds the rows of each class as a set, `class_bits` of shape (classes, words)."""
 
     class_bits: Bits
 
@@ -26,10 +26,10 @@ class OfClasses:
 
 
 @attrs.frozen(eq=False)
-class TreeData(OfClasses):
-    """The rows in the form that a tree sampler reads, sorted by class, the answer of a `TreeScores` query.
+class TreeData(RowsByClass):
+    """The answer of a `TreeScores` query: the rows in the form that a tree sampler reads, sorted by class.
 
-    Each class starts with a word of its own, so that one pass over the words counts all classes.
+    The rows of each class begin with a new word of 64 bits, so that one pass over the words counts all classes.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class TreeData(OfClasses):
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """The position at which the words of each class start, and the end, shape (classes + 1,)."""
+        """The position at which the words of each class start, then the number of words, shape (classes + 1,)."""
         return np.concatenate([[0], np.cumsum((self.class_bits != 0).sum(axis=1))]).astype(np.int64)
 
     def score(self, tests: NDArray[np.int64]) -> float:
@@ -63,7 +63,7 @@ class TreeData(OfClasses):
         return math.fsum(self.leaf_scores(tests))
 
     def scores(self, trees: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the scores of many trees, shape (trees, nodes)."""
+        """Return the scores, shape (trees,), of many trees, which are given as an array of shape (trees, nodes)."""
         return np.array([self.score(tests) for tests in trees])
 
     def leaf_scores(self, tests: NDArray[np.int64]) -> list[float]:
@@ -77,13 +77,13 @@ class TreeData(OfClasses):
 
 
 def is_tree(output: Any, tests: int, depth: int) -> bool:
-    """Tell whether an output is a complete tree: a test's position for each node. Kernels rely on it."""
+    """Tell whether an output is a complete tree: a test's position for each node. Kernels do not check this again."""
     nodes = np.asarray(output)
     return nodes.shape == (2**depth - 1,) and bool(((nodes >= 0) & (nodes < tests)).all())
 
 
 def place_rows(bits: Bits, tests: NDArray[np.int64], rows: Bits, *, leaves: bool = True) -> Bits:
-    """Return the rows of every node of a tree, shape (nodes, words). Without `leaves`, only of the nodes with tests."""
+    """Return the set of rows at each node, shape (nodes, words). Without `leaves`, only nodes with tests are in it."""
     from dpframework_trees.kernels import route
 
     members = np.zeros((2 * len(tests) + 1 if leaves else len(tests), len(rows)), dtype=np.uint64)

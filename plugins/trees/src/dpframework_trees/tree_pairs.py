@@ -23,10 +23,12 @@ from dpframework.mechanisms import Calibration, Randomness
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.sampling import WholeTrees, walk
-from dpframework_trees.tree_data import Bits, OfClasses, is_tree, place_rows
+from dpframework_trees.tree_data import Bits, RowsByClass, is_tree, place_rows
 
 MOST_PAIRS = 50_000  # the most pairs whose weights are added up for a log-density
-EVERY, NEAR = 5_000, 200  # below `EVERY` rows all splits of them are tried, else `NEAR` on each side of the likely one
+#: `largest_replacement` tries all divisions of fewer than `EVERY` rows. For more rows, it tries the `NEAR` divisions on
+#: each side of the one that is expected to be the best.
+EVERY, NEAR = 5_000, 200
 
 Tests = NDArray[np.int64]
 
@@ -163,8 +165,8 @@ def some_pairs(tests: tuple[int, int], depth: int, most: int) -> Iterator[tuple[
 
 
 @attrs.frozen(eq=False)
-class PairData(OfClasses):
-    """The rows in the form that a sampler of pairs reads, the answer of a `TreePairScores` query.
+class PairData(RowsByClass):
+    """The answer of a `TreePairScores` query for a walk over pairs of trees: the rows as sets.
 
     Attributes
     ----------
@@ -219,7 +221,8 @@ class PairData(OfClasses):
 class MarkovChainPairs(WholeTrees):
     """Walks over pairs of complete trees for a fixed number of steps (Metropolis and Hastings).
 
-    A step proposes a uniformly drawn test for a uniformly drawn node of either tree, which is as likely as its reverse.
+    A step proposes a uniformly drawn test for a uniformly drawn node of either tree. So a proposal is as likely as its
+    reverse.
 
     Attributes
     ----------

@@ -73,7 +73,7 @@ class RowsBelow:
     Attributes
     ----------
     weights
-        The sums of weights that the rows are part of.
+        The sums of weights, whose data holds the rows.
     rows
         The set, with one bit per row.
     """
@@ -154,7 +154,7 @@ class Weights:
             held = rows & self.data.bits[t]
             held_counts, held_pairs = self._counts(held), self._pairs(held)
             of_held = self._roots(held, depth - 1, held_counts, held_pairs)
-            # The counts of the other side follow, so they need not be made.
+            # The counts of the other side follow by subtraction.
             rest = self._roots(rows & ~held, depth - 1, counts - held_counts, pairs - held_pairs)
             return log_sum(of_held) + log_sum(rest)
 

@@ -59,7 +59,7 @@ FEW_ELSEWHERE = Witness(
     {"colour": "green", "size": 0, "ripe": "true", "grade": "bad"},
 )
 
-#: The worst pair of tables of each example, found by `dpframework verify MINER --seconds 200 --json`.
+#: The file with the worst pair of tables of each example, found by `dpframework verify MINER --seconds 200 --json`.
 FOUND = "grades.witnesses.json"
 
 

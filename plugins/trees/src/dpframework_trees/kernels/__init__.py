@@ -1,11 +1,11 @@
-"""Numba kernels for scores of splits, samplers of whole trees, and unions of leaves.
+"""Numba kernels for scores of splits, samplers of trees and of pairs of trees, unions of leaves, and logistic fits.
 
 Symbols: counts[v, c] is the number of rows with code v and class c, where the codes of all attributes follow one
 another in a single range. f is the criterion of one child or leaf, and the score of a split or tree is the sum of f
 over its children or leaves. Kernels that score by a criterion are compiled from its formula (`kernels_of`).
 
-Kernels make no arrays. They take the arrays that they fill in, and arrays as working memory, since numba needs longer
-to compile the making of an array than most of the code here.
+Except for those of logistic fits, kernels make no arrays. They take the arrays that they fill in, and arrays as working
+memory, since numba needs longer to compile the making of an array than most of the code here.
 
 Whole trees are complete: d levels of tests in heap order, then 2**d leaves. The child of node k where its test holds is
 2 k + 1, the other child is 2 k + 2. Rows are bits in words of 64 rows: bits[t] has a 1 for each row that test t holds

@@ -11,5 +11,5 @@ Integers: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 #: Sets of rows, in words of 64 rows.
 Bits: TypeAlias = "NDArray[np.uint64]"
-#: The kinds of tests: EQUALS, BELOW or MULTIWAY.
+#: Small numbers: the kinds of splits (EQUALS, BELOW or MULTIWAY), or whether a walk accepts each of its steps.
 Kinds: TypeAlias = "NDArray[np.int8]"

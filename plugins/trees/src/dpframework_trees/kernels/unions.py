@@ -1,4 +1,8 @@
-"""Pairs of unions of leaves, one of each tree, grown from single leaves while their cautious Jaccard index rises."""
+"""Pairs of unions of leaves, one of each tree, grown while their cautious Jaccard index rises.
+
+A union starts from a leaf or from the complement of one. The cautious Jaccard index is the noisy Jaccard index minus
+two standard deviations of its noise.
+"""
 
 from __future__ import annotations
 

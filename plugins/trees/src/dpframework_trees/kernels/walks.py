@@ -152,7 +152,7 @@ class Steps(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _accepts(change: int, scale: float, word: int, decided: int) -> int:
-    """Tell whether a uniform number that starts with `word` is below exp(change / scale), or return UNDECIDED.
+    """Return 1 if a uniform number that starts with `word` is below exp(change / scale), 0 if not, or UNDECIDED.
 
     The computed exponential has a relative error of at most 2**-42. That is 8 u for itself and 3 u times its exponent,
     which is at most 745 unless the result is 0. If the number is nearer to it than `CLOSE`, nothing is decided.
@@ -274,7 +274,11 @@ def _count_pairs(
 
 @njit(nogil=True, cache=True)
 def _copy_counts(counts: Integers, joint: Integers, side: int, first: int, end: int, source: int) -> None:
-    """Copy the counts of some leaves of the tree on one side from position `source` to the other of the two."""
+    """Copy the counts of some leaves of the tree on one side.
+
+    If `source` is 1, the proposed counts replace the present ones. If it is 0, the present counts replace the proposed
+    ones.
+    """
     for leaf in range(first, end):
         if side == 0:
             for c in range(counts.shape[2]):

@@ -37,7 +37,7 @@ class Weighing(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def count_tests(bits: Bits, rows: Bits, starts: Integers, counts: Integers) -> None:
-    """Set counts[t, c] to the number of a set's rows of class c that test t holds for, and counts[-1, c] to all.
+    """Set counts[t, c] to the number of a set's rows of class c that test t holds for, and counts[-1, c] to the total.
 
     Words starts[c] to starts[c + 1] - 1 of a set hold its rows of class c.
     """
@@ -93,7 +93,7 @@ def _add(log_weight: float, top: Floats, total: Floats, side: int, k: int) -> No
 
 
 def add_log_weights(pairs: Integers, first: int, weighing: Weighing, top: Floats, total: Floats) -> None:
-    """Add the weights of the subtrees of one test below a root, for roots and tests that are t = first + i and u >= t.
+    """Add the weights of all trees with tests t = first + i and u >= t, of which one is the root and one is below it.
 
     pairs[i, u, c] are as `add_pairs` counts them. The sum of weights over the tests on one side of a root is
     exp(top[side, root]) total[side, root].

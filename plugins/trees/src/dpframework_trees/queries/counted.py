@@ -1,4 +1,4 @@
-"""What queries for whole trees have in common: they count rows where that is enough, and else gather bits."""
+"""The base class of queries for whole trees, which count rows where that is enough, and else gather bits."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class CriterionScores(ReadsAmong):
 
     @property
     def scored_by(self) -> str:
-        """The criterion's name, with the costs of errors."""
+        """A text with the criterion's name and, if there are any, the costs of errors."""
         costs = zip(self.criterion.costs, self.target.labels, strict=False)
         told = ", ".join(f"{label} {cost}" for cost, label in costs)
         return f"{self.criterion.name} score (costs: {told})" if told else f"{self.criterion.name} score"
@@ -47,5 +47,5 @@ class CriterionScores(ReadsAmong):
         return (self.criterion.sensitivity(self.rows.bound, exact=self.rows.exact),)
 
     def for_rows(self, rows: int) -> tuple[Sensitivity, ...]:
-        """Return the criterion's sensitivity for a group, whose rows may be in several children or leaves."""
+        """Return the sensitivity for a group of `rows` rows, which may be in several children or leaves."""
         return self.criterion.for_group(self.rows.bound, rows, self.target.size, exact=self.rows.exact)

@@ -1,4 +1,4 @@
-"""Sets of tests as cells of the tested attributes, for engines that count cross tables."""
+"""The rows of sets of tests as cells of cross tables, for engines that count such tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sets_of(tests: Candidates, order: int, place: Callable[..., Any]) -> Iterato
     for groups in itertools.combinations_with_replacement(list(_by_attribute(tests)), order):
         own = list({attribute.name: attribute for attribute, *_ in groups}.values())
         asked = np.array(list(itertools.product(*(numbers for _, numbers, _ in groups))))
-        if len(own) < order:  # Tests on the same attribute make each set several times, so keep it once.
+        if len(own) < order:  # Several tests on one attribute make each set more than once, so keep it once.
             asked = np.unique(np.sort(asked, axis=1), axis=0)
         places = np.asarray(place(*np.sort(asked, axis=1).T))
         yield RowSets(tuple(own), places, functools.partial(_members, groups, own, asked))
@@ -41,7 +41,7 @@ _Tested: TypeAlias = "tuple[Attribute, list[int], NDArray[np.bool_]]"
 
 
 def _members(groups: Sequence[_Tested], own: Sequence[Attribute], asked: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return which cells of the attributes' cross table are in each set of tests, shape (sets, cells)."""
+    """Return 1 for each cell of the attributes' cross table that is in a set of tests, else 0, shape (sets, cells)."""
     rows = {
         number: (attribute.name, codes)
         for attribute, numbers, members in groups
@@ -61,7 +61,7 @@ def _by_attribute(tests: Candidates) -> Iterator[_Tested]:
 
 
 def _cells(of: Sequence[Attribute], tests: Sequence[tuple[str, NDArray[np.bool_]]]) -> NDArray[np.int64]:
-    """Return which cells of the attributes' cross table all tests hold in, as a flat array."""
+    """Return 1 for each cell of the attributes' cross table where all tests hold, else 0, shape (cells,)."""
     held = np.ones([a.size for a in of], dtype=np.bool_)
     for name, codes in tests:
         axis = [a.name for a in of].index(name)

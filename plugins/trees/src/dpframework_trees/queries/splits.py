@@ -145,7 +145,7 @@ def _plain_scores(
     kinds: NDArray[np.int8],
     codes: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return the scores of the kernel `split_scores` in plain numpy, since loading a kernel takes longer for a few."""
+    """Return the scores of the kernel `split_scores`, in plain numpy. For few candidates that beats loading numba."""
     summed = np.concatenate([np.zeros((1, counts.shape[1]), dtype=np.int64), np.cumsum(counts, axis=0)])
     whole, below = summed[slots + widths] - summed[slots], summed[slots + codes + 1] - summed[slots]
     held = np.where((kinds == BELOW)[:, None], below, counts[slots + codes])
@@ -157,7 +157,11 @@ def _plain_scores(
 
 
 def _of_relatives(around: Any, key: Any) -> NDArray[np.int64] | None:
-    """Return the kept counts of the node above minus its other children's counts, or None if one has kept none."""
+    """Return a node's counts as the counts of the node above minus those of its other children.
+
+    `around` holds the counts that the node above has kept, and those that its other children have kept. Return None if
+    one of these nodes has not kept the counts under `key`.
+    """
     if around is None or not all(key in kept for kept in (around[0], *around[1])):
         return None
     return np.asarray(around[0][key] - sum(kept[key] for kept in around[1]))
@@ -173,7 +177,7 @@ def _attributes_on_grid(candidates: Candidates) -> NDArray[np.int64]:
 @final
 @attrs.frozen
 class ThresholdScores(CriterionScores):
-    """The score of every threshold in an interval of a numeric attribute. It is constant between the rows' values.
+    """The score of every threshold in an interval of a numeric attribute. Between two rows' values it is constant.
 
     The interval is given at run time (`lower`, `upper`). It is the part of the public range that the path leaves.
 
@@ -229,7 +233,7 @@ class ThresholdScores(CriterionScores):
 @final
 @attrs.frozen
 class CodesByClass(ReadsAmong, CellCounts):
-    """The number of rows with each value of an attribute and each class. The attribute is given at run time."""
+    """The number of rows of each class with each code of an attribute. The attribute is given at run time."""
 
     name = "codes-by-class"
     target: Attribute

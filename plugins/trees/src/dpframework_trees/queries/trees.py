@@ -68,7 +68,7 @@ def _words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
 class TreeScores(CountedOrPacked, CriterionScores):
     """The score of every complete tree of a depth, the sum of a criterion over its leaves.
 
-    There are too many scores for an answer. The query answers with data from which a tree sampler computes scores.
+    There are too many trees to answer with all scores. The query answers with data from which a sampler computes them.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class TreeScores(CountedOrPacked, CriterionScores):
     depth
         The number of levels.
     counted
-        Whether the answer is `TreeCounts`, which the exact sampler reads, or else `TreeData` (see
+        Whether the answer is `TreeCounts`, which only the exact sampler reads, or else `TreeData` (see
         `tree_counts.counts_suffice`).
     """
 
@@ -109,7 +109,10 @@ class TreeScores(CountedOrPacked, CriterionScores):
         return answer.scores(trees)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return this block's rows as bits sorted by class, for tests and then classes; or `TreeCounts.cells`."""
+        """Return `TreeCounts.cells` if `counted`.
+
+        Else return a set of rows for each test, then for each class, as bits sorted by class.
+        """
         if self.counted:
             tiles = (self._pack(tile) for tile in block.tiles(TILE))
             return count_cells(tiles, len(self.tests), self.target.size, self.depth)
@@ -165,7 +168,7 @@ class _LeafTable(ReadsAmong, CellCounts):
 
     @abc.abstractmethod
     def cells(self, block: Block, **inputs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the leaf and the column of each row of a block, shape (rows,) each."""
+        """Return the position of each row's leaf, and of its column in the table, shape (rows,) each."""
 
     @property
     def answer_length(self) -> int:
@@ -181,7 +184,7 @@ class _LeafTable(ReadsAmong, CellCounts):
 @final
 @attrs.frozen
 class LeavesByClass(_LeafTable):
-    """The number of rows in each leaf of a released tree, with each class. The tree is given at run time."""
+    """The number of rows of each class in each leaf of a released tree. The tree is given at run time."""
 
     name = "leaves-by-class"
     target: Attribute
@@ -198,7 +201,7 @@ class LeavesByClass(_LeafTable):
         return self.leaves, self.target.size
 
     def cells(self, block: Block, **inputs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the leaf and the class of each row."""
+        """Return the position of each row's leaf, and the code of its class."""
         tree: CompleteTree = inputs["tree"]
         return tree.leaf_codes(block), block.codes(self.target.name)
 
@@ -227,7 +230,7 @@ class JointLeaves(_LeafTable):
         return self.left, self.right
 
     def cells(self, block: Block, **inputs: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the leaf of each tree that each row falls in."""
+        """Return the position of each row's leaf in the left tree, and in the right tree."""
         left: CompleteTree = inputs["left"]
         right: CompleteTree = inputs["right"]
         return left.leaf_codes(block), right.leaf_codes(block)

@@ -78,7 +78,7 @@ class Associations(CandidateScores):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The association of two tests, which is enough, since the largest of several moves no further than one."""
+        """The formula of one association. The largest of several changes by no more than one of them does."""
         both, first, second, neither = counted = cells("both", "first", "second", "neither")
         expected = (both + first) * (both + second) / (both + first + second + neither)
         return (score_claims(self.name, Cells(counted, absolute(both - expected)), 1, 1, 1, self._score),)
@@ -94,7 +94,7 @@ class Associations(CandidateScores):
         return given
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Return how many rows each test and each test of the other view both hold for.
+        """Return for how many rows each given test and each test of the other view both hold.
 
         The shape is (tests + 1, tests of the other view + 1). The last row and the last column stand for all rows.
         """
@@ -130,7 +130,7 @@ class Associations(CandidateScores):
 class TreePairScores(CountedOrPacked, ReadsAmong):
     """The score of every pair of complete trees, where the first predicts a class, and the second the first's leaves.
 
-    There are too many scores for an answer. The query answers with data from which a sampler of pairs computes scores.
+    There are too many pairs to answer with all scores. The query answers with data from which a sampler computes them.
 
     Attributes
     ----------
@@ -191,7 +191,10 @@ class TreePairScores(CountedOrPacked, ReadsAmong):
         return np.array([answer.score(*pair) for pair in pairs])
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return this block's rows as bits, for both trees' tests and then the classes; or `SplitPairCounts.cells`."""
+        """Return `SplitPairCounts.cells` if `counted`.
+
+        Else return a set of rows for each test of either tree, then for each class, as bits.
+        """
         if self.counted:
             sets = max(sets_of_tests(len(tests), self.depth) for tests in (self.first, self.second))
             tiles = block.tiles(min(TILE, max(64, BITS_AT_ONCE // sets)))
