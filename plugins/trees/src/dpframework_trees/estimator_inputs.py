@@ -167,7 +167,7 @@ class InputColumns:
         return attrs.evolve(known, attributes=(*known.attributes, bounds), inferred=inferred), name
 
     def _attributes_of(self, columns: list[Any]) -> tuple[Schema, str | None]:
-        """Return a schema of the columns, with y if the given schema describes it, and that attribute's name or None."""
+        """Return a schema of the columns and, if the given schema describes y, of y, with y's name there or None."""
         if self.schema is None:
             _warn(
                 "no schema was given, so one is inferred from the data and this fit is not private; "

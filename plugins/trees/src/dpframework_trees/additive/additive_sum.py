@@ -73,9 +73,9 @@ class AdditiveSum(Drawn):
     def contributions(self, rows: Any, *, out_of_domain: str = "error") -> Reals:
         """Return each attribute's part of each row's sum, shape (rows, attributes), or (rows, attributes, outputs).
 
-        A model of a number has one output, a classifier one for each score. An unknown cell (see `NewRows`) adds 0,
-        which is the mean over the attribute's values. The second axis of a classifier follows `AdditiveModel.parts`, so
-        one with a tree has one more entry.
+        The first shape is that of a model of a number, the second that of a classifier. An unknown cell (see `NewRows`)
+        adds 0, which is the mean over the attribute's values. In a classifier with a tree, the second axis has one more
+        entry (see `AdditiveModel.parts`).
 
         Parameters
         ----------

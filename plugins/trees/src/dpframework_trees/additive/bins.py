@@ -20,7 +20,8 @@ Reals = NDArray[np.float64]
 
 FEWEST_BINS, MOST_BINS = 4, 64
 ROOT_OF_ROWS = 16  # an attribute keeps about sqrt(rows epsilon) / 16 bins
-SHARE_OF_BINS, MOST_FOR_BINS = Fraction(1, 200), Fraction(1, 10)  # the shares of epsilon for an attribute, and for all
+#: The share of epsilon for the counts of one attribute's bins, and the largest share for the counts of all attributes.
+SHARE_OF_BINS, MOST_FOR_BINS = Fraction(1, 200), Fraction(1, 10)
 
 
 def most_bins(row_budget: float) -> int:
@@ -113,7 +114,7 @@ def cumulative_shares(counts: Reals, variance: float, rows: float) -> Reals:
 
 
 def even_cells(shares: Reals, most: int) -> tuple[int, ...]:
-    """Return the cell of each bin, by the middle of its shares, with at most `most` cells.
+    """Return the cell of each bin, by the middle of its range of cumulative shares, with at most `most` cells.
 
     There are at least two cells if `most` is 3 or more. The first bin has its middle at 1/2 or below, the last bin at
     1/2 or above. Both are in one cell only if both middles are at 1/2, which cannot be if the shares end with 1.

@@ -121,7 +121,10 @@ def _by_output(sizes: Sequence[int]) -> float:
 
 
 def _of_balanced(sizes: Sequence[int], outputs: int) -> float:
-    """Return the same for balanced noise. The single column of a histogram of two cells is their difference."""
+    """Return the number that `_by_output` returns, but for balanced noise.
+
+    The single column of a histogram of two cells is their difference.
+    """
     widths = [1 if s == 2 else s for s in sizes]
     number = sum(widths) * (outputs - 1)
     parts = [

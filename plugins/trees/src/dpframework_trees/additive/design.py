@@ -55,7 +55,7 @@ class Design:
     leaves
         The value of each leaf of a released tree, as a multiple of 1 / `GRAIN` in [-1, 1]. Empty without a tree.
     whole
-        How many units an outcome of 1 counts: 1 for classes, and a power of two for numbers in [0, 1].
+        The number of units that make an outcome of 1: 1 for classes, and a power of two for numbers in [0, 1].
     centre
         An offset of every score that is not fitted, as a multiple of 1 / `FINE`. For numbers it follows from their
         released mean.

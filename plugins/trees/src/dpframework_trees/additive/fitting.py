@@ -36,8 +36,8 @@ from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.refinement import inverse_of, refine
 
 UNIT = 2.0**-53
-MOST_ON_LATTICE = 2.0**61
-SAMPLED = 16  # a fit of many rows starts from a fit to one of this number of rows
+MOST_ON_LATTICE = 2.0**61  # the largest size of a released coefficient, in steps of the release's lattice
+SAMPLED = 16  # a fit of many rows starts from a fit to every row whose position is a multiple of this
 MANY = 100_000  # the number of rows above which a fit starts from a sample
 MOST_STEPS = 200
 HALVINGS = 40  # how often a step may be halved
@@ -46,7 +46,7 @@ ENOUGH = 0.1  # if a step leaves at most this share of the gradient, the next st
 
 @attrs.frozen(eq=False)
 class Rows:
-    """The rows of a fit, which are the answer of `LogisticRows`.
+    """The rows of a fit, which are the answer of `LogisticRows` or `NumberRows`.
 
     Attributes
     ----------

@@ -1,8 +1,9 @@
 """`dp-additive`, an additive classifier with one function of each attribute, all fitted jointly.
 
 Claim: pure epsilon under either neighbouring relation; no assumptions (see `perturbation`). Bins and the ridge depend
-on public facts, on epsilon and on two releases. One is the number of rows, if it is not public. The other is the counts
-of bins, if some bins must be merged and there are enough rows for counts to stand out from their noise (see `bins`).
+on public facts, on epsilon and on up to three releases. One is the number of rows, if it is not public. Another is the
+counts of bins, if some bins must be merged and there are enough rows for counts to stand out from their noise (see
+`bins`). The third is a small tree, if one adds a part of its own to the score.
 The number of rows chooses a branch of the plan: with or without counts, and with or without a tree (see `tree_part`).
 The budgets of all releases of a branch add up to epsilon.
 """
@@ -107,7 +108,7 @@ class DPAdditive(ModelMiner):
         }
 
     def plan(self, schema: Schema) -> Node:
-        """Plan a count of the rows unless it is public, a tree and counts of bins if they are needed, and the fit."""
+        """Plan a count of the rows unless their number is public, a tree and counts of bins if needed, and the fit."""
         fit = AdditiveFit.of(schema, self.target, self.attributes, self.epsilon, self.interactions)
         if schema.rows is not None:
             return sequential(*fit.steps(self.epsilon))
@@ -276,7 +277,7 @@ class AdditiveFit:
     def release_fit(
         self, table: PrivateTable, rows: float, epsilon: Fraction
     ) -> tuple[Tuned, Reals, DecisionTree | None]:
-        """Release a fit. Return its noise and ridge, its coefficients, shape (columns, outputs), and any tree."""
+        """Release a fit. Return its noise and ridge, its coefficients, shape (columns, outputs), and a tree or None."""
         variant = self.variant(rows)
         if len(self.variants) > 1:
             table = table.scope(variant.name)
@@ -287,7 +288,10 @@ class AdditiveFit:
         return Tuned(design, 1 / table.calibration(STEP).scale), coefficients, tree
 
     def _by_counts(self, table: PrivateTable, rows: float) -> Mapping[str, tuple[int, ...]]:
-        """Release the counts of bins, and return the cells of each attribute that has too many bins, merged by them."""
+        """Release the counts of bins. Return the cells of the codes of each attribute that has too many bins.
+
+        Its bins are merged by the released counts.
+        """
         counted, most = self.counted, self.most(rows)
         released, variance = table.release(BINS), noise_variance(table.calibration(BINS))
         ends = itertools.accumulate(attribute.size for attribute in counted)
@@ -321,5 +325,5 @@ class AdditiveFit:
 
     @property
     def whole(self) -> int:
-        """How many units an outcome of 1 counts: 1, as outcomes are classes here (see `Design`)."""
+        """The number of units that make an outcome of 1: it is 1, as outcomes are classes here (see `Design`)."""
         return 1

@@ -137,7 +137,7 @@ class ObjectivePerturbation(PureMechanism):
     def change(self, facts: QueryFacts) -> ByRelation:
         """Return the largest size of a row's gradient in the norm of the noise."""
         declared = facts.sensitivity(Norm.LINF)
-        assert declared is not None  # `misfit` has been asked
+        assert declared is not None  # `misfit` refuses all other queries
         return declared.change
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Reals:

@@ -18,8 +18,8 @@ from dpframework_trees.additive.fitting import Loss, Rows
 from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.perturbation import FITS
 
-PROBED = 32  # the number of linear functions by which gradients are compared, at each of some coefficients
-FAR = 12.0  # the size of the intercept's coefficient at some of these
+PROBED = 32  # the number of linear functions by which `coordinates` describes a gradient
+FAR = 12.0  # the size of the intercept's coefficient at two of the three places where it does so
 
 
 @attrs.frozen
@@ -69,7 +69,7 @@ class LogisticRows(Query):
         return (Sensitivity(Norm.LINF, 1, source=source),)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.uint16]:
-        """Return the cells of a block's rows, with their classes in the last column."""
+        """Return the cells of a block's rows, shape (rows, attributes + 2), with the outcomes in the last column."""
         design: Design = inputs["design"]
         found = np.empty((block.rows, len(design.sizes) + 2), dtype=np.uint16)
         for j, name in enumerate(self.given):
@@ -91,7 +91,10 @@ class LogisticRows(Query):
         return Rows(np.ascontiguousarray(found[:, :-1]), np.ascontiguousarray(found[:, -1]), inputs["design"])
 
     def coordinates(self, answer: Rows) -> Reals:
-        """Return the values of random linear functions of norm 1 of the rows' gradient, at some coefficients."""
+        """Return the values of random linear functions of norm 1 of the rows' gradient, at three coefficients.
+
+        These are 0, apart from the intercept's coefficient, which is 0, `FAR` or -`FAR`.
+        """
         design, found = answer.design, []
         tuned, probes = Tuned(design, Fraction(1)), _probes(design)
         for size in (0.0, FAR, -FAR):

@@ -110,7 +110,7 @@ def refine(loss: Loss, start: NDArray[np.float64], enough: float, unit: float) -
 def _descend(
     exact: _Exact, at: Numbers, enough: float, inverse: NDArray[np.float64] | None, bits: int
 ) -> tuple[bool, Numbers]:
-    """Step until the gradient is small enough or needs more digits. Return whether it is, and the coefficients."""
+    """Step until the gradient is small or needs more digits. Return whether it is small, and the coefficients."""
     import mpmath
 
     gradient, largest = exact.gradient(at)

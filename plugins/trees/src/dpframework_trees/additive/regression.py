@@ -69,7 +69,7 @@ class DPAdditiveRegression(ModelMiner):
         price = Numeric("price", 0, 10, bins=2)
         schema = Schema([*(a for a in SCHEMA if a.name != "grade"), price], max_rows=SCHEMA.max_rows)
         witnesses = [
-            attrs.evolve(own, one=_dearest_row(own.one), other=_dearest_row(own.other))
+            attrs.evolve(own, one=_priced_row(own.one), other=_priced_row(own.other))
             for own in (witness_of_added("grade"), row_of_other_outcome())
         ]
         missing = attrs.evolve(schema.replace(attrs.evolve(price, missing=True)), rows=12)
@@ -171,7 +171,7 @@ class RegressionFit(AdditiveFit):
 
     @property
     def whole(self) -> int:
-        """How many units an outcome of 1, which is the upper bound, counts."""
+        """The number of units that make an outcome of 1, which is the upper bound."""
         return MOST_WHOLE
 
     @property
@@ -185,8 +185,8 @@ def _of_codes(intercept: float, terms: Collection[Term]) -> list[float]:
     return [*(float(term.values[cell, 0]) for term in terms for cell in term.bins), intercept]
 
 
-def _dearest_row(row: Mapping[str, object] | None) -> Mapping[str, object] | None:
-    """Return a row of the examples with a price in place of its grade: the highest if that is bad, else the lowest."""
+def _priced_row(row: Mapping[str, object] | None) -> Mapping[str, object] | None:
+    """Return a row with a price in place of its grade: the highest price if the grade is bad, else the lowest."""
     if row is None:
         return None
     return {**{name: row[name] for name in row if name != "grade"}, "price": 10 if row["grade"] == "bad" else 0}

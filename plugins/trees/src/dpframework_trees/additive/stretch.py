@@ -162,7 +162,7 @@ class _FactorSearch:
         return np.asarray(self.rows * both / len(p))
 
     def off(self, factors: Reals) -> float:
-        """Return the function that the factors minimise (see the module)."""
+        """Return the value of the function that the factors minimise (see the module)."""
         error = self.left - self.explain(factors)
         return float(error @ self.precision @ error + (factors - 1) @ self.expected @ (factors - 1))
 

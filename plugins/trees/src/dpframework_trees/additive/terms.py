@@ -27,10 +27,11 @@ class Term:
     attribute
         The attribute.
     bins
-        The cell of each code of the attribute.
+        The cell of each code of the attribute. Codes in one cell add the same.
     values
         What each cell adds to each output, shape (cells, outputs). With two classes the output is the log-odds of the
-        second; with more there is one score for each class. The mean over all cells is 0, without missing values.
+        second; with more there is one score for each class. In a fitted model, the mean over all cells but the cell of
+        missing values is 0.
     deviations
         The approximate standard deviation of the noise in each cell's values, shape (cells,), if rows were spread
         evenly over cells and attributes were unrelated. If a cell has few rows, or attributes say the same, there is

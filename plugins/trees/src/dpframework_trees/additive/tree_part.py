@@ -1,4 +1,4 @@
-"""A tree's part of an additive score, for interactions of attributes, which sums of functions of single ones miss.
+"""A tree's part of an additive score, for interactions, which a sum of functions of single attributes misses.
 
 A small tree is released first, for a share of the budget. The log-odds of a leaf, by its noisy counts and cut off at
 `LOG_ODDS`, are rounded to m / `GRAIN` times `LOG_ODDS`, where m is a whole number. Half of the log-odds is an offset of
@@ -30,7 +30,7 @@ from dpframework_trees.additive.design import GRAIN, LOG_ODDS, OFFSET, Reals
 from dpframework_trees.tree import DecisionTree
 
 SHARE = Fraction(7, 100)  # the tree's share of epsilon
-DEPTH = 3
+DEPTH = 3  # the number of levels of the tree
 WORTH = 2_500  # the rows times epsilon from which on a tree is worth its share, with two classes
 NAME = "the tree's part"
 DIGITS = 6  # the decimals with which numbers are stored

@@ -5,11 +5,13 @@ classes for a tree on the first view, and so on. If all goes well, the leaves of
 the same rows, and unions of them are redescriptions. `MatchedTrees` works differently (see `matched_trees`). Names of
 the paper: InTr is the number of `starts`, RMIter `rounds`, omega `tree_share`, MCIter `iterations`.
 
-Claim: pure epsilon under either relation. What differs from the paper by default, and why:
+Claim: pure epsilon under either relation. A walk is assumed to have converged; all other samplers assume nothing.
+
+What differs from the paper by default, and why:
 
 - thresholds and classes come from the schema's public values and cuts, never from the data;
-- trees are complete, and drawn exactly or for a fixed number of steps. No leaf closes because it is pure, and no walk
-  stops because scores settle;
+- trees are complete, and drawn exactly or by a walk of a fixed number of steps. No leaf closes because it is pure, and
+  no walk stops because scores settle;
 - scores are 3-norms of class counts, which are monotonic with sensitivity 1, where the paper has 2 for one tree and n
   for a pair;
 - one noisy table of leaves by leaves, with the whole budget for counts, gives all supports;

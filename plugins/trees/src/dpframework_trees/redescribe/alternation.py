@@ -46,20 +46,22 @@ class TreeOnView:
 
     Attributes
     ----------
-    target, tests
-        The classes that it is grown for, and what its nodes may ask.
-    share
-        Its share of the budget.
+    target
+        The attribute whose values are the tree's classes.
+    tests
+        The tests that the tree's nodes may have.
+    epsilon
+        The tree's budget.
     rows
         A public bound on the number of rows. None if there is none.
     read
-        The attributes that it may read. They are of both views, since a class that was derived depends on what it was
-        derived from.
+        The names of the attributes that the tree's query may read. They are from both views, since derived classes
+        depend on the attributes that they were derived from.
     """
 
     target: Attribute
     tests: Candidates
-    share: Fraction
+    epsilon: Fraction
     rows: int | None
     read: tuple[str, ...]
 
@@ -68,7 +70,7 @@ class TreeOnView:
         return TreeScores(criterion, self.target, KnownRows(self.rows), self.tests, depth, counted, among=self.read)
 
     def exact_plan(self, name: str, criterion: Criterion, depth: int) -> Node:
-        """Plan its release as one step that draws it exactly.
+        """Plan the tree's release as one step that draws it exactly.
 
         Raises
         ------
@@ -78,7 +80,7 @@ class TreeOnView:
         require_feasible(len(self.tests), depth)
         counted = counts_suffice(len(self.tests), self.target.size, depth)
         scores = self.scores(criterion, depth, counted=counted)
-        return step(name, scores, ExactTrees(self.share), threshold=self.rows)
+        return step(name, scores, ExactTrees(self.epsilon), threshold=self.rows)
 
 
 @attrs.frozen
@@ -88,7 +90,7 @@ class _Alternating(TreeRedescriptions):
     Parameters
     ----------
     rounds
-        How many trees follow the first one. Each gives redescriptions together with the tree before it.
+        How many trees follow the first one. Each tree gives redescriptions together with the tree before it.
     tree_share
         The share of the budget for the trees and the selection of a start, which get equal parts of it. The tables get
         the rest. The paper has equal parts for all trees and tables, which is (`rounds` + 1) / (2 `rounds` + 1).
@@ -190,7 +192,7 @@ class AltExpM(_Alternating):
     def tree_plan(self, name: str, tree: TreeOnView) -> Node:
         """Plan the levels of a tree, with siblings in parallel."""
         scores = SplitScores(self.criterion, tree.target, KnownRows(tree.rows), len(tree.tests), among=tree.read)
-        epsilon = tree.share / self.max_depth
+        epsilon = tree.epsilon / self.max_depth
         tight = self.sensitivity == "tight"
         selector: PureMechanism = PermuteAndFlip(epsilon) if tight else Exponential(epsilon)
         split = step("split", scores, selector, threshold=tree.rows)
@@ -248,14 +250,14 @@ class AltMCMC(_Alternating):
 
     @classmethod
     def settings_of_paper(cls, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of alternating trees, where each comes from a walk."""
+        """Return the paper's settings for alternating trees, with trees that come from a walk."""
         return {**super().settings_of_paper(changes), "sampler": "mcmc"}
 
     def tree_plan(self, name: str, tree: TreeOnView) -> Node:
         """Plan one release of a whole tree."""
         if self.sampler == "exact":
             return tree.exact_plan(name, self.criterion, self.max_depth)
-        walk = MarkovChainTrees(tree.share, self.iterations)
+        walk = MarkovChainTrees(tree.epsilon, self.iterations)
         return step(name, tree.scores(self.criterion, self.max_depth), walk, threshold=tree.rows)
 
     def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:

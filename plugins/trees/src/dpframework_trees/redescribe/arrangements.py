@@ -1,4 +1,6 @@
-"""How a budget is shared between matches that are read together and a forest, by epsilon and the number of rows.
+"""How `MatchedTrees` shares its budget between matches that are read together and a forest of pairs of trees.
+
+The choice follows from epsilon times the number of rows, and from the number of candidate matches.
 
 The number of rows is public, or a noisy number that the miner releases first. So a plan holds one arrangement, or a
 branch for each arrangement that the released number may choose.
@@ -16,19 +18,20 @@ import attrs
 from dpframework.redescriptions import DESIGNS, budget_of_choices, choices_carried
 
 MOST = max(DESIGNS)  # the most matches of one joint distribution
-#: The least epsilon * rows, and the number of matches per group and of groups from there on. Below there is a forest.
+#: Each entry has a least epsilon * rows, and from there on the number of matches per group and of groups. Below the
+#: first entry there is a forest.
 PAYS = ((420, 5, 1), (620, 7, 1), (1_500, 9, 1), (5_500, 9, 2))
 CHOOSE_FROM = 20  # the fewest candidates per match: with fewer, the last matches would have no real tie
 CHOOSE_FROM_IN_GROUPS = 1_000  # the same for several groups: with fewer, the matches of the second group are weak
 CHOICES = Fraction(3, 5)  # the share of a forest's budget for its choices; its tables get the rest
-MOST_TREES = 9
+MOST_TREES = 9  # the most pairs of trees by default
 LOTTERY = 0.4  # the share of rows that a choice may be off by: if it is more with two levels, trees have one level
 
 
 @final
 @attrs.frozen
 class Arrangement:
-    """How a budget is shared between matches that are read together, and a forest.
+    """The number of matches that are read together, the number of trees in a forest, and the budget of each.
 
     Attributes
     ----------
@@ -59,7 +62,7 @@ class Arrangement:
 
     @classmethod
     def of(cls, carried: float, candidates: int) -> Arrangement:
-        """Return the arrangement that finds most.
+        """Return the arrangement that is expected to find most redescriptions.
 
         Parameters
         ----------
@@ -104,7 +107,7 @@ class Arrangement:
 
     @classmethod
     def possible(cls, most: float, candidates: int) -> tuple[Arrangement, ...]:
-        """Return all arrangements that `of` may return for epsilon * rows up to `most`, in increasing order of it."""
+        """Return all arrangements that `of` may return for epsilon * rows up to `most`, those for the least first."""
         edges = [edge for edge in sorted(_edges(candidates)) if edge <= most]
         low = [0.0, *edges]
         inside = [(low + high) / 2 for low, high in zip(low, [*edges, min(most, 2 * low[-1] + 1)], strict=True)]
@@ -112,7 +115,10 @@ class Arrangement:
 
 
 def choose_levels(carried: float, candidates: int) -> int:
-    """Return the number of levels: 2, or 1 if a choice at half of the budget for choices would be a lottery."""
+    """Return the number of levels of each tree: 2, or 1 if choices on two levels would be too uncertain.
+
+    They are too uncertain if a choice at half of the budget for choices may be off by more than `LOTTERY` of the rows.
+    """
     return 1 if math.log(max(candidates, 2)) > LOTTERY * _of_level(carried) else 2
 
 

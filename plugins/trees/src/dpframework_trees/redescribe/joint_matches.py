@@ -1,9 +1,9 @@
 """Matches that are counted in overlapping tables of three, and read together from one fitted joint distribution.
 
-Each match is selected like a root of a forest, and must differ from both sides of the matches before it. Then tables of
-three matches count rows by which sides hold. They follow a design in which every two matches occur in the same table
-(`dpframework.redescriptions.DESIGNS`). Half of the budget is for the selections, and half for the tables. Reading
-redescriptions from the tables is post-processing.
+A match is a test of each view. Each match is selected like the root of a pair of trees (see `matched_trees`), and must
+differ from the matches before it. Then tables of three matches count rows by which sides hold. They follow a design in
+which every two matches occur in the same table (`dpframework.redescriptions.DESIGNS`). Half of the budget is for the
+selections, and half for the tables. Reading redescriptions from the tables is post-processing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def plan_matches(
     epsilon
         The epsilon of all selections and tables.
     uses
-        The name of the step that releases the number of rows, if there is one.
+        The names of the steps whose releases the selections use: that of the number of rows, if it is released.
     threshold
         The noise, in rows, that would hide the largest possible score of a match.
     """
@@ -77,7 +77,7 @@ def mine_matches(
     wanted
         The conditions that redescriptions must fulfil.
     given
-        Inputs of the scores at run time, besides the earlier matches.
+        Inputs of the query at run time, besides the descriptions from earlier matches.
     few
         Whether matches should hold for few rows.
     """

@@ -1,10 +1,10 @@
 """A forest of pairs of trees of up to two levels, where each node is a match: a test of each view.
 
 At a root a match is selected by `dpframework.redescriptions.MatchScores`: two tests, one of each view, that hold for
-the same rows or for opposite rows. It differs from both sides of the roots before it. The rows that both sides hold for
-are one part, and the rows that neither side holds for are another; all other rows drop out. In each part one more match
-is selected, in parallel. The tests of a view make a tree of that view. One table of the leaves of both trees gives the
-counts of all unions of leaves.
+the same rows or for opposite rows. It must differ from the matches at earlier roots. The rows for which both sides hold
+are one part, and the rows for which neither side holds are another; all other rows drop out. In each part one more
+match is selected, in parallel. The tests of a view make a tree of that view. One table of the leaves of both trees
+gives the counts of all unions of leaves.
 
 Claim: pure epsilon under either relation, and zCDP, without assumptions. The scores of a selection have spread 1 on any
 table (see `dpframework.redescriptions`), and the inputs of a selection come from releases. A row is in one part, and
@@ -65,11 +65,11 @@ from dpframework_trees.redescribe.joint_matches import TOGETHER, mine_matches, n
 from dpframework_trees.redescribe.view_tests import candidates_of_sides, sides_of
 from dpframework_trees.splits import Candidates
 
-SLACK = Fraction(8, 100)  # how far above the target the cautious Jaccard index must be for a pair to be reported
+SLACK = Fraction(8, 100)  # how far a Jaccard index minus one deviation must be above the target to be reported
 
 
-def _number_read(_: object, attribute: object, number: int) -> None:
-    """Refuse a number of matches for which no design is known."""
+def _valid_matches(_: object, attribute: object, number: int) -> None:
+    """Refuse a number of matches for which there is no design of overlapping tables."""
     if number not in (0, *DESIGNS) and (number < 0 or number % MOST or number > 10 * MOST):
         raise InputError(
             f"matches is {number}; give 0, {', '.join(map(str, DESIGNS))}, or a multiple of {MOST} up to {10 * MOST}"
@@ -118,7 +118,7 @@ class MatchedTrees(Miner):
     max_support: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number()))
     left: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
     right: tuple[str, ...] | None = attrs.field(default=None, converter=list_of_names, kw_only=True)
-    matches: int | None = attrs.field(default=None, validator=attrs.validators.optional(_number_read), kw_only=True)
+    matches: int | None = attrs.field(default=None, validator=attrs.validators.optional(_valid_matches), kw_only=True)
     rare: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole_number(2)), kw_only=True)
 
     def sides(self, schema: Schema) -> dict[View, tuple[Attribute, ...]]:
@@ -126,7 +126,7 @@ class MatchedTrees(Miner):
         return sides_of(schema, self.left, self.right)
 
     def scores(self, schema: Schema, *, root: bool) -> MatchScores:
-        """Return the query that selects the match of a root, or of a node below.
+        """Return the query for the scores by which the match of a root, or of a node below, is selected.
 
         Raises
         ------
@@ -331,7 +331,7 @@ MATCHED_SCHEMA = _schema(("wolf", "moose", "bear", "fox"), ("rain", "wind", "sno
 
 
 def _trees(tests: Mapping[View, Candidates], root: Match, below: list[Match]) -> dict[View, CompleteTree]:
-    """Return the tree of each view. In `below` are a match for both sides of the root, and one for neither side."""
+    """Return the tree of each view. `below` has a match for the rows with both sides of the root, then with neither."""
     left = [root.left, *(match.left for match in below)]
     # The right tree's first child is where its test holds. With opposite tests, neither side of the root holds there.
     right = [root.right, *(match.right for match in (reversed(below) if root.opposite else below))]

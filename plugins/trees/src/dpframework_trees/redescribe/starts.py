@@ -120,8 +120,8 @@ class TreeRedescriptions(Miner):
     sensitivity
         "tight", or "published" for the paper's scores and their sensitivities.
     drawn
-        A public seed. If it is given with a number of starts, that number of attributes is drawn as starts from both
-        sides, as in the paper, and no test is selected. This reads no rows and costs nothing.
+        A public seed. If it is given with a number of starts, that number of attributes of both sides is drawn
+        as starts, as in the paper, and no test is selected. This reads no rows and costs nothing.
     left, right
         Names of the attributes of each side; by default those of the schema's views. No attribute may be on both.
     """
@@ -157,7 +157,7 @@ class TreeRedescriptions(Miner):
     @classmethod
     @abc.abstractmethod
     def settings_of_paper(cls, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the settings of the paper that this miner alone has, given the parameters that differ from them."""
+        """Return the settings of the paper that only this miner has. `changes` are settings that differ from them."""
 
     @property
     def derived_names(self) -> tuple[str, ...]:
@@ -297,7 +297,7 @@ class TreeRedescriptions(Miner):
         raise NotImplementedError
 
     def extract(self, table: PrivateTable, name: str, trees: dict[View, CompleteTree]) -> tuple[Any, int]:
-        """Release a table of leaves by leaves. Return its redescriptions, and how many candidates were looked at."""
+        """Release the table of both trees' leaves. Return redescriptions, and how many candidates were looked at."""
         counts = np.asarray(table.release(name, left=trees[View.LEFT], right=trees[View.RIGHT]))
         return extract(trees, counts, noise_variance(table.calibration(name)), self.constraints)
 

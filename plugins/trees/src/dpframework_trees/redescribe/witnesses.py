@@ -1,4 +1,4 @@
-"""Tables on which redescriptions by trees lose nearly all of the epsilon that they claim. Small tables do not show it.
+"""Tables on which redescriptions by trees lose nearly all of the epsilon that they claim. They are large.
 
 If a row is added to many equal rows in a leaf, the norm of the leaf's counts rises by 1. If it is added to many unlike
 rows, the norm hardly rises. So a tree loses most if the row joins equal rows in all likely trees, and unlike rows in
@@ -6,8 +6,9 @@ the released tree. A replaced row leaves one kind of leaf and enters the other. 
 much at once. With rounds, each start and each tree for the leaves of the tree before needs its own few rows. Hundreds
 or thousands of rows are needed, so that the likely trees make up nearly all of the normalizer.
 
-The tables were found by climbing over numbers of rows, with the outputs that lose most on them, and then rounded. If
-there are several trees, the outputs give the positions of their tests, and the position of the test of a start.
+The tables were found by hill climbing over the numbers of equal rows, with the outputs that lose most on them, and then
+rounded. If there are several trees, the outputs give the positions of their tests, and the position of the test of a
+start.
 
 **Pairs by the published score.** With half of an epsilon of 2, a pair whose score is s has a weight of exp(s / 2). So a
 choice loses at most half of the distance by which two scores move apart. All tables of up to two rows, besides the row
