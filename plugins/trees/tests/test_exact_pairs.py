@@ -100,7 +100,7 @@ def test_counts_give_the_scores_that_the_rows_give(score: str, depth: int) -> No
         expected = [by_rows.score(*pair) for pair in pairs]
         for engine in (InMemory(), Threads(2)):
             data = answer(score, depth, rows, engine)
-            assert (data.unit, data.classes) == (by_rows.unit, 2)
+            assert (data.divisor, data.classes) == (by_rows.divisor, 2)
             assert data.scores(*(np.array(each) for each in zip(*pairs, strict=True))) == pytest.approx(expected)
             assert data.score(*pairs[-1]) == pytest.approx(expected[-1])
 

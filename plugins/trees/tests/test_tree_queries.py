@@ -207,7 +207,7 @@ def test_rows_of_trees_and_pairs_are_those_of_the_tests(rows: int, engine: dpf.E
     data = TreeScores(NORM, CLASS, KNOWN, RIGHT, 2).evaluate(engine, loaded)
     pairs = TreePairScores(pair_score_named("published"), CLASS, LEFT, RIGHT, 2, None).evaluate(engine, loaded)
     assert (data.depth, data.criterion, data.tests, pairs.depth) == (2, NORM, 3, 2)
-    assert pairs.unit == max(rows, 1)
+    assert pairs.divisor == max(rows, 1)
     assert data.starts[-1] == data.bits.shape[1]
     for tree in ((0, 1, 2), (2, 2, 0), (1, 0, 0)):
         counts = np.zeros((4, 3), dtype=np.int64)
@@ -228,7 +228,7 @@ def test_only_the_published_score_is_divided_by_the_rows() -> None:
     engine = InMemory()
     rows = engine.load(table(40))
     units = [
-        TreePairScores(pair_score_named(name), CLASS, LEFT, RIGHT, 1, None).evaluate(engine, rows).unit
+        TreePairScores(pair_score_named(name), CLASS, LEFT, RIGHT, 1, None).evaluate(engine, rows).divisor
         for name in ("gain", "product", "published")
     ]
     assert units == [1, 1, 40]

@@ -19,21 +19,21 @@ class EstimatorFamily:
     claim does not hold.
     """
 
-    looked_at: int | None = None  # the `id` of the first estimator that predicted
-    by_others_too: bool = False  # whether another estimator predicted, too
-    in_other_processes: bool = False  # whether an estimator was pickled before it was fitted
+    first_predictor: int | None = None  # the `id` of the first estimator that predicted
+    others_predicted: bool = False  # whether another estimator predicted, too
+    pickled_unfitted: bool = False  # whether an estimator was pickled before it was fitted
     fits: int = 0  # how many estimators were fitted without a shared accountant
 
     def note_prediction(self, estimator: Any) -> None:
         """Note that an estimator has predicted."""
-        if self.looked_at is None:
-            self.looked_at = id(estimator)
-        elif self.looked_at != id(estimator):
-            self.by_others_too = True
+        if self.first_predictor is None:
+            self.first_predictor = id(estimator)
+        elif self.first_predictor != id(estimator):
+            self.others_predicted = True
 
     def note_pickling(self, *, fitted: bool) -> None:
         """Note that an estimator was pickled, as happens when it is sent to another process."""
-        self.in_other_processes |= not fitted
+        self.pickled_unfitted |= not fitted
 
     def note_fit(self, estimator: Any, *, alone: bool) -> None:
         """Note an estimator's first fit on a budget of its own, and warn once if two clones have been fitted so."""
@@ -52,8 +52,8 @@ class EstimatorFamily:
 
     def may_choose_by_scores(self, estimator: Any) -> bool:
         """Tell whether a fit's parameters may have been chosen by exact scores of other clones, and warn if so."""
-        others = self.by_others_too or self.looked_at not in (None, id(estimator))
-        if others or self.in_other_processes:
+        others = self.others_predicted or self.first_predictor not in (None, id(estimator))
+        if others or self.pickled_unfitted:
             warnings.warn(
                 "this fit follows predictions of other clones, as in a search by exact scores; its parameters may "
                 "reveal something about the rows, so it is not private; PrivateTreeSearch chooses privately",

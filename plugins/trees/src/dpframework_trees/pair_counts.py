@@ -134,7 +134,7 @@ class SplitPairCounts:
     pair_score: PairScore
 
     @property
-    def unit(self) -> float:
+    def divisor(self) -> float:
         """The divisor of the score, which is the number of rows if the score is normalised."""
         rows = int(self.cells[-1, sets_of_tests(self.tests[1], self.depth) - 1])
         return float(max(rows, 1)) if self.pair_score.normalised else 1.0
@@ -154,7 +154,7 @@ class SplitPairCounts:
         first, second = self.tests
         if self.depth == 1:
             return np.array([self._log_weight(np.array([t]), scale) for t in range(first)])
-        logs, weighing = np.zeros((first,) * 3), PairScale(self.pair_score.product, self.unit, scale)
+        logs, weighing = np.zeros((first,) * 3), PairScale(self.pair_score.product, self.divisor, scale)
         weigh = self.pair_score.criterion.kernels.weigh_pairs
 
         def of_root(t: int) -> None:
@@ -177,7 +177,7 @@ class SplitPairCounts:
         columns, leaves = sets_of_tests(self.tests[1], self.depth), self._leaves(first)
         by_class, sizes = np.ascontiguousarray(leaves[:, columns:]), np.ascontiguousarray(leaves[:, columns - 1])
         kernels = self.pair_score.criterion.kernels
-        constant, factor = kernels.pair_terms(by_class, sizes, self.pair_score.product, self.unit)
+        constant, factor = kernels.pair_terms(by_class, sizes, self.pair_score.product, self.divisor)
         return float(constant), float(factor)
 
     def below(self, first: Counts, scale: float, threads: int) -> CountsBelow:
@@ -206,7 +206,7 @@ class SplitPairCounts:
         by_class, sizes = leaves @ self.cells[lines, columns:], np.zeros(len(leaves), dtype=np.int64)
         score = self.pair_score.criterion.kernels.pair_score
         found = [score(*each, sizes, self.pair_score.product) for each in zip(by_class, joint, strict=True)]
-        return np.array(found) / self.unit
+        return np.array(found) / self.divisor
 
     def _leaves(self, first: Counts) -> Counts:
         """Return the rows of `cells` for each leaf of a first tree, shape (leaves, columns of `cells`)."""

@@ -187,7 +187,7 @@ class PairData(RowsByClass):
     pair_score: PairScore
 
     @property
-    def unit(self) -> float:
+    def divisor(self) -> float:
         """The divisor of the score, which is the number of rows if the score is normalised."""
         from dpframework_trees.kernels import common
 
@@ -195,11 +195,11 @@ class PairData(RowsByClass):
 
     def score(self, first: Tests, second: Tests) -> float:
         """Return a pair's score."""
-        return self._whole(first, second) / self.unit
+        return self._whole(first, second) / self.divisor
 
     def steps(self, first: Tests, second: Tests, *, unit: float) -> int:
         """Return a pair's score in lattice steps, as a walk rounds it."""
-        return round(self._whole(first, second) / (unit * self.unit))
+        return round(self._whole(first, second) / (unit * self.divisor))
 
     def _whole(self, first: Tests, second: Tests) -> float:
         from dpframework_trees.kernels import count_common
@@ -261,7 +261,7 @@ class MarkovChainPairs(WholeTrees):
             spare=np.zeros_like(first.members),
         )
         score = data.pair_score
-        target = PairTarget(score.product, float(calibration.unit) * data.unit, calibration.lattice_scale)
+        target = PairTarget(score.product, float(calibration.unit) * data.divisor, calibration.lattice_scale)
 
         def propose(steps: int) -> tuple[Tests, Tests]:
             chosen = randomness.integers(2 * nodes, steps)

@@ -61,12 +61,12 @@ class Arrangement:
         return f"{self.trees} tree{'s' * (self.trees > 1)} of {self.depth} level{'s' * (self.depth > 1)}"
 
     @classmethod
-    def of(cls, carried: float, candidates: int) -> Arrangement:
+    def of(cls, row_budget: float, candidates: int) -> Arrangement:
         """Return the arrangement that is expected to find most redescriptions.
 
         Parameters
         ----------
-        carried
+        row_budget
             Epsilon times the number of rows.
         candidates
             The number of matches to choose from.
@@ -74,15 +74,15 @@ class Arrangement:
         matches, groups = 0, 0
         for least, number, times in PAYS:
             choose_from = CHOOSE_FROM if times == 1 else CHOOSE_FROM_IN_GROUPS
-            if carried >= least and candidates >= choose_from * number * times:
+            if row_budget >= least and candidates >= choose_from * number * times:
                 matches, groups = number, times
         if matches:
             return cls(matches, groups, 0, 0, Fraction(0))
-        trees = choices_carried(_of_level(carried), candidates, MOST_TREES)
-        return cls(0, 0, trees, choose_levels(carried, candidates), Fraction(1))
+        trees = choices_carried(_of_level(row_budget), candidates, MOST_TREES)
+        return cls(0, 0, trees, choose_levels(row_budget, candidates), Fraction(1))
 
     @classmethod
-    def from_parameters(cls, matches: int, trees: int | None, carried: float, candidates: int) -> Arrangement:
+    def from_parameters(cls, matches: int, trees: int | None, row_budget: float, candidates: int) -> Arrangement:
         """Return the arrangement that a user asks for: matches in groups of at most `MOST`, and a forest or none.
 
         Parameters
@@ -92,7 +92,7 @@ class Arrangement:
         trees
             The number of pairs of trees. With None, there is no forest if there are matches, and else as many trees as
             the budget is enough for.
-        carried, candidates
+        row_budget, candidates
             See `of`.
         """
         groups = -(-matches // MOST)
@@ -100,7 +100,7 @@ class Arrangement:
         if matches and trees is None:
             return cls(of_group, groups, 0, 0, Fraction(0))
         share = Fraction(1, 2) if matches else Fraction(1)
-        of_forest = float(share) * carried
+        of_forest = float(share) * row_budget
         if trees is None:
             trees = choices_carried(_of_level(of_forest), candidates, MOST_TREES)
         return cls(of_group, groups, trees, choose_levels(of_forest, candidates), share)
@@ -111,20 +111,20 @@ class Arrangement:
         edges = [edge for edge in sorted(_edges(candidates)) if edge <= most]
         low = [0.0, *edges]
         inside = [(low + high) / 2 for low, high in zip(low, [*edges, min(most, 2 * low[-1] + 1)], strict=True)]
-        return tuple(dict.fromkeys(cls.of(carried, candidates) for carried in inside))
+        return tuple(dict.fromkeys(cls.of(row_budget, candidates) for row_budget in inside))
 
 
-def choose_levels(carried: float, candidates: int) -> int:
+def choose_levels(row_budget: float, candidates: int) -> int:
     """Return the number of levels of each tree: 2, or 1 if choices on two levels would be too uncertain.
 
     They are too uncertain if a choice at half of the budget for choices may be off by more than `LOTTERY` of the rows.
     """
-    return 1 if math.log(max(candidates, 2)) > LOTTERY * _of_level(carried) else 2
+    return 1 if math.log(max(candidates, 2)) > LOTTERY * _of_level(row_budget) else 2
 
 
-def _of_level(carried: float) -> float:
+def _of_level(row_budget: float) -> float:
     """Return the part of epsilon * rows for the choices of one level, in a forest of two levels."""
-    return float(CHOICES / 2) * carried
+    return float(CHOICES / 2) * row_budget
 
 
 def _edges(candidates: int) -> Iterator[float]:

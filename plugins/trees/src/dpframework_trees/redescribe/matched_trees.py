@@ -151,8 +151,8 @@ class MatchedTrees(Miner):
         candidates = self._candidates(schema)
         meant = rows_meant(schema) if self.rare is None else float(self.rare * self.target_jaccard / CAP)
         if self.matches is not None or self.trees is not None:
-            carried = float(self.epsilon) * meant
-            return (Arrangement.from_parameters(self.matches or 0, self.trees, carried, candidates),)
+            row_budget = float(self.epsilon) * meant
+            return (Arrangement.from_parameters(self.matches or 0, self.trees, row_budget, candidates),)
         if schema.rows is not None or self.rare is not None:
             return (Arrangement.of(float(self.epsilon) * meant, candidates),)
         most = math.inf if schema.max_rows is None else float(self.epsilon) * schema.max_rows
