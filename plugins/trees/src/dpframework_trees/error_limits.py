@@ -1,4 +1,4 @@
-"""An upper limit of a leaf's error rate, from the numbers of its rows that are predicted wrongly and rightly.
+"""An upper limit of a leaf's error rate, from the numbers of its rows that are predicted wrongly and correctly.
 
 The limit is a quantile of a beta distribution. scipy has that as well, but importing `scipy.special` takes longer than
 growing a tree on 1,000 rows.
@@ -28,7 +28,7 @@ def upper_error_rate(wrong: float, right: float) -> float:
     wrong
         How many rows of a leaf are predicted wrongly, at least 0. It need not be a whole number.
     right
-        How many rows are predicted rightly, more than 0. It need not be a whole number.
+        How many rows are predicted correctly, more than 0. It need not be a whole number.
 
     Returns
     -------

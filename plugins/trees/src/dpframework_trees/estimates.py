@@ -77,7 +77,7 @@ def _upwards(released: ReleasedNode) -> _CountedNode:
 
 
 def _downwards(node: _CountedNode, counts: Counts) -> _CountedNode:
-    """Make children add up to their parent, spreading the difference in proportion to their variances."""
+    """Make the counts of children add up to their parent's: each takes a part in proportion to its variance."""
     if not node.children:
         return attrs.evolve(node, counts=counts)
     difference = counts - np.sum([child.counts for child in node.children], axis=0)

@@ -20,7 +20,7 @@ from dpframework.redescriptions import Redescription, p_values
 from dpframework.results import Noisy
 from dpframework_trees.complete import CompleteTree
 
-MOST_ADDED = 3  # how many leaves, or complements of leaves, may be joined to the first one on either side
+MOST_ADDED = 3  # how many leaves, or complements of leaves, may be joined to the first one of each union
 _ALWAYS, _NEVER = And(()), Or(())
 
 
@@ -201,7 +201,7 @@ def _fulfil_constraints(
     rows: float,
     constraints: Constraints,
 ) -> NDArray[np.bool_]:
-    """Tell which redescriptions fulfil all constraints, from the noisy supports of both sides and of each side."""
+    """Tell which pairs of sides fulfil all constraints, from the noisy supports of the pairs and of each side."""
     shared, apart = np.maximum(both, 0), np.maximum(left + right - 2 * both, 0)
     jaccard = np.divide(shared, shared + apart, out=np.zeros(len(both)), where=shared > 0)
     return np.asarray(

@@ -302,7 +302,7 @@ class _ID3OnSchema:
         return [*steps, step("split", scores, self.selector(epsilon), uses=[s.name for s in steps])]
 
     def selector(self, epsilon: Fraction) -> Mechanism:
-        """Return the mechanism that selects."""
+        """Return the mechanism that selects splits and, among public cuts, split points."""
         return Exponential(epsilon) if self.miner.selection == "exponential" else PermuteAndFlip(epsilon)
 
     def point_of(self, attribute: Numeric, epsilon: Fraction) -> tuple[Any, Mechanism]:
@@ -398,7 +398,7 @@ class _GrowingNode:
     children: list[_GrowingNode] = attrs.field(factory=list)
 
     def grow(self) -> ReleasedNode:
-        """Return the subtree."""
+        """Return the node with its subtree, as it was released."""
         return ReleasedNode(self.split, tuple(child.grow() for child in self.children), self.leaf, self.rows)
 
 

@@ -46,13 +46,14 @@ from numpy.typing import NDArray
 Reals: TypeAlias = NDArray[np.float64]
 Branch: TypeAlias = int | tuple[Any, ...]  # a leaf's position, or a node's children, each a branch
 
-CELLS = 48
-LARGEST = 1.25  # A share may come out above 1, since a leaf's rows are only estimated.
+CELLS = 48  # the number of cells of the grid of shares
+LARGEST = 1.25  # the largest share on the grid. It is above 1, since a leaf's rows are only estimated
 EDGES: Reals = np.linspace(0, math.sqrt(LARGEST), CELLS + 1) ** 2
 MIDDLES: Reals = np.linspace(0, math.sqrt(LARGEST), 2 * CELLS + 1)[1::2] ** 2
 LEAF_CONCENTRATIONS = tuple(2.0**k for k in range(-1, 9))
 NODE_CONCENTRATIONS = (1.0, 4.0, 16.0, 64.0, math.inf)
-LEAST = 1e-12  # Added to each cell's probability, so that counts which contradict each other have a posterior too.
+#: A number that is added to each cell's probability, so that counts which contradict each other have a posterior, too.
+LEAST = 1e-12
 
 
 @attrs.frozen(eq=False)

@@ -209,7 +209,7 @@ class SplitPairCounts:
         return np.array(found) / self.divisor
 
     def _leaves(self, first: Counts) -> Counts:
-        """Return the rows of `cells` for each leaf of a first tree, shape (leaves, columns of `cells`)."""
+        """Return what `cells` counts, but for each leaf of a first tree, shape (leaves, columns of `cells`)."""
         return np.asarray(LEAVES[self.depth] @ self.cells[_sets_of_leaves(first, self.tests[0])])
 
 

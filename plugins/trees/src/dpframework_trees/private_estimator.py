@@ -36,7 +36,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
     Parameters
     ----------
     epsilon, delta
-        The budget of one fit. These models have pure epsilon, so a delta only helps to total several steps or fits.
+        The budget of one fit. These models have pure epsilon. A delta only lowers the total of several steps or fits.
     schema
         Public facts about the columns of X, by name (by position, if X is an array), and about y. Without a schema, one
         is inferred from the data. That is not private, and a `PrivacyWarning` says so.
@@ -259,13 +259,13 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for a pickle, and note it, since other processes may predict with the copy unseen."""
+        """Return the state for a pickle, and note the pickling, since another process may predict with the copy."""
         self._family.note_pickling(fitted=hasattr(self, "plan_"))
         state: dict[str, Any] = super().__getstate__()
         return state
 
     def __sklearn_tags__(self) -> Any:
-        """Accept missing values, texts and categories."""
+        """Return scikit-learn's tags, which say that missing values, texts and categories are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True

@@ -63,9 +63,9 @@ from dpframework_trees.weights import RowsBelow, Weights, require_feasible
 
 Tests: TypeAlias = NDArray[np.int64]
 Lattice: TypeAlias = NDArray[np.int64]
-FEWEST_OF_THREAD = 16  # the fewest tests for which another thread saves time
+FEWEST_OF_THREAD = 16  # the fewest tests per thread, since a thread for fewer saves no time
 WORDS_AT_ONCE = 1 << 8  # how many words of each node's set of rows are handled at once, to stay in the cache
-STEPS_AT_ONCE = 1 << 13  # how many steps of a walk have their proposals drawn together
+STEPS_AT_ONCE = 1 << 13  # the number of steps of a walk for which proposals are drawn at once
 FINER = 2**8  # how much finer the lattice is than the core's, since many nodes or leaves are rounded
 LOGARITHMS = Fraction(1, 2**24)  # a bound on the errors of log-probabilities that do not depend on the scale
 MOST_LEVELS = 15  # the most levels that the exact sampler can do, reached with two tests
@@ -98,7 +98,7 @@ class WholeTrees(PureMechanism):
 
     @abc.abstractmethod
     def rounding(self, facts: QueryFacts) -> Fraction:
-        """Return by how much rounding may widen the range of two changes of a log-probability, times the scale."""
+        """Return how far apart rounding may bring the changes of two trees' log-probabilities, times the scale."""
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return spread / scale as epsilon, and an eighth of its square as rho."""

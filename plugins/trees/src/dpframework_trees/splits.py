@@ -55,7 +55,7 @@ class Region:
     possible
         For each code of each attribute, whether a row of the node may have it, shape (codes of all attributes,).
     bounds
-        For each numeric attribute, the interval that the path's thresholds off the grid leave.
+        For each numeric attribute, the interval of values that the path's off-grid thresholds leave possible.
     """
 
     schema: Schema
@@ -122,7 +122,7 @@ class Candidates(Sequence[Split]):
     schema
         The table's schema.
     attributes
-        Positions, in the schema, of the attributes that occur, shape (k,).
+        Positions, in the schema, of the attributes that candidates may split on, shape (k,).
     sizes
         The number of codes of each of these attributes, shape (k,).
     owner

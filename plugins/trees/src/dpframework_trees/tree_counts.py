@@ -91,7 +91,7 @@ class TreeCounts:
         return [[child_score(counts) for counts in tree] for tree in np.stack(leaves, axis=1)]
 
     def _rows_where(self, tests: list[NDArray[np.int64]], holds: list[bool]) -> NDArray[np.int64]:
-        """Return the rows by class where each test holds or does not hold, shape (trees, classes).
+        """Return how many rows of each class are where each test holds or does not hold, shape (trees, classes).
 
         `tests` has an array for each test on the path, with one entry for each of many trees.
         """
@@ -115,9 +115,9 @@ class CountsBelow:
     Attributes
     ----------
     counts
-        The rows that each test holds for, and in the last row of the array all rows, shape (tests + 1, classes).
+        The numbers of rows for which each test holds, and in the last line of all rows, shape (tests + 1, classes).
     sets
-        The rows that two or three tests hold for, as in `TreeCounts.cells`. None if they are not known.
+        The numbers of rows for which two or three tests hold, as in `TreeCounts.cells`. None if they are not known.
     criterion
         The criterion that scores a leaf.
     scale
@@ -133,7 +133,7 @@ class CountsBelow:
     threads: int
 
     def log_weights(self, depth: int) -> NDArray[np.float64]:
-        """Return, for each test at the root, the log of the sum of weights of all trees of a depth."""
+        """Return, for each test, the log of the sum of weights of all trees of a depth with that test at the root."""
         if depth == 1:
             return log_weights_of_stumps(self.counts, self.criterion, self.scale)
         assert self.sets is not None
@@ -152,7 +152,7 @@ class CountsBelow:
 
     @property
     def _pairs(self) -> NDArray[np.int64]:
-        """The rows that tests t <= u both hold for, shape (tests, tests, classes)."""
+        """The numbers of rows for which tests t <= u both hold, shape (tests, tests, classes)."""
         assert self.sets is not None
         sets = self.sets
         if sets.ndim == 4:

@@ -82,7 +82,7 @@ class RowsBelow:
     rows: Bits
 
     def log_weights(self, depth: int) -> NDArray[np.float64]:
-        """Return, for each test at the root, the log of the sum of weights of all trees of a depth."""
+        """Return, for each test, the log of the sum of weights of all trees of a depth with that test at the root."""
         return self.weights.of_tests(self.rows, depth)
 
     def side(self, test: int, holds: bool) -> RowsBelow:
@@ -115,7 +115,7 @@ class Weights:
         return RowsBelow(self, self.data.rows)
 
     def of_tests(self, rows: Bits, depth: int) -> NDArray[np.float64]:
-        """Return, for each test at the root, the log of the sum of weights of all trees of a depth.
+        """Return, for each test, the log of the sum of weights of all trees of a depth with that test at the root.
 
         `rows` is a set of rows of `data`.
         """
@@ -182,7 +182,7 @@ class Weights:
 
 
 def count_pairs(bits: Bits, rows: Bits, starts: NDArray[np.int64]) -> Counts:
-    """Return how many rows of a set, by class, tests t <= u both hold for, shape (tests, tests, classes)."""
+    """Return for how many rows of a set, by class, tests t <= u both hold, shape (tests, tests, classes)."""
     from dpframework_trees.kernels import add_pairs
 
     pairs = np.zeros((len(bits), len(bits), len(starts) - 1), dtype=np.int64)
@@ -205,14 +205,14 @@ def log_weights_of_stumps(counts: Counts, criterion: Criterion, scale: float) ->
 
 
 def log_weights_of_two(counts: Counts, pairs: Counts, criterion: Criterion, scale: float) -> NDArray[np.float64]:
-    """Return the log of the sum of weights of all trees of two levels, for each test at the root.
+    """Return, for each test, the log of the sum of weights of all trees of two levels with that test at the root.
 
     Parameters
     ----------
     counts
-        Rows that each test holds for, by class, and all rows in the last row, shape (tests + 1, classes).
+        The number of rows of each class for which each test holds, then of all rows, shape (tests + 1, classes).
     pairs
-        Rows that tests t <= u both hold for, by class, shape (tests, tests, classes).
+        The number of rows of each class for which tests t <= u both hold, shape (tests, tests, classes).
     """
     top, total = _empty_sums(len(pairs))
     criterion.kernels.add_log_weights(pairs, 0, _weighing(counts, criterion, scale), top, total)

@@ -75,7 +75,7 @@ def merge(attribute: Attribute, most: int) -> tuple[int, ...]:
 
 
 def merge_by_counts(attribute: Numeric, most: int, counts: Reals, variance: float, rows: float) -> tuple[int, ...]:
-    """Return the cell of each code, with bins merged so that each holds about as many rows by noisy counts.
+    """Return the cell of each code, with bins merged so that cells hold about equally many rows by noisy counts.
 
     Parameters
     ----------
@@ -98,11 +98,11 @@ def merge_by_counts(attribute: Numeric, most: int, counts: Reals, variance: floa
 def cumulative_shares(counts: Reals, variance: float, rows: float) -> Reals:
     """Return an estimate of the share of rows in the first k bins, for k = 1 to b, the number of bins.
 
-    Shifted so that they add up to the number of rows, the first k counts have a sum whose noise has the variance
-    k (b - k) / b times a count's variance. Before the counts are known, the share is expected around k / b. In the
-    middle any share is equally likely, which is a variance of 1/12, and elsewhere it has 4 k (b - k) / b^2 times that.
-    The estimate is the mean of both, weighted by the inverses of their variances. The weight is the same for all k,
-    since k (b - k) / b is in both variances.
+    The counts are shifted so that they add up to the number of rows. Then the noise of the sum of the first k counts
+    has the variance k (b - k) / b times a count's variance. Before the counts are known, the share is expected around
+    k / b. In the middle any share is taken to be equally likely, so the variance there is 1/12. Elsewhere it is
+    4 k (b - k) / b^2 times that. The estimate is the mean of the counted and the expected share, weighted by the
+    inverses of their variances. The weight is the same for all k, since k (b - k) / b is in both variances.
     """
     b = len(counts)
     k = np.arange(1, b + 1)

@@ -28,7 +28,7 @@ Reals = NDArray[np.float64]
 
 MOST_COLUMNS = 2_000  # the most columns times outputs, which is the number of the Hessian's rows
 GRAIN = 16  # the steps of a leaf's value from 0 to 1: a power of two, so that a leaf's part of a score is exact
-LOG_ODDS = 4.0  # the log-odds that are 1 in a leaf's value, beyond which log-odds are cut off
+LOG_ODDS = 4.0  # the log-odds that a leaf's value of 1 stands for. Larger log-odds are cut off there
 OFFSET = 0.5  # the share of a leaf's log-odds that is an offset and not fitted
 FINE = 256  # the steps of a centre from 0 to 1
 MOST_WHOLE = 1 << 15  # the most steps of an outcome from 0 to 1, so that 16 bits hold it
@@ -153,7 +153,7 @@ class Design:
 
     @functools.cached_property
     def grains(self) -> Reals:
-        """How much coarser each column's lattice is, so that the parts of all cells are on one lattice."""
+        """By what factor each column's lattice is coarser than that of scores, so that all parts of a score are on it."""
         found = np.ones(self.columns)
         if self.leaves:
             found[self.starts[len(self.bins)]] = GRAIN

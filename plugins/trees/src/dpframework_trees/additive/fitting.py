@@ -39,7 +39,7 @@ UNIT = 2.0**-53
 MOST_ON_LATTICE = 2.0**61  # the largest size of a released coefficient, in steps of the release's lattice
 SAMPLED = 16  # a fit of many rows starts from a fit to every row whose position is a multiple of this
 MANY = 100_000  # the number of rows above which a fit starts from a sample
-MOST_STEPS = 200
+MOST_STEPS = 200  # the most steps of Newton's method
 HALVINGS = 40  # how often a step may be halved
 ENOUGH = 0.1  # if a step leaves at most this share of the gradient, the next step uses the same Hessian
 
@@ -165,10 +165,10 @@ def on_lattice(loss: Loss, coefficients: Reals) -> Reals:
 
 
 def fit_in_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
-    """Return coefficients at which the gradient is proven to be within `Tuned.gradient_error`, in release steps.
+    """Return coefficients at which the gradient is proven to be within `Tuned.gradient_error`.
 
-    This works for any rows. If floating point does not get there, `refinement` does. Coefficients are clamped to 2**61
-    steps.
+    They are in steps of the release's lattice, rounded, and clamped to 2**61 steps. This works for any rows. If floating
+    point does not get there, `refinement` does.
     """
     found = minimise(rows, tuned, noise)
     loss, unit = Loss(rows, tuned, noise), tuned.release_step

@@ -20,14 +20,14 @@ SPREAD_OF_MANY = 100.0  # with many attributes, the expected variance times the 
 SPREAD_OF_INTERCEPT = 1.0  # the expected variance of the intercept
 BLUR = Fraction(1, 1024)  # the share of epsilon that rounding with noise costs, for each of the two tables
 MULTICLASS = Fraction(1, 7)  # the largest share of epsilon for the determinant, with several classes
-HALVED = 8  # how often this share may be halved, if the ridge stays near `suitable_ridge`
-NEAR = 4.0  # a ridge is near up to this multiple: a larger ridge costs more accuracy than noise does
+HALVED = 8  # how often `MULTICLASS` may be halved, if the ridge stays near `suitable_ridge`
+NEAR = 4.0  # a ridge is near up to this multiple. A larger one would cost more accuracy than the noise does
 BEYOND = 512  # a group's radius practically never exceeds this multiple of its mean
 STEPS = 32  # the step of the noise's lattice is at most 2**-32 divided by the largest power of two up to epsilon
 LATTICE = Fraction(1, 1 << 20)  # the largest share of epsilon that the noise's lattice costs
 OF_NUMBERS = 0.2  # the expected variance for a number as the target, relative to that for classes
-BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)  # leaves the share of `LATTICE` to the noise's lattice
-BELOW = 1 - 2.0**-30  # keeps floats below an exact bound
+BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)  # the share of epsilon that the noise's lattice leaves (see `LATTICE`)
+BELOW = 1 - 2.0**-30  # a factor that keeps floats below an exact bound
 
 
 def expected_spread(attributes: int, numeric: int = 0) -> float:

@@ -24,7 +24,7 @@ FAR = 12.0  # the size of the intercept's coefficient at two of the three places
 
 @attrs.frozen
 class LogisticRows(Query):
-    """The rows of a logistic fit. The change by a row is its gradient, measured in the norm of the noise.
+    """The rows of a logistic fit. How far a row changes them is the size of its gradient in the norm of the noise.
 
     The design is given at run time, and a tree if the design has leaves. Both follow from releases and public facts.
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from dpframework_trees.additive.fitting import Loss
 
-DIGITS = 256  # the bits of numbers at first
+FIRST_BITS = 256  # the bits of a number in the first attempt, which are doubled in each further one
 SPARE = 64  # how many of the bits are an allowance for rounding errors
-STEPS = 50  # the number of steps after which it is checked whether more digits are needed
+STEPS = 50  # the number of steps between two checks of whether more digits are needed
 
 Numbers = NDArray[Any]  # an array of mpmath's numbers
 
@@ -46,7 +46,7 @@ class _Exact:
         self.steepest = max(self.ridge.ravel()) + mpmath.mpf(len(rows.classes) * len(design.widths)) / 2
 
     def gradient(self, coefficients: Numbers) -> tuple[Numbers, Any]:
-        """Return the gradient, and a bound on the numbers in its computation."""
+        """Return the gradient, and a bound on the absolute value of every number in its computation."""
         import mpmath
 
         theta = np.array([own * coefficients[c] for own, c in zip(self.share, self.column, strict=True)], dtype=object)
@@ -77,9 +77,9 @@ class _Exact:
 
 
 def refine(loss: Loss, start: NDArray[np.float64], enough: float, unit: float) -> NDArray[np.int64]:
-    """Return coefficients at which the gradient's size is at most `enough`, in multiples of `unit`.
+    """Return coefficients, in multiples of `unit`, at which the gradient's size is at most `enough`.
 
-    They are rounded to whole multiples, and clamped to 2**61 of them.
+    They are then rounded to whole multiples, and clamped to 2**61 of them.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def refine(loss: Loss, start: NDArray[np.float64], enough: float, unit: float) -
     """
     import mpmath
 
-    bits, at, inverse = DIGITS, _of_floats(start), inverse_of(loss.hessian(start))
+    bits, at, inverse = FIRST_BITS, _of_floats(start), inverse_of(loss.hessian(start))
     while True:
         with mpmath.workprec(bits):
             exact = _Exact(loss)

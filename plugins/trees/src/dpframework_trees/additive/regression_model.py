@@ -105,12 +105,12 @@ class AdditiveRegression(AdditiveSum):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The target's name."""
+        """The target's name, as the name of the only output."""
         return (self.target.name,)
 
     @property
     def added_to(self) -> str:
-        """The target's name."""
+        """The target's name, since the functions are shown in the target's units."""
         return self.target.name
 
     def __str__(self) -> str:

@@ -27,10 +27,10 @@ from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.queries import places
 
 SIDE = 13  # the number of bins on each side of 0
-EDGES = np.concatenate([[0.0], 2.0 ** (-(SIDE - 1 - np.arange(SIDE)) / 2)])  # of the bins on one side, from 0 to 1
-FINE, FAR = 256, 16  # the steps of a score from 0 to 1, and the largest score in the table
+EDGES = np.concatenate([[0.0], 2.0 ** (-(SIDE - 1 - np.arange(SIDE)) / 2)])  # the bins' edges on one side of 0
+FINE, FAR = 256, 16  # the table's steps between the scores 0 and 1, and its largest score
 COVERED = 0.9  # the default share of rows in a prediction interval
-ALLOWED = 1.28  # the standard deviations that noise exceeds with a probability of 10 %
+ALLOWED = 1.28  # noise exceeds this number of standard deviations with a probability of about 10 %
 
 
 @final

@@ -37,7 +37,9 @@ DIGITS = 6  # the decimals with which numbers are stored
 
 
 def values_of(probabilities: Reals) -> NDArray[np.int64]:
-    """Return the log-odds of the second of two classes in steps, shape (rows,), given probabilities, shape (rows, 2).
+    """Return log-odds of the second of two classes in steps of `LOG_ODDS` / `GRAIN`, given probabilities.
+
+    Probabilities have the shape (rows, 2), and log-odds the shape (rows,).
 
     Examples
     --------

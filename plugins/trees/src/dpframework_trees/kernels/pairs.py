@@ -36,16 +36,17 @@ class PairRoom(NamedTuple):
     Attributes
     ----------
     by_class
-        The rows of each class in each leaf of the first tree, shape (leaves, classes).
+        The number of rows of each class in each leaf of the first tree, shape (leaves, classes).
     sizes
         The number of rows in each leaf of the first tree, shape (leaves,).
     pairs
-        The rows of each leaf that tests x <= y of the second view both hold for, shape (tests, tests, leaves).
+        The number of rows of each leaf for which tests x <= y of the second view both hold, shape
+        (tests, tests, leaves).
     counts
-        The rows of each leaf that each test of the second view holds for, and all rows of each leaf in the last row of
-        the array, shape (tests + 1, leaves).
+        The number of rows of each leaf for which each test of the second view holds, and in the last line the number of
+        all rows of each leaf, shape (tests + 1, leaves).
     leaf
-        The rows of each leaf of a second tree in each leaf of the first, shape (4, leaves).
+        The number of rows in each leaf of a second tree and each leaf of the first, shape (4, leaves).
     scores
         The scores of the two sides of each test of the second view, shape (2, tests).
     top, total
@@ -68,7 +69,7 @@ def pair_terms(by_class: Integers, sizes: Integers, product: bool, divisor: floa
     Parameters
     ----------
     by_class
-        The rows of each class in each leaf of the first tree.
+        The number of rows of each class in each leaf of the first tree, shape (leaves, classes).
     sizes
         The number of rows in each leaf of the first tree.
     product, divisor

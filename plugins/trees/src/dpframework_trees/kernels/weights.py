@@ -20,7 +20,7 @@ class Weighing(NamedTuple):
     Attributes
     ----------
     counts
-        The rows that each test holds for, by class, and all rows in the last row, shape (tests + 1, classes).
+        The number of rows of each class for which each test holds, then of all rows, shape (tests + 1, classes).
     scores
         The scores of the leaf where each test holds and of the other leaf, shape (2, tests) (see `side_scores`).
     leaves
@@ -53,7 +53,7 @@ def count_tests(bits: Bits, rows: Bits, starts: Integers, counts: Integers) -> N
 
 @njit(nogil=True, cache=True)
 def add_pairs(bits: Bits, rows: Bits, starts: Integers, first: int, both: Bits, pairs: NDArray[Any]) -> None:
-    """Add to pairs[i, u, c] a set's rows of class c that tests t = first + i and u >= t both hold for.
+    """Add to pairs[i, u, c] the number of a set's rows of class c for which tests t = first + i and u >= t both hold.
 
     `both` is working memory for a set.
     """

@@ -30,7 +30,7 @@ from dpframework.redescriptions import (
 from dpframework.run import PrivateTable
 from dpframework_trees.redescribe.arrangements import Arrangement
 
-TOGETHER = 3  # how many matches a table counts
+TOGETHER = 3  # the number of matches in a table
 
 
 def plan_matches(
@@ -83,7 +83,7 @@ def mine_matches(
     """
     chosen: list[Match] = []
     for _ in range(arranged.matches * arranged.groups):
-        known = [part for match in chosen for part in news_of(match, few=few)]
+        known = [part for match in chosen for part in known_sets(match, few=few)]
         chosen.append(table.release("match", known=known, **given))
     found, looked_at = list[Redescription](), 0
     for start in range(0, len(chosen), arranged.matches):
@@ -94,11 +94,11 @@ def mine_matches(
     return distinct(found), looked_at
 
 
-def news_of(match: Match, *, few: bool) -> Sequence[Description]:
-    """Return the sets of rows that later matches should differ from.
+def known_sets(match: Match, *, few: bool) -> Sequence[Description]:
+    """Return descriptions of the sets of rows from which later matches should differ.
 
-    They are the rows that both sides of a match hold for, and the rows that neither side holds for. If matches hold for
-    `few` rows, the second set is nearly all rows, so only the first set is returned.
+    They are the rows for which both sides of a match hold, and the rows for which neither side holds. If matches hold
+    for `few` rows, the second set is nearly all rows, so only the first set is returned.
     """
     return match.parts[:1] if few else match.parts
 

@@ -61,7 +61,7 @@ from dpframework_trees.complete import CompleteTree
 from dpframework_trees.extraction import LeafUnions
 from dpframework_trees.queries import JointLeaves
 from dpframework_trees.redescribe.arrangements import CHOICES, MOST, Arrangement
-from dpframework_trees.redescribe.joint_matches import TOGETHER, mine_matches, news_of, plan_matches
+from dpframework_trees.redescribe.joint_matches import TOGETHER, known_sets, mine_matches, plan_matches
 from dpframework_trees.redescribe.view_tests import candidates_of_sides, sides_of
 from dpframework_trees.splits import Candidates
 
@@ -258,7 +258,7 @@ class MatchedTrees(Miner):
         tests = candidates_of_sides(table.schema, self.sides(table.schema))
         for k in range(arranged.trees):
             scope = table.scope(f"tree {k + 1}")
-            known = [part for match in roots for part in news_of(match, few=self.rare is not None)]
+            known = [part for match in roots for part in known_sets(match, few=self.rare is not None)]
             root = scope.release("root", known=known, **given)
             roots.append(root)
             sides = scope.partition(Cases(root.parts))[:2] if arranged.depth == 2 else []

@@ -195,7 +195,7 @@ class TreeRedescriptions(Miner):
         return tuple(random.Random(self.drawn).sample(known, self.number(schema)))
 
     def starts_on(self, schema: Schema) -> list[Start]:
-        """Return the starts.
+        """Return the starts of the miner's trees on a schema, in order.
 
         Raises
         ------

@@ -266,10 +266,11 @@ def several_matched_trees() -> tuple[Witness, Witness]:
 
 
 def matched_trees_by_count() -> tuple[Witness, Witness]:
-    """Return the same as `matched_trees`, for an epsilon of 0.01, where a released number of rows chooses one tree.
+    """Return witnesses like those of `matched_trees`, but with a released number of rows, which chooses one tree.
 
-    The released number is above the true one, so that an added row makes it likelier. A replaced row does not change
-    the number, so that witness has far more rows. For nearly all other matches, only one side holds for most of these.
+    The epsilon is 0.01. The released number is above the true one, so that an added row makes it likelier. A replaced
+    row does not change the number, so the second witness has far more rows. For most of these, only one side of nearly
+    every other match holds.
     """
     few = [(_row_with(*names), number) for names, number in (
         (("wolf", "rain", "fox", "fog"), 1800),
