@@ -700,7 +700,7 @@ def test_a_fit_whose_noise_might_not_fit_into_64_bits_is_refused() -> None:
     assert fits.largest_noise == largest < 2.0**53
     smallest = Fraction(1, 500) * Fraction(largest / 2**53).limit_denominator(10**6)
     assert tuned(smallest * Fraction(1001, 1000)).step == fits.step
-    with pytest.raises(dpf.InputError, match=r"epsilon is 0\.00[0-9]+; the fit has no noise for it"):
+    with pytest.raises(dpf.InputError, match=r"epsilon is 0\.00[0-9]+; the noise of a fit cannot be computed for it"):
         tuned(smallest * Fraction(999, 1000))
 
 

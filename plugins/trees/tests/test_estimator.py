@@ -385,7 +385,7 @@ def test_clones_with_budgets_of_their_own_warn_that_they_add_up():
     X, y = people()
     tree = DPID3Classifier(epsilon=1, schema=SCHEMA, max_depth=1)
     clone(tree).fit(X, y)
-    with pytest.warns(PrivacyWarning, match="budgets add up, so give the estimator one"):
+    with pytest.warns(PrivacyWarning, match="budgets add up, so give the estimator an accountant"):
         clone(tree).fit(X, y)
     shared = DPID3Classifier(epsilon=1, schema=SCHEMA, accountant=dpf.PureAccountant("add-or-remove-one", epsilon=2))
     with warnings.catch_warnings():

@@ -275,7 +275,7 @@ def test_noise_of_more_bits_than_floats_have_is_further_from_what_is_computed_wi
 
 def test_a_claim_above_epsilon_is_refused(monkeypatch):
     monkeypatch.setattr(Tuned, "claimed", Fraction(2))
-    with pytest.raises(dpf.InputError, match="the fit has no noise for it"):
+    with pytest.raises(dpf.InputError, match="the noise of a fit cannot be computed for it"):
         perturbation._tune.__wrapped__(TWO, Fraction(1))
 
 

@@ -522,7 +522,7 @@ def test_the_stated_probability_of_a_pair_is_that_of_its_rounded_score(name: str
     steps = [data.steps(*pair, unit=float(given.unit)) for pair in pairs_of(data)]
     assert np.array(found) - found[0] == pytest.approx((np.array(steps) - steps[0]) / given.lattice_scale, abs=1e-13)
     monkeypatch.setattr(tree_pairs, "MOST_PAIRS", 11)
-    with pytest.raises(dpf.InputError, match="weights of 12 pairs of trees cannot be added up; 11 can"):
+    with pytest.raises(dpf.InputError, match="weights of 12 pairs of trees cannot be added up; the limit is 11"):
         mechanism.log_density(data, np.array([[0], [0]]), given)
     with pytest.raises(dpf.InputError, match="must answer with PairData"):
         mechanism.log_density(np.zeros(3), np.array([[0], [0]]), given)

@@ -44,7 +44,7 @@ class EstimatorFamily:
         if self.fits == 2:
             warnings.warn(
                 "two clones of one estimator were fitted without a shared accountant; on the same people their budgets "
-                "add up, so give the estimator one, such as "
+                "add up, so give the estimator an accountant, such as "
                 "accountant=dpf.PureAccountant('add-or-remove-one', epsilon=2)",
                 PrivacyWarning,
                 stacklevel=3,

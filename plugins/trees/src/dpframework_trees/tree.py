@@ -198,7 +198,7 @@ class DecisionTree(Drawn):
         return tuple(Pattern(rule.description, Equals(self.target.name, rule.label)) for rule in self.rules())
 
     def leaf_counts(self) -> NDArray[np.float64]:
-        """Return the estimated rows of each leaf by class, shape (leaves, classes), in the order of `patterns`."""
+        """Return the estimated rows of each class in each leaf, shape (leaves, classes), in the order of `rules`."""
         return np.array([node.counts for node in nodes_of(self.root) if isinstance(node, Leaf)])
 
     @property
@@ -289,7 +289,7 @@ class TreeResult(Kept):
         return self.tree._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form."""
+        """Return a JSON-safe form that `from_dict` reads, with the rules as texts."""
         return {"tree": self.tree.to_dict(), "rules": [str(rule) for rule in self.rules()]}
 
     @classmethod

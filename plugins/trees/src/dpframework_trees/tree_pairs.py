@@ -286,7 +286,7 @@ class MarkovChainPairs(WholeTrees):
             return -math.inf
         number = (len(data.first_bits) * len(data.second_bits)) ** (2**data.depth - 1)
         if number > MOST_PAIRS:
-            raise InputError(f"the weights of {number} pairs of trees cannot be added up; {MOST_PAIRS} can")
+            raise InputError(f"the weights of {number} pairs of trees cannot be added up; the limit is {MOST_PAIRS}")
         pairs = some_pairs(tests, data.depth, MOST_PAIRS)
         steps = np.array([data.steps(*pair, unit=unit) for pair in pairs], dtype=np.int64)
         logs = (steps - steps.max()) / calibration.lattice_scale

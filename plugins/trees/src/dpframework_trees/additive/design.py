@@ -153,7 +153,7 @@ class Design:
 
     @functools.cached_property
     def grains(self) -> Reals:
-        """By what factor each column's lattice is coarser than that of scores, so that all parts of a score are on it."""
+        """How many times coarser each column's lattice is than the lattice of scores, on which all parts of a score lie."""
         found = np.ones(self.columns)
         if self.leaves:
             found[self.starts[len(self.bins)]] = GRAIN

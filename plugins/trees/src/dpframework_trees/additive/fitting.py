@@ -167,8 +167,8 @@ def on_lattice(loss: Loss, coefficients: Reals) -> Reals:
 def fit_in_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
     """Return coefficients at which the gradient is proven to be within `Tuned.gradient_error`.
 
-    They are in steps of the release's lattice, rounded, and clamped to 2**61 steps. This works for any rows. If floating
-    point does not get there, `refinement` does.
+    They are in steps of the release's lattice, rounded, and clamped to 2**61 steps. This works for any rows. Where
+    floating point does not get there, `refinement` does.
     """
     found = minimise(rows, tuned, noise)
     loss, unit = Loss(rows, tuned, noise), tuned.release_step

@@ -198,7 +198,10 @@ def _tune(design: Design, epsilon: Fraction) -> Tuned:
     tuned = Tuned(design, epsilon)
     held = tuned.claimed <= tuned.epsilon and tuned.curvature(tuned.ridge) <= tuned.most_curvature
     if not held or tuned.largest_noise > LARGEST_NOISE:
-        raise InputError(f"epsilon is {float(tuned.epsilon):.3g}; the fit has no noise for it, so use one nearer to 1")
+        raise InputError(
+            f"epsilon is {float(tuned.epsilon):.3g}; the noise of a fit cannot be computed for it, so use an epsilon "
+            "nearer to 1"
+        )
     return tuned
 
 

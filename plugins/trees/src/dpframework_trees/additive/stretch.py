@@ -100,12 +100,12 @@ def stretch_of(tuned: Tuned, coefficients: Reals) -> Reals:
     evidence = evidence_of(tuned, coefficients, scores)
     search = _FactorSearch(scores, tuned.design.rows, evidence.left, np.asarray(np.linalg.pinv(evidence.covariance)))
     factors = np.ones(scores.shape[1])
-    left = search.off(factors)
+    left = search.objective(factors)
     for _ in range(STEPS):
         step = search.step(factors)
         for halving in range(HALVINGS):
             tried = np.clip(factors + step * 2.0**-halving, 1, MOST)
-            new = search.off(tried)
+            new = search.objective(tried)
             if new < left:
                 break
         else:
@@ -136,8 +136,8 @@ class _FactorSearch:
     precision: Reals
 
     @functools.cached_property
-    def expected(self) -> Reals:
-        """The inverse of U."""
+    def prior_precision(self) -> Reals:
+        """The inverse of U, the covariance of factors before any evidence, shape (outputs, outputs)."""
         outputs = len(self.left)
         of_factors = np.full((outputs, outputs), ALIKE * SPREAD**2)
         np.fill_diagonal(of_factors, SPREAD**2)
@@ -149,28 +149,28 @@ class _FactorSearch:
         return _of_outputs(self.scores)
 
     def explain(self, factors: Reals) -> Reals:
-        """Return J, shape (outputs,)."""
+        """Return J(a), by which factors a lower the derivative D of each output, shape (outputs,)."""
         grown = _of_outputs(self.scores * factors) - self.unstretched
         return np.asarray(self.rows * (self.scores * grown).mean(axis=0))
 
     def information(self, factors: Reals) -> Reals:
-        """Return J's derivative, shape (outputs, outputs)."""
+        """Return the derivative of J at given factors, shape (outputs, outputs)."""
         p = _of_outputs(self.scores * factors)
         of_scores = p * self.scores
         both = -(of_scores.T @ of_scores)
         both[np.diag_indices(len(both))] += (of_scores * self.scores).sum(axis=0)
         return np.asarray(self.rows * both / len(p))
 
-    def off(self, factors: Reals) -> float:
+    def objective(self, factors: Reals) -> float:
         """Return the value of the function that the factors minimise (see the module)."""
         error = self.left - self.explain(factors)
-        return float(error @ self.precision @ error + (factors - 1) @ self.expected @ (factors - 1))
+        return float(error @ self.precision @ error + (factors - 1) @ self.prior_precision @ (factors - 1))
 
     def step(self, factors: Reals) -> Reals:
         """Return a step towards the minimum. It is 0 for factors that stay at a bound."""
         by = self.information(factors)
-        slope = -by.T @ self.precision @ (self.left - self.explain(factors)) + self.expected @ (factors - 1)
-        curvature = by.T @ self.precision @ by + self.expected
+        slope = -by.T @ self.precision @ (self.left - self.explain(factors)) + self.prior_precision @ (factors - 1)
+        curvature = by.T @ self.precision @ by + self.prior_precision
         free = ~((factors <= 1) & (slope > 0) | (factors >= MOST) & (slope < 0))
         step = np.zeros(len(factors))
         step[free] = np.linalg.solve(curvature[np.ix_(free, free)], -slope[free])
@@ -195,7 +195,7 @@ def evidence_of(tuned: Tuned, coefficients: Reals, scores: Reals) -> Evidence:
             taken[j] = of_column * ((width - 1) / own + 1 / (even * width + own))
         else:
             taken[j] = between * max(width - 1, 1) / (even * surer + own) + (width > 1) * of_mean / own
-        # An intercept that is the shared sum of blocks is counted below, with its group.
+        # If the intercept is the sum that blocks share, its noise is subtracted below, with its group.
         taken[j] *= of_centred * (j < len(design.widths) - 1 or j not in shared)
     covariance = np.diag((of_centred * variances[:, None] * coefficients**2).sum(axis=0))
     all_gains, h = sum(gain for _, gain in tuned.shared), tuned.curvatures[-1] * surer
