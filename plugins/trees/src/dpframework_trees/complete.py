@@ -95,6 +95,6 @@ def _leaves(
     node, rows = np.zeros(block.rows, dtype=np.int64), np.arange(block.rows)
     columns = np.stack([block.codes(name) for name in names])
     for _ in range(depth):
-        values, asked = columns[places[node], rows], codes[node]
-        node = 2 * node + 2 - np.where(below[node], values <= asked, values == asked)
+        values, code = columns[places[node], rows], codes[node]
+        node = 2 * node + 2 - np.where(below[node], values <= code, values == code)
     return np.asarray(node - (2**depth - 1))

@@ -274,8 +274,8 @@ class _TreeOnSchema:
             usable = {node: self.tests.possible(region) for node, (_, region) in level.items()}
             tests = {node: own[0] for node, own in usable.items() if len(own) == 1}
             several = [node for node, own in usable.items() if len(own) > 1]
-            asked = ((level[node][0], "split", {"candidates": usable[node]}) for node in several)
-            tests.update(zip(several, PrivateTable.release_many(asked), strict=True))
+            requests = ((level[node][0], "split", {"candidates": usable[node]}) for node in several)
+            tests.update(zip(several, PrivateTable.release_many(requests), strict=True))
             below: dict[int, tuple[PrivateTable, Region]] = {}
             for node, test in sorted(tests.items()):
                 chosen[node] = positions[test]

@@ -41,8 +41,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         self._family.note_prediction(self)
         return np.asarray(self.model_.predict_proba(rows)[:, self._order])
 
-    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
-        return told.with_class(columns, outcomes)
+    def _describe_columns(self, given: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
+        return given.with_class(columns, outcomes)
 
     def _column(self, target: Attribute, outcomes: Outcomes) -> Any:
         known = self.schema is not None and target.name in self.schema

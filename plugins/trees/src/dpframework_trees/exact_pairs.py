@@ -16,11 +16,12 @@ far a log-weight at a node may be off, in units of the score. Eight times the su
 spread. Let a be `Criterion.rounding` of a sum over leaves, R the number of rows, and u = 2**-53. The query declares
 r = 7/2 a.
 
-- A node of A: c is off by a, or by a / 2 for the product, whose k costs a / 2 more and 2 u R; the leaves of a B by
-  a / 2, since k is at most 1/2. Dividing by the scale, and adding c to log Z_A, are 3 u R. Each log-sum-exp adds a
-  number and a logarithm, 3 u times its size: at most 3/2 u R for each of the two levels of B and the sum over its
-  roots, 3 u R for each of up to two sums over tests of A. Subtracting the largest and multiplying: 2 u R. Together
-  2 a + 18 u R. A sum over two leaves or more of a norm or purity has a >= 5 u R, so that is below 6 a, or 2 r.
+- A node of A: c is off by a. (For the product, c is off by a / 2, and k costs a / 2 and 2 u R more.) The leaves of a B
+  are off by a / 2, since k is at most 1/2. Dividing by the scale, and adding c to log Z_A, cost 3 u R. Each log-sum-exp
+  adds a number and a logarithm, which costs 3 u times its size. That is at most 3/2 u R for each of the two levels of B
+  and for the sum over its roots, and 3 u R for each of up to two sums over tests of A. Subtracting the largest and
+  multiplying cost 2 u R. Together that is 2 a + 18 u R. A sum over two leaves or more of a norm or purity has
+  a >= 5 u R, so that is below 6 a, or 2 r.
 - A level of B: its nodes share the rows. Together they are off by a / 2 for the leaves, a / 2 for k, and 11 u R for all
   else, which is less than 7/2 a = r.
 

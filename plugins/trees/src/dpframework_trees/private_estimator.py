@@ -115,9 +115,9 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         outcomes = Outcomes.of(y)
         if len(outcomes) != len(columns[0]):
             raise InputError(f"X has {len(columns[0])} rows and y has {len(outcomes)}; give the same number of both")
-        told = InputColumns(self.schema, self.target, self._names, hasattr(self, "feature_names_in_"))
+        given = InputColumns(self.schema, self.target, self._names, hasattr(self, "feature_names_in_"))
         unit, ids = self._unit(groups, len(outcomes))
-        schema, target = self._describe_columns(told, columns, outcomes)
+        schema, target = self._describe_columns(given, columns, outcomes)
         names = [name for name in schema.names if name != target]
         by_name = {**dict(zip(names, columns, strict=True)), target: self._column(schema[target], outcomes), **ids}
         seed = self._seed()
@@ -220,7 +220,7 @@ class PrivateEstimator(BaseEstimator, abc.ABC):  # type: ignore[misc]
         return 0 if reset and self.schema is not None else 1
 
     @abc.abstractmethod
-    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
+    def _describe_columns(self, given: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
         """Return a schema of the columns and y, and the schema's name for y."""
 
     @abc.abstractmethod

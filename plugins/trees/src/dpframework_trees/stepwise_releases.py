@@ -27,11 +27,11 @@ def release_in_step(nodes: Iterable[Requests[None]]) -> None:
     """
     sent: list[tuple[Requests[None], Any]] = [(node, None) for node in nodes]
     while sent:
-        asked: list[tuple[Requests[None], list[Request]]] = []
+        requested: list[tuple[Requests[None], list[Request]]] = []
         for node, released in sent:
             try:
-                asked.append((node, node.send(released)))
+                requested.append((node, node.send(released)))
             except StopIteration:
                 continue
-        found = iter(PrivateTable.release_many(one for _, own in asked for one in own))
-        sent = [(node, [next(found) for _ in own]) for node, own in asked]
+        found = iter(PrivateTable.release_many(one for _, own in requested for one in own))
+        sent = [(node, [next(found) for _ in own]) for node, own in requested]

@@ -8,17 +8,17 @@ depth of a block of m rows is the sum of its rows' depths, and the depth of a gr
 points of depth at most T.
 
 - There are c(n) rows of depth n (`layer_size`). The generating function of c is the sum over p of C(K-1, p)**2 x**p,
-  divided by (1-x)**(K-1) (Conway and Sloane 1997, of the lattice A). So c(n) is at most B C(n+K-2, K-2), with B the sum
-  of C(K-1, p)**2, which is C(2K-2, K-1).
+  divided by (1-x)**(K-1) (Conway and Sloane 1997, for the lattice A). So c(n) is at most B C(n+K-2, K-2), with B the
+  sum of C(K-1, p)**2, which is C(2K-2, K-1).
 - A proposal begins with a radius T, which is a sum of D + 1 geometric numbers. D is the sum of d = m (K - 1) over all
-  blocks, so the probability of T is in proportion to (T+1) ... (T+D) q**T. For each block, d + 1 whole numbers that add
-  up to T are drawn uniformly. The depth of each row is the sum of K - 1 of them, and one number is left over. So depths
-  n are proposed with a probability in proportion to q**T (T+1) ... (T+D) times, over blocks, the product of
-  C(n+K-2, K-2) over rows, divided by C(T+d, d).
+  blocks, so the probability of T is in proportion to (T+1) ... (T+D) q**T, with q = exp(-1 / scale). For each block,
+  d + 1 whole numbers that add up to T are drawn uniformly. The depth of each row is the sum of K - 1 of them, and one
+  number is left over. So depths n are proposed with a probability in proportion to q**T (T+1) ... (T+D), times a factor
+  for each block. This factor is the product of C(n+K-2, K-2) over the block's rows, divided by C(T+d, d).
 - A proposal is accepted with a probability that is a product of two factors. One is the product of
   c(n) / (B C(n+K-2, K-2)) over all rows. The other is the product of (T+1) ... (T+d) over blocks, divided by
-  (T+1) ... (T+D). Each is at most 1, and near 1 if depths are large. What remains is q**T times the product of c(n),
-  which is the number of points with these depths.
+  (T+1) ... (T+D). Both factors are at most 1, and near 1 if depths are large. What remains is q**T times the product of
+  c(n), which is the number of points with these depths.
 - A row of a given depth is uniform (`draw_layer`).
 """
 

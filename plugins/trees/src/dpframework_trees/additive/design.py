@@ -153,7 +153,10 @@ class Design:
 
     @functools.cached_property
     def grains(self) -> Reals:
-        """How many times coarser each column's lattice is than the lattice of scores, on which all parts of a score lie."""
+        """How many times coarser each column's lattice is than the lattice of scores.
+
+        So what each cell adds to a score is on the lattice of scores.
+        """
         found = np.ones(self.columns)
         if self.leaves:
             found[self.starts[len(self.bins)]] = GRAIN

@@ -58,8 +58,8 @@ class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[mis
         self._family.note_prediction(self)
         return np.asarray(self.model_.interval(rows, share))
 
-    def _describe_columns(self, told: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
-        return told.with_number(columns, outcomes)
+    def _describe_columns(self, given: InputColumns, columns: list[Any], outcomes: Outcomes) -> tuple[Schema, str]:
+        return given.with_number(columns, outcomes)
 
     def _column(self, target: Attribute, outcomes: Outcomes) -> Any:
         return outcomes.cells

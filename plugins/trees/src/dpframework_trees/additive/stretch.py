@@ -26,10 +26,10 @@ each cell. These rows are private, so the amount that is subtracted follows from
   means over outputs are subtracted. So the surer the scores are, the more noise there is. Only the ridge tells the mean
   of an attribute's columns apart from the intercept and from other attributes' means, so in that direction h is 0.
 - **For the sum that a group's blocks share** (noise with one sum, see `perturbation`) the expectation is subtracted,
-  for rows that say nothing else. Let r be that sum, of variance V, and c the sum of R w in each of the blocks. Their
+  for rows that say nothing else. Let r be that sum, of variance v, and c the sum of R w in each of the blocks. Their
   means and the intercept add g c to the score, where g is the group's gain (`Tuned.shared`). With h the intercept's
   curvature, and G the sum of the groups' gains, c = - h times (what all groups add) - r. So -E[w'b] is
-  g V (1 - h g / (1 + h G)).
+  g v (1 - h g / (1 + h G)).
 
 The rest of D is evidence that scores are too small. If nothing is left, nothing is stretched. (If attributes say the
 same, there may be more noise than is subtracted.)
@@ -41,7 +41,7 @@ D is an estimate, with two sources of error. First, given w, w_c'b_c has a varia
 Second, the columns of a group share a radius. In d dimensions the square of the radius has a relative deviation of
 2 / sqrt(d + 1), and so has the amount that should have been subtracted. Balanced noise has one radius for all outputs.
 With noise by output, the share of output c that comes from its own radius is 1 - 1 / K, and each other radius
-contributes 1 / (K (K - 1)). Let V be the sum of both covariances.
+contributes 1 / (K (K - 1)). Let V be the sum of the covariances from both sources.
 
 Before any evidence, each a_c - 1 is expected to be within about `SPREAD` of 0, and factors of several outputs are
 expected to be alike: their covariance U has `SPREAD`**2 on the diagonal, and `ALIKE` times that elsewhere. The factors

@@ -33,8 +33,8 @@ class CriterionScores(ReadsAmong):
     def scored_by(self) -> str:
         """A text with the criterion's name and, if there are any, the costs of errors."""
         costs = zip(self.criterion.costs, self.target.labels, strict=False)
-        told = ", ".join(f"{label} {cost}" for cost, label in costs)
-        return f"{self.criterion.name} score (costs: {told})" if told else f"{self.criterion.name} score"
+        shown = ", ".join(f"{label} {cost}" for cost, label in costs)
+        return f"{self.criterion.name} score (costs: {shown})" if shown else f"{self.criterion.name} score"
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:

@@ -30,24 +30,24 @@ def sets_of(tests: Candidates, order: int, place: Callable[..., Any]) -> Iterato
     """
     for groups in itertools.combinations_with_replacement(list(_by_attribute(tests)), order):
         own = list({attribute.name: attribute for attribute, *_ in groups}.values())
-        asked = np.array(list(itertools.product(*(numbers for _, numbers, _ in groups))))
+        sets = np.array(list(itertools.product(*(numbers for _, numbers, _ in groups))))
         if len(own) < order:  # Several tests on one attribute make each set more than once, so keep it once.
-            asked = np.unique(np.sort(asked, axis=1), axis=0)
-        places = np.asarray(place(*np.sort(asked, axis=1).T))
-        yield RowSets(tuple(own), places, functools.partial(_members, groups, own, asked))
+            sets = np.unique(np.sort(sets, axis=1), axis=0)
+        places = np.asarray(place(*np.sort(sets, axis=1).T))
+        yield RowSets(tuple(own), places, functools.partial(_members, groups, own, sets))
 
 
 _Tested: TypeAlias = "tuple[Attribute, list[int], NDArray[np.bool_]]"
 
 
-def _members(groups: Sequence[_Tested], own: Sequence[Attribute], asked: NDArray[np.int64]) -> NDArray[np.int64]:
+def _members(groups: Sequence[_Tested], own: Sequence[Attribute], sets: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return 1 for each cell of the attributes' cross table that is in a set of tests, else 0, shape (sets, cells)."""
     rows = {
         number: (attribute.name, codes)
         for attribute, numbers, members in groups
         for number, codes in zip(numbers, members, strict=True)
     }
-    return np.array([_cells(own, [rows[t] for t in dict.fromkeys(some)]) for some in asked.tolist()])
+    return np.array([_cells(own, [rows[t] for t in dict.fromkeys(some)]) for some in sets.tolist()])
 
 
 def _by_attribute(tests: Candidates) -> Iterator[_Tested]:
@@ -55,9 +55,9 @@ def _by_attribute(tests: Candidates) -> Iterator[_Tested]:
     for k in sorted(set(tests.owner.tolist())):
         numbers = np.flatnonzero(tests.owner == k)
         attribute = tests.schema.attributes[tests.attributes[k]]
-        codes, asked = np.arange(attribute.size), tests.codes[numbers, np.newaxis]
+        codes, tested = np.arange(attribute.size), tests.codes[numbers, np.newaxis]
         below = (tests.kinds[numbers] == BELOW)[:, np.newaxis]
-        yield attribute, numbers.tolist(), np.where(below, codes <= asked, codes == asked)
+        yield attribute, numbers.tolist(), np.where(below, codes <= tested, codes == tested)
 
 
 def _cells(of: Sequence[Attribute], tests: Sequence[tuple[str, NDArray[np.bool_]]]) -> NDArray[np.int64]:

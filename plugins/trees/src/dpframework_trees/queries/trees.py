@@ -29,11 +29,11 @@ def pack(block: Block, candidates: Candidates) -> NDArray[np.uint64]:
     """Return, for each test, one bit per row, which is 1 where the test holds, shape (tests, words)."""
     bits = _bytes(len(candidates), block.rows)
     names = [candidates.schema.attributes[k].name for k in candidates.attributes]
-    asked = list(zip(candidates.owner.tolist(), candidates.kinds.tolist(), candidates.codes.tolist(), strict=True))
+    tests = list(zip(candidates.owner.tolist(), candidates.kinds.tolist(), candidates.codes.tolist(), strict=True))
     begin = 0
     for tile in block.tiles():
         end, read = begin + (tile.rows + 7) // 8, None
-        for t, (owner, kind, code) in enumerate(asked):
+        for t, (owner, kind, code) in enumerate(tests):
             if owner != read:
                 codes, read = tile.codes(names[owner]), owner
             bits[t, begin:end] = np.packbits(codes <= code if kind == BELOW else codes == code, bitorder="little")

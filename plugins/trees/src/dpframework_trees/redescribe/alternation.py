@@ -208,8 +208,8 @@ class AltExpM(_Alternating):
         while parts:
             node = len(parts) - 1  # the first node of this level
             # A single test needs no release.
-            asked = ((part, "split", {"candidates": tests}) for part in parts)
-            splits: list[Any] = [tests[0]] * len(parts) if len(tests) == 1 else PrivateTable.release_many(asked)
+            requests = ((part, "split", {"candidates": tests}) for part in parts)
+            splits: list[Any] = [tests[0]] * len(parts) if len(tests) == 1 else PrivateTable.release_many(requests)
             chosen[node : node + len(splits)] = [tests.position(split) for split in splits]
             below: list[PrivateTable] = []
             for split in splits if node + len(splits) < len(chosen) else ():
