@@ -26,8 +26,8 @@ same everywhere. A count may be more exact than a cell is wide. So a cell's like
 the rows in it are averaged with the likelihood as weight.
 
 The leaves' concentration is one of `LEAF_CONCENTRATIONS`, with a prior that makes the deviation of shares, 1 / sqrt(a),
-uniform (Gelman 2006). The nodes' concentrations in `NODE_CONCENTRATIONS` are equally likely. An infinite one gives all
-nodes the shares of the whole tree, so that only leaves differ.
+uniform (Gelman 2006). The nodes' concentrations in `NODE_CONCENTRATIONS` are equally likely. An infinite concentration
+gives all nodes the shares of the whole tree, so that only leaves differ.
 
 Sources: Pearl 1988, Probabilistic Reasoning in Intelligent Systems; Gelman 2006, Prior distributions for variance
 parameters in hierarchical models; the model is ours.

@@ -10,7 +10,7 @@ from dpframework_trees.tree_nodes import Leaf, TreeNode, leaf_text
 if TYPE_CHECKING:
     from dpframework_trees.tree import DecisionTree
 
-MOST_FONT, LEAST_FONT = 9, 4
+MOST_FONT, LEAST_FONT = 9, 4  # the largest and the smallest size of text, in points
 
 
 def draw_tree(tree: DecisionTree, axes: Any) -> None:

@@ -1,19 +1,19 @@
-"""The expected and the largest change that noise makes to the functions of an additive model.
+"""The expected and the largest standard deviation of the noise in the functions of an additive model.
 
 Noise b in the gradient moves the minimiser by about - (H + R)**-1 b, with R the ridge and H the Hessian of the rows'
-loss. The covariance B of b is known. It is the same in all directions of an attribute's function. Besides these there
-are only the directions that a group's columns share. H is private, since it depends on how many rows each cell has, and
+loss. The covariance B of b is known. It is the same in all directions of an attribute's function. The only other
+directions are those that a group's columns share. H is private, since it depends on how many rows each cell has, and
 on which attributes say the same.
 
-- **As expected:** H is taken as if rows were spread evenly over cells (`Tuned.curvatures`), and its entries between
-  columns as 0. Real rows leave more noise. A cell with few rows has a small h. If two attributes say the same, the
-  ridge alone decides how they share it.
+- **As expected:** H is taken as if rows were spread evenly over cells (`Tuned.curvatures`), and as if its entries
+  between different columns were 0. Real rows leave more noise. A cell with few rows has a small h. If two attributes
+  say the same, the ridge alone decides how their effect is divided between them.
 - **At most:** H is positive semidefinite, whatever the rows. For a linear function c of the coefficients let
   u = R**-1/2 c and N = R**1/2 (H + R)**-1 R**1/2, so that 0 <= N <= I. The variance of c is v'R**-1/2 B R**-1/2 v, with
   v = N u. Let beta be the eigenvalue of R**-1/2 B R**-1/2 in the directions of an attribute's function, and beta_max
-  its largest eigenvalue. From N**2 <= N follows v'v <= u'v, so v lies in the ball whose diameter is from 0 to u. If u
-  is in the directions of one attribute, let a be v's part along u. The rest of v has a squared length of at most
-  a (abs(u) - a), so the variance is at most
+  its largest eigenvalue. From N**2 <= N follows v'v <= u'v, so v lies in the ball that has the line from 0 to u as its
+  diameter. If u is in the directions of one attribute, let a be v's component along u. The rest of v has a squared
+  length of at most a (abs(u) - a), so the variance is at most
 
       max over a of beta a**2 + beta_max a (abs(u) - a)
           = u'u beta                                          if beta_max <= 2 beta,
@@ -21,8 +21,9 @@ on which attributes say the same.
 
   The first bound is attained by a block without rows.
 
-Both compare with the fit that has the same ridge and no noise, to first order in the noise. Both leave out `shrinkage`.
-It removes most of a function that is mostly noise, and may add some noise to a function that is about half noise.
+Both deviations compare the fit with one that has the same ridge and no noise, to first order in the noise. Neither
+takes account of `shrinkage`, which removes most of a function that is mostly noise, and may add some noise to a
+function that is about half noise.
 """
 
 from __future__ import annotations
