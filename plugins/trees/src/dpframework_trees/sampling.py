@@ -10,9 +10,9 @@ Claim of both: pure epsilon; bounded range, so rho = epsilon**2 / 8 in zCDP (Ces
 **Rounding of exact draws.** At each node the log-weights of its tests, times the scale, are rounded to an integer
 lattice of 2**-28 of the sensitivity. Then the draw is exact (OpenDP's noisy maximum with Gumbel noise). Let e be how
 far a log-weight at a node may be off, in units of the score. The log-probability of a test is off by 2 e at most: e of
-its own and e of the normalizer. The log-probability of a tree is off by twice the sum of e over its nodes, its change
-between neighbours by four times, and the range of two such changes by eight times that sum. This is added to the
-spread.
+its own and e of the normalizer. The log-probability of a tree is off by at most twice the sum of e over its nodes. So
+its change between neighbours is off by at most four times that sum, and the difference between the changes of two trees
+by at most eight times that sum. This is added to the spread.
 
 Some errors grow with the number of rows R. The nodes of one level share the rows, so for D levels the sum of these
 errors over the nodes is at most (see `weights`; subtracting the largest log-weight and multiplying cost another
@@ -28,7 +28,8 @@ tests) that is largest for 15 levels and 2 tests, where 8 times the sum is below
 **Rounding of walks.** Each leaf's score is rounded to the lattice, so a tree's score is an exact sum and a function of
 the tree alone. Proposals are uniform integers. A proposal is accepted by an exact comparison of a uniform number with
 an exponential. So the walk is exactly reversible. It converges to exactly the exponential mechanism on the rounded
-scores, each of which is off by r and half a step per leaf. The range of two changes is off by four times that.
+scores, each of which is off by r and half a step per leaf. The difference between the changes of two trees is off by at
+most four times that.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Let n_tu be the number of rows of a class that tests t and u both hold for, n_t the number that t holds for, and n the
 number of all rows. If t is at the root and u below it on both sides, the four leaves hold n_tu, n_t - n_tu, n_u - n_tu
-and n - n_t - n_u + n_tu rows. In a tree of three levels, take n_tuv in place of n_uv for the rows that t holds for, and
-n_uv - n_tuv for the others. A set of tests is counted once, for all trees that have these tests on a path in any order.
-These counts add up over blocks of rows, so the rows need not be gathered.
+and n - n_t - n_u + n_tu rows. In a tree of three levels with t at the root, the subtree where t holds has n_tuv in
+place of n_uv, and the other subtree has n_uv - n_tuv. A set of tests is counted once, for all trees that have these
+tests on a path in any order. These counts add up over blocks of rows, so the rows need not be gathered.
 """
 
 from __future__ import annotations

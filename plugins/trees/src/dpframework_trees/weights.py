@@ -1,4 +1,4 @@
-"""Sums of the weights of all complete trees below a test, and bounds on their floating-point errors.
+"""Sums of the weights of all complete trees on a set of rows, and bounds on their floating-point errors.
 
 A tree's score is a sum over leaves, so the sum of weights over all trees factorizes. With w(S) = exp(f(S) / scale) for
 the rows S of a leaf,
@@ -8,7 +8,7 @@ the rows S of a leaf,
 **The error of a log-weight.** `Weights.of_tests` computes L_t = log Z(S and t, d - 1) + log Z(S and not t, d - 1). Let
 u = 2**-53, n the rows of S and T the number of tests. As in `Criterion.rounding`, let K u n be the error of f and M n
 its size. All library functions have a relative error of at most 8 u. To first order in u, the error of L_t is the sum
-of these.
+of the following errors.
 
 - Leaves: K u n / scale, since the leaves below share the rows of S. Adding two scores and dividing: 2 u M n / scale.
 - Each log-sum-exp of T terms, which is kept as exp(top) total, with total in [1, T]. Let x >= 0 be the distance of a
