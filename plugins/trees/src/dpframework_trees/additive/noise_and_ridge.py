@@ -64,8 +64,9 @@ class Tuned:
         The epsilon of the fit for a row that is added or removed.
     determinant
         The share of epsilon that is set aside for the Hessian's determinant. For two classes it is 0. For more, it is
-        by default `MULTICLASS`, halved up to `HALVED` times as long as a ridge of `NEAR` times `suitable_ridge` is
-        large enough. It follows from the design and epsilon, which are public.
+        by default the smallest share for which a ridge of `NEAR` times `suitable_ridge` is large enough, among
+        `MULTICLASS` halved from once to `HALVED` times. If it is not large enough for any, the share is `MULTICLASS`.
+        It follows from the design and epsilon, which are public.
     """
 
     design: Design

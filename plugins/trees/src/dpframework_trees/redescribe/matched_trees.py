@@ -103,8 +103,8 @@ class MatchedTrees(Miner):
         Set this to find what only few rows have. Both sides of a match should hold for fewer rows than this, and the
         score is largest at `target_jaccard` times this number. By default, `max_support` is then this number, and
         `min_support` a tenth of it. Noise must be small compared with such supports. The plan is made as if the table
-        had `rare` times `target_jaccard` / 0.3 rows, and DP007 warns if a choice is a lottery. On the left view only
-        tests of values and of ranges below a cut are tried. To try their opposites, swap the views.
+        had `rare` times `target_jaccard` / 0.3 rows, and DP007 warns if noise would decide a choice. On the left view
+        only tests of values and of ranges below a cut are tried. To try their opposites, swap the views.
     left, right
         Names of the attributes of each side; by default those of the schema's views. No attribute may be on both.
     """

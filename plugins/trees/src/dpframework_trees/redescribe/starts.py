@@ -120,8 +120,8 @@ class TreeRedescriptions(Miner):
     sensitivity
         "tight", or "published" for the paper's scores and their sensitivities.
     drawn
-        A public seed. If it is given with a number of starts, that number of attributes of both sides is drawn
-        as starts, as in the paper, and no test is selected. This reads no rows and costs nothing.
+        A public seed. If it is given with a number of starts, that number of attributes of both sides is drawn as
+        starts, as in the paper, and no test is selected. This reads no rows and costs nothing.
     left, right
         Names of the attributes of each side; by default those of the schema's views. No attribute may be on both.
     """
