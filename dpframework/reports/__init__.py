@@ -1,6 +1,7 @@
 """Reports for people on a plan, on the findings about it, and on the releases of its run.
 
-Pages for a browser are in `dpframework.reports.html`, which who does not write one need not import.
+Pages for a browser are made by `dpframework.reports.html`. It is not imported here, since only pages need a template
+engine.
 """
 
 import lazy_loader

@@ -23,8 +23,8 @@ class AttributeLoss:
     Attributes
     ----------
     attributes
-        The attributes, all of which may be read by the same releases. Empty if the schema is unknown and the row stands
-        for every attribute that no release names.
+        The names of the attributes. The same releases may read each of them. Empty if the schema is unknown and the row
+        stands for every attribute that no release names.
     parts
         The names of the parts of the study that contain such releases.
     steps
@@ -32,7 +32,8 @@ class AttributeLoss:
     loss
         The most that these releases cost together, composed as in the plan. None without a valid claim.
     share
-        Their share of the whole plan's loss, from 0 to 1. None if one of the two losses is unknown.
+        The loss of these releases as a share of the whole plan's loss, from 0 to 1. None if one of the two losses is
+        unknown.
     """
 
     attributes: tuple[str, ...]
@@ -43,7 +44,11 @@ class AttributeLoss:
 
 
 def losses_by_attribute(plan: AccountedPlan) -> list[AttributeLoss]:
-    """Return the loss spent on each attribute, the largest first. A known schema adds unread attributes."""
+    """Return the loss of the releases that may read each attribute, the largest loss first.
+
+    Attributes that the same releases may read are in one row. If the schema is known, attributes that no release may
+    read are also listed.
+    """
     reads = {placed.number: plan.index.reads[placed.number] for placed in plan.index.steps}
     named = tuple(dict.fromkeys(name for names in reads.values() for name in names or ()))
     names = named if plan.schema is None else plan.schema.names
@@ -70,8 +75,8 @@ def losses_by_attribute(plan: AccountedPlan) -> list[AttributeLoss]:
 def _keep_steps(index: PlanIndex, placed: PlacedNode, steps: frozenset[int]) -> Node | None:
     """Return a plan's node with only the given steps, composed as before, or None if no step is left.
 
-    The steps stay the same objects, since a plan finds the noise of a step by its identity. A block that contains one
-    of the steps stays whole, since its caps may be spent on any of its kinds of request.
+    The steps stay the same objects, since a plan finds the noise of a step by the step's identity. A spend block that
+    contains one of the steps stays whole, since its caps may be spent on any of its kinds of request.
     """
     if placed.kind.leaf:
         return placed.node if placed.number in steps else None

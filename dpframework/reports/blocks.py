@@ -1,7 +1,8 @@
 """The blocks that a report's sections are made of. Each renderer lays them out in its own way.
 
 Every renderer knows `Paragraph`, `Facts`, `TableBlock` and `Text`. The method `plain` of any other block returns the
-same content in these four. So a renderer may lay out such a block in a special way, but does not have to.
+block's content in these four kinds, without what only a page can show. So a renderer may lay out such a block in a
+special way, but does not have to.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ def _pairs(rows: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 class SectionBlock:
     """A block of a report's section."""
 
-    #: The name of the template that lays the block out on a page, without its ending. If it is empty, a page uses the
-    #: templates of the plain blocks instead.
+    #: The name of the template that lays the block out on a page, without the ending of its file. If the name is empty,
+    #: a page uses the templates of the plain blocks instead.
     template: ClassVar[str] = ""
 
     def plain(self) -> tuple[SectionBlock, ...]:
-        """Return the same content in blocks that every renderer knows."""
+        """Return the content in blocks that every renderer knows, without what only a page can show."""
         return (self,)
 
 
@@ -56,7 +57,7 @@ class Paragraph(SectionBlock):
 @final
 @attrs.frozen
 class Facts(SectionBlock):
-    """Pairs of a name and a value, shown beside each other."""
+    """Pairs of a name and a value. Each name is shown beside its value."""
 
     template = "facts"
     rows: tuple[tuple[str, str], ...] = attrs.field(converter=_pairs)
@@ -108,7 +109,17 @@ class Text(SectionBlock):
 @final
 @attrs.frozen
 class PublishedResults(SectionBlock):
-    """The planned results of a study, with their miners, attributes, errors and losses."""
+    """The planned results of a study, with their miners, attributes, errors and losses.
+
+    Attributes
+    ----------
+    rows
+        The results. Results that differ only in their names share a row.
+    total
+        A sentence on the loss of all results together.
+    size
+        A sentence on the number of rows for which the errors are stated.
+    """
 
     template = "published"
     rows: tuple[ResultRow, ...]
@@ -117,12 +128,12 @@ class PublishedResults(SectionBlock):
 
     @property
     def groups(self) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-        """For each result with counts, its name and the relative error of a count by the size of the group."""
+        """For each result with counts, its name, and pairs of a group's number of rows and the relative error there."""
         return group_rows(self.rows)
 
     @property
     def biases(self) -> list[tuple[str, str]]:
-        """The names of results, each with a bias that the results have besides noise."""
+        """Pairs of the names of results and a bias that these results have besides noise."""
         return bias_rows(self.rows)
 
     def plain(self) -> tuple[SectionBlock, ...]:
@@ -170,7 +181,7 @@ class LearnedShares(SectionBlock):
 @final
 @attrs.frozen
 class Gauge:
-    """An amount drawn as a bar. The bars of one block share a scale, on which `share` is the length from 0 to 1."""
+    """An amount drawn as a bar. `share` is the length of the bar, from 0 to 1, where 1 is the largest amount shown."""
 
     name: str
     text: str
@@ -180,14 +191,14 @@ class Gauge:
 @final
 @attrs.frozen
 class SummaryBlock(SectionBlock):
-    """The facts of a study, with its budget, its planned total and what was spent as bars."""
+    """The facts of a study. On a page, bars show its budget, its planned total and, after a run, what was spent."""
 
     template = "summary"
     facts: tuple[tuple[str, str], ...]
     gauges: tuple[Gauge, ...]
 
     def plain(self) -> tuple[SectionBlock, ...]:
-        """Return the facts."""
+        """Return the facts, without the bars."""
         return (Facts(self.facts),)
 
 
@@ -205,7 +216,7 @@ class ResultText(SectionBlock):
     text
         The result as text.
     matrices
-        Those of its matrices that are small enough for a heat map.
+        The matrices of the result that are small enough for a heat map.
     mapped
         Whether a matrix is too wide to be printed as text, and the heat maps show all matrices.
     """
@@ -227,7 +238,8 @@ class ResultText(SectionBlock):
 class ExplainedFinding:
     """A finding, with the title of its check.
 
-    The first finding of each check also has the sections of the check's page, as pairs of a heading and a text.
+    `page` holds the sections of the documentation page of the check, as pairs of a heading and a text. Only the first
+    finding of each check has them.
     """
 
     finding: Finding
@@ -287,7 +299,7 @@ class PlanDrawing(SectionBlock):
 @final
 @attrs.frozen
 class AttributeLosses(SectionBlock):
-    """The loss spent on each attribute."""
+    """The loss of the releases that may read each attribute."""
 
     template = "attributes"
     rows: tuple[AttributeLoss, ...]

@@ -48,14 +48,14 @@ class _Merger:
         self._merged: dict[tuple[tuple[int, ...], ...], tuple[list[MergedNode], bool]] = {}
 
     def content(self, node: Node) -> str:
-        """Return the hash of the content of a node and of all nodes below it."""
+        """Return one hash of all that a node and the nodes below it declare."""
         if id(node) not in self._contents:
             whole = "\n".join([own_content(node), *map(self.content, self.parts(node))])
             self._contents[id(node)] = hashlib.sha256(whole.encode()).hexdigest()
         return self._contents[id(node)]
 
     def names(self, node: Node) -> frozenset[Hashable]:
-        """Return the kind and the name of each named node below a node."""
+        """Return pairs of kind and name, one for each named node below a node."""
         if id(node) not in self._names:
             self._names[id(node)] = frozenset((type(n), _name(n)) for n in self.below(node) if _name(n) is not None)
         return self._names[id(node)]
@@ -77,9 +77,10 @@ class _Merger:
         )
 
     def merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[MergedNode], bool]:
-        """Return the merged children of both sides, and whether children of both plans changed their order.
+        """Merge a list of nodes of the plan before with a list of nodes of the plan after.
 
-        Merged trees are kept, since the search for wrapped nodes asks for the same children many times.
+        Return the merged nodes, and whether the nodes that both lists have are in another order. The outcome is kept,
+        since the search for compositions put around nodes merges the same lists many times.
         """
         key = tuple(map(id, before)), tuple(map(id, after))
         if key not in self._merged:
@@ -108,7 +109,7 @@ class _Merger:
         return self._merged[key]
 
     def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, MergedNode]]:
-        """Pair a composition of only one plan with the nodes of the other plan that it was put around."""
+        """Pair each composition that only one plan has with the nodes of the other plan that it encloses."""
         found: list[tuple[int | None, int | None, MergedNode]] = []
         around = [(0, i, node) for i, node in table.left_before()] + [(1, j, node) for j, node in table.left_after()]
         for side, k, node in sorted(around, key=lambda one: (-len(self.below(one[2])), one[1], one[0])):
@@ -118,7 +119,7 @@ class _Merger:
             taken = [(o, other) for o, other in others if self._lies_in(other, node)]
             children: list[MergedNode] = []
             reordered, settled = False, False
-            while taken and not settled:  # nodes without a counterpart inside are dropped, and the rest is merged again
+            while taken and not settled:  # drop nodes that have no counterpart inside, and merge the others again
                 inner = [other for _, other in taken]
                 sides = (self.parts(node), inner) if side == 0 else (inner, self.parts(node))
                 children, reordered = self.merge(*sides)
@@ -141,17 +142,17 @@ class _Merger:
         return next(plan.index for plan in self._plans if plan.index.find(node) is not None)
 
     def parts(self, node: Node) -> tuple[Node, ...]:
-        """Return the parts of a node of one of the plans."""
+        """Return the children of a node, which may be in either plan."""
         return self.index_of(node).parts_of(node)
 
     def below(self, node: Node) -> tuple[Node, ...]:
-        """Return all nodes below a node of one of the plans."""
+        """Return all nodes below a node, which may be in either plan."""
         index = self.index_of(node)
         return tuple(inner.node for inner in index.below(index.place(node)))
 
     def _lies_in(self, node: Node, around: Node) -> bool:
         """Tell whether `node`, or something like it, is found below `around`."""
-        # A node that takes another one in is larger, so no two nodes can take in each other.
+        # A node can enclose only nodes with fewer nodes below them. So no two nodes enclose each other.
         if len(self.below(node)) >= len(self.below(around)):
             return False
         if any(self.content(inner) == self.content(node) for inner in self.below(around)):
@@ -163,7 +164,10 @@ class _Merger:
         )
 
     def _rate_same_kind(self, before: Node, after: Node, alone: bool) -> int | None:
-        """Say how alike two compositions of one kind are. A kind that each side has once is alike enough."""
+        """Count the names that two compositions of one kind share below them. None means that they are not alike.
+
+        With `alone`, each plan has one unpaired node of this kind, and no shared name is needed.
+        """
         if type(before) is not type(after) or not _is_composition(before):
             return None
         if None not in (_name(before), _name(after)):
@@ -172,13 +176,13 @@ class _Merger:
         return shared if shared or alone else None
 
     def _rate_other_kind(self, before: Node, after: Node, alone: bool) -> int | None:
-        """Say how alike two compositions are, whatever their kinds."""
+        """Count the names that two compositions share below them, whatever their kinds. None means not alike."""
         if not (_is_composition(before) and _is_composition(after)) or None not in (_name(before), _name(after)):
             return None
         return len(self.names(before) & self.names(after)) or None
 
     def _rate_renamed(self, before: Node, after: Node, alone: bool) -> int | None:
-        """Rate two nodes as alike if they differ in their names and in little else."""
+        """Return 0 if two nodes differ in their names and in little else. None means that they are not alike."""
         match before, after:
             case Step(), Step():
                 return 0 if before.facts == after.facts else None
@@ -193,7 +197,7 @@ class _Merger:
 
 
 class _Table:
-    """The nodes of both plans on one level, of which some are paired and the others are left."""
+    """Two lists of nodes, one of each plan, with the pairs that were found and the nodes that are left."""
 
     def __init__(self, before: Sequence[Node], after: Sequence[Node]) -> None:
         self.before, self.after = tuple(before), tuple(after)
@@ -217,7 +221,7 @@ class _Table:
                 self._take(i, waiting[key(node)].pop(0))
 
     def like(self, likeness: Callable[[Node, Node, bool], int | None]) -> None:
-        """Pair the nodes that are most alike first, and among equals those whose positions are closest.
+        """Pair the nodes that are most alike first. Among equally alike pairs, the closest positions come first.
 
         Nodes whose likeness is None are not paired. Two pairs that share a node never tie (i, j and i, k with
         |i-j| = |i-k| and i+j = i+k have j = k), so the outcome does not depend on which side is called before.
@@ -248,7 +252,7 @@ def _count(kind: type[Node], nodes: Iterable[tuple[int, Node]]) -> int:
 
 
 def _find_shared(trees: Iterable[MergedNode]) -> set[int]:
-    """Return the identity of each node that is, or has below it, a node of both plans."""
+    """Return the `id` of each node that both plans have, and of each node that has such a node below it."""
     found: set[int] = set()
     for tree in trees:
         below = _find_shared(tree.children)

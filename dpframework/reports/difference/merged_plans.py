@@ -24,9 +24,10 @@ class MergedNode:
         The node in each plan; None if that plan does not have it.
     children
         The children in both plans, in the order of the plan after. A removed child follows the child that it followed
-        before. A composition of only one plan has children of both plans if it was put around them or taken away.
+        before. A composition that only one plan has may still have children of both plans, if it was put around nodes
+        that stayed, or was removed from around them.
     reordered
-        Whether the children of both plans changed their order.
+        Whether the children that both plans have are in another order.
     """
 
     before: Side | None

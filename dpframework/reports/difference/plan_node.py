@@ -74,7 +74,7 @@ class Side:
 
     @functools.cached_property
     def loss(self) -> PrivacyLoss | None:
-        """The most that all releases below cost in pure epsilon, or rho for a step without a finite pure epsilon.
+        """The most that all releases of the node cost: a pure epsilon, or a rho for a step without a pure epsilon.
 
         None if there is no valid claim, and for post-processing, which is free.
         """
@@ -88,7 +88,7 @@ class Side:
 
 
 def own_content(node: Node) -> str:
-    """Return, as text, all that a plan file says about a node itself, without its parts."""
+    """Return, as JSON, all that a plan file says about a node itself, without its parts."""
     kind = kind_of(node)
     form = {"kind": kind.name, **kind.write(node, [{} for _ in node.children], None, 1)}
     return json.dumps({key: value for key, value in form.items() if key not in ("parts", "part")})

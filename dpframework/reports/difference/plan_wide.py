@@ -139,7 +139,7 @@ def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
         yield f"files are read with: {from_to(old.read, new.read)}"
     if old.derive != new.derive:
         yield f"derived columns: {from_to(old.derive, new.derive)}"
-    # A plan that was read from a file holds the schema's fingerprint only.
+    # A plan that was read from a file has no schema, only facts about it such as its fingerprint.
     if before.schema is not None and after.schema is not None:
         had = {attribute.name: attribute for attribute in before.schema.attributes}
         has = {attribute.name: attribute for attribute in after.schema.attributes}

@@ -25,7 +25,8 @@ def composition_changes(tree: MergedNode, within: Mark | None = None) -> Iterato
             if tree.facts:
                 yield f"{tree.side.where}{of}{'; '.join(text for _, text in tree.facts)}"
         elif alone is not within:
-            # The sentence names the nodes of both plans that it encloses, and counts the steps that come or go with it.
+            # The sentence names the nodes inside that both plans have, and counts the steps that come or go with the
+            # composition.
             both = [inner.side for inner in tree.walk() if _alone(inner) is None]
             names = [side.name for side in both if side.name is not None]
             steps = sum(isinstance(inner.side.node, Step) for inner in tree.walk() if _alone(inner) is not None)

@@ -38,7 +38,7 @@ def from_to(before: Any, after: Any) -> str:
 
 
 def loss_words(loss: PrivacyLoss | None) -> str:
-    """Return a total in words."""
+    """Return the epsilon and the delta of a total in words."""
     if loss is None or loss.epsilon is None:
         return "none that is valid"
     return f"epsilon {words(loss.epsilon)}" + (f" with delta {float(loss.delta):g}" if loss.delta else "")

@@ -3,8 +3,8 @@
 The questions are the topics of the pyramid of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy
 Guarantees": a guarantee rests on the algorithms below it, and the algorithms rest on the handling of the rows. The
 module `hazards` says which question answers each hazard of that publication. We worded the questions ourselves and
-compared them with its public draft (December 2023). Of the W3C note "Considerations for Reviewing Differential Privacy
-Systems" (draft of 2026) only the abstract was read, which names the trade-off between privacy, utility and the number
+compared them with its public draft (December 2023). We read only the abstract of the W3C note "Considerations for
+Reviewing Differential Privacy Systems" (draft of 2026). It names the trade-off between privacy, utility and the number
 of trusted parties.
 """
 
@@ -56,7 +56,7 @@ class LedgerState:
     outside
         One sentence for each release outside the ledger, saying how it changes the claim.
     looks
-        Those sentences of `outside` that are about looks at the rows.
+        The sentences of `outside` on looks: somebody looked at the rows before they chose questions or bounds.
     """
 
     sentences: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
@@ -76,7 +76,7 @@ class DossierSubject:
     statements
         The owner's statements.
     ledger
-        The state of the ledger; None if no ledger was named.
+        The entries of the ledger about the study's data set; None if no ledger was named.
     results
         The results of a run; None before a run.
     """
@@ -87,7 +87,7 @@ class DossierSubject:
     results: Results | None = None
 
 
-#: A function that yields the answers to a question.
+#: A function that yields the answers to one question about a study.
 Answers: TypeAlias = Callable[[DossierSubject], Iterator[Answer]]
 
 
@@ -200,7 +200,7 @@ def dossier(
     statements
         The owner's statements; by default nothing is stated.
     ledger
-        The ledger's state of the data set, if there is a ledger.
+        The ledger's entries about the study's data set, if there is a ledger.
     results
         The results of a run, if there was a run.
     """

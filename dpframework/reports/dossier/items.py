@@ -35,7 +35,10 @@ def _findings(plan: StudyPlan, code: str) -> Iterator[Answer]:
 
 
 def _state(subject: DossierSubject, *names: str) -> Iterator[Answer]:
-    """Yield the owner's statements of these names. For each that is missing, yield an open answer with its question."""
+    """Yield the owner's statements with these names, such as "trust.actors".
+
+    In place of a missing statement, yield an open answer with the question that it would answer.
+    """
     for name in names:
         topic, key = name.split(".")
         question = TOPICS[topic][key]
@@ -105,7 +108,7 @@ def _contributions(subject: DossierSubject) -> Iterator[Answer]:
             "key. The noise is calibrated for all of them."
         )
     elif subject.plan.facts.per_unit:
-        yield _of_plan(f"All rows of each {unit.id} are made one row, which follows from them alone.")
+        yield _of_plan(f"All rows of each {unit.id} are made one row, which is computed from them alone.")
     elif unit.id is not None:
         yield _of_plan(f"One row of each {unit.id} is kept. It is chosen while reading, by a private random key.")
     elif ROWS_ASSERTED in subject.plan.assumptions:
@@ -224,8 +227,8 @@ def _postprocessing(subject: DossierSubject) -> Iterator[Answer]:
     names = dict.fromkeys(written.get("miner", "") for written in plan.miners.values() if written.get("miner"))
     who = f"the miners {', '.join(names)}" if names else "no miner"
     yield _of_plan(
-        f"Results are computed by {who} from releases and public facts only. The accountant refuses any other look at "
-        "the rows, so that this costs nothing more."
+        f"Results are computed by {who} from releases and public facts only. A run refuses any other look at the "
+        "rows, so computing the results costs nothing more."
     )
 
 
@@ -253,8 +256,8 @@ def _randomness(subject: DossierSubject) -> Iterator[Answer]:
 
 def _side_channels(subject: DossierSubject) -> Iterator[Answer]:
     yield _of_plan(
-        "Errors, warnings and logs of a run hold no cell and no count. How long a run takes is not hidden, and neither "
-        "is an assertion about the rows that stopped it."
+        "Errors, warnings and logs of a run hold no cell and no count. How long a run takes is not hidden. Nor "
+        "is it hidden if an assertion about the rows stopped the run."
     )
     yield from _state(subject, "security.timing")
 
@@ -309,7 +312,7 @@ _ITEMS: tuple[tuple[str, str, str, Callable[[DossierSubject], Iterator[Answer]]]
 #: The questions of a dossier, from the top of the pyramid.
 ITEMS: tuple[Item, ...] = tuple(Item(*one) for one in _ITEMS)
 
-#: Topics of the documents named in `answers` that no study of this framework touches, each with the reason.
+#: Topics that the documents named in `answers` treat and no study of this framework touches, each with the reason.
 OUT_OF_SCOPE: tuple[tuple[str, str], ...] = (
     ("local and shuffle models", "the rows are at one place, and noise is added there"),
     ("computing on encrypted or distributed rows", "counts are evaluated where the rows lie, in the clear"),

@@ -1,4 +1,4 @@
-"""A dossier as a page, in Markdown, for a terminal, or as JSON."""
+"""A dossier as a page, in Markdown, for a terminal, as JSON, or as CSV."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CAPTION = (
     "a test of the code, the ledger, or the owner's word."
 )
 
-#: How files of a dossier are recognized, by their format.
+#: How files of a dossier are recognized, by their format. Dossiers are written to files in these formats only.
 DOSSIER_FILES = {
     ReportFormat.HTML: PAGE_FILE,
     ReportFormat.MARKDOWN: FileKind.of_pattern("a dossier", rf"(?s)^# .*\n\n{MARKDOWN_MARK}\n$"),
@@ -26,7 +26,7 @@ DOSSIER_FILES = {
 
 
 def dossier_sections(found: Dossier) -> list[Section]:
-    """Return the sections of a dossier: open questions, each layer of the pyramid, and questions out of scope."""
+    """Return the sections of a dossier: open questions, each layer of the pyramid, topics out of scope, and hazards."""
     sections = []
     opened = [one for one in found.items if one.open]
     if opened:
@@ -51,13 +51,7 @@ def dossier_sections(found: Dossier) -> list[Section]:
 
 
 def dossier_file(form: ReportFormat, found: Dossier, *, title: str) -> str:
-    """Return the text of a dossier in a format.
-
-    Raises
-    ------
-    InputError
-        If a dossier has no such format.
-    """
+    """Return the text of a dossier in a format."""
     headline = found.headline
     match form:
         case ReportFormat.HTML:

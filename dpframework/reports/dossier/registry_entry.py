@@ -1,7 +1,7 @@
 """An entry for the public registry of differential-privacy deployments (https://registry.opendp.org).
 
-The fields are those of the registry's third tier. Most follow from the plan, and the others come from the owner's
-statements. If a statement is missing that only the third tier needs, the entry is of the second tier.
+The fields are those of the registry's third tier. Most are computed from the plan, and the others come from the
+owner's statements. If a statement is missing that only the third tier needs, the entry is of the second tier.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpframework.reports.loss_text import loss_text, whole_rho
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
-#: How files with the text of `registry_text` are recognized.
+#: How files that `registry_text` wrote are recognized.
 ENTRY_FILE = FileKind.of_pattern("an entry for the registry", r"^url_slug: ")
 _STATED = {"name": "product.name", "data_curators": "owner.organisation", "description": "product.description",
            "intended_use": "product.intended_use", "data_product_type": "product.type",
@@ -46,7 +46,7 @@ def registry_entry(
     name
         The name that stands in the entry's address if the statements give no letters or digits for it.
     ledger
-        The ledger's state of the data set, if there is a ledger.
+        The ledger's entries about the study's data set, if there is a ledger.
 
     Raises
     ------
@@ -77,7 +77,8 @@ def registry_entry(
     open_fields = [field for part in (_MODEL, _IMPLEMENTATION) for field, place in part if not statements[place]]
     named = [statements[place] for place in ("product.name", "owner.organisation", "product.publication_date")]
     pieces = (re.sub(r"[^a-z0-9]+", "-", piece.lower()) for piece in (*named[:2], named[2][:4]))
-    slug = "-".join(pieces)  # as the registry makes it, so a name that ends in a bracket is followed by two hyphens
+    # The registry makes its addresses in this way, so a name that ends in a bracket is followed by two hyphens.
+    slug = "-".join(pieces)
     entry = {
         "url_slug": slug.strip("-") or name,
         "status": "Draft",
@@ -102,7 +103,7 @@ def _basic(statements: Statements) -> dict[str, Any]:
 
 
 def _notion(plan: StudyPlan) -> tuple[str, dict[str, float], str]:
-    """Return the registry's name for the notion of the smallest total, its parameters, and a text about them."""
+    """Return the notion of privacy of the smallest total: its name in the registry, its parameters, and a remark."""
     total = plan.smallest_total()
     if total is None or total.epsilon is None:
         raise InputError("the plan has no valid total, so no entry can say what it guarantees")

@@ -61,7 +61,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 
-#: How files that begin as `statements_template` are recognized.
+#: How files of statements are recognized: by the first line of `statements_template`.
 STATEMENTS_FILE = FileKind.of_pattern("an owner's statements", r"^# The owner's statements\b")
 
 _HEAD = """# The owner's statements, once for all studies. What nobody can answer yet stays empty, and is shown as open.
