@@ -1,4 +1,4 @@
-"""The command line, with one module for each group of commands. This module turns errors into sentences.
+"""The command line, with one module for each group of commands. This module starts commands and reports their errors.
 
 A command loads only its own module. All modules are loaded for help and for an unknown command.
 """
@@ -65,7 +65,7 @@ def _options(
 
 @functools.cache  # a process may run several commands
 def command(name: str | None = None) -> Any:
-    """Return the program. With the name of a command it has at least that command, and otherwise all commands."""
+    """Return the program. If `name` is given, the program has at least that command, and otherwise all commands."""
     app = typer.Typer(
         name="dpframework",
         cls=CommandGroup,
@@ -86,10 +86,10 @@ def command(name: str | None = None) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    The code is 0 if all went well, 1 if a check refused, 2 for wrong usage or bad input, 130 after an interrupt, and
-    141 if the reader of a pipe went away.
+    The code is 0 if all went well, and 1 if something was refused, or if a test, a proof or a cell of an experiment
+    failed. It is 2 for wrong usage or bad input, 130 after an interrupt, and 141 if the reader of a pipe went away.
     """
-    # A stream whose encoding is not a form of UTF writes a ? for each character that it lacks.
+    # A stream whose encoding is not a form of UTF may lack characters. It writes a ? for each of them.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not codecs.lookup(stream.encoding).name.startswith("utf"):
             stream.reconfigure(errors="replace")
@@ -144,7 +144,8 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         if hasattr(error, "format_message"):
             reason, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
             path = "dpframework" if context is None else context.command_path
-            sentence = f"{reason}; see '{path} --help'" if reason else ""  # there is no reason if the help was printed
+            # If the help was printed, there is no reason to report.
+            sentence = f"{reason}; see '{path} --help'" if reason else ""
         elif isinstance(error, OSError):
             where = f"{error.filename}: " if error.filename else "cannot write: " if error.errno == errno.ENOSPC else ""
             cut = DPFrameworkError(
@@ -156,7 +157,7 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         if sentence:
             say(f"error: {sentence}")
         return BAD_INPUT
-    if code == INTERRUPTED:  # some versions of typer return it instead of raising
+    if code == INTERRUPTED:  # some versions of typer return this code instead of raising an error
         say("interrupted")
     return code if isinstance(code, int) else 0
 

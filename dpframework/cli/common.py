@@ -70,7 +70,7 @@ def read_path(text: str | Path) -> Path:
         raise typer.BadParameter("a name is expected, not an empty text")
     if str(text) == "-":
         raise typer.BadParameter(
-            "standard input and output are no files to come back to; save it to a file, and give its name"
+            "'-' is not accepted, since standard input and output are no files to come back to; give a file's name"
         )
     return Path(os.path.expanduser(text))
 
@@ -189,7 +189,10 @@ def print_json(form: Any) -> None:
 
 
 def print_page(page: str) -> None:
-    """Write an HTML page to standard output. If that is not UTF-8, other characters than ASCII become references."""
+    """Write an HTML page to standard output.
+
+    If the encoding of standard output is not UTF-8, characters outside ASCII are written as character references.
+    """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     known = codecs.lookup(encoding).name == "utf-8"
     print(page if known else page.encode("ascii", "xmlcharrefreplace").decode("ascii"), end="")
@@ -224,7 +227,7 @@ VerifiedFile = Annotated[
     Path | None,
     path_option(
         "FILE",
-        "Say of each miner and mechanism whether exactly its code was verified, by this file of 'verify --record'.",
+        "Say of which miners and mechanisms exactly this code was verified, from a file that 'verify --record' wrote.",
         "--verified",
     ),
 ]
@@ -245,7 +248,10 @@ def engine_of(file: StudyFile, name: str | None) -> Engine:
 
 
 def about_of(path: Path) -> About:
-    """Return the facts for a report that a study file holds besides its plan: the names of its data files."""
+    """Return the facts for a report that a study file holds besides its plan: the names of its data files.
+
+    A plan (.json) adds no such facts.
+    """
     from dpframework.reports import About
 
     return About() if path.suffix == ".json" else About(data=load_study(path).data.files)
@@ -268,8 +274,8 @@ def open_plan(
 ) -> StudyPlan:
     """Return the plan of a study file for an engine, or a plan that `run` or `plan --format json` wrote.
 
-    `verified` is a file that `verify --record` wrote, from which the plan knows what code was verified. With `rows`,
-    the plan states its errors for a table of about that many rows.
+    `verified` is a file that `verify --record` wrote. It tells the plan what code was verified. With `rows`, the plan
+    states its errors for a table of about that many rows.
 
     Raises
     ------

@@ -1,6 +1,7 @@
-"""Completion of arguments in shells: miners, mechanisms, engines, steps of a study, and columns of a file.
+"""Completion of arguments in shells, such as names of miners, engines, steps of a study, and columns of a file.
 
-Pressing the tab key runs no command. So if the names cannot be found, nothing is completed, and no error is shown.
+Somebody who presses the tab key runs no command. So if the names cannot be found, nothing is completed, and no error is
+shown.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import typer
 
-#: A function that returns the possible values of an argument, from the beginning that was typed.
+#: A function that returns the possible values of an argument that begin with the typed text.
 Completion = Callable[[typer.Context, str], list[str]]
 
 
@@ -30,7 +31,7 @@ def _completing(known: Callable[[Any], Iterable[str]]) -> Completion:
             found = [name for name in known(ctx) if name.startswith(incomplete)]
         return found
 
-    # typer finds out from the annotations which arguments to pass
+    # typer finds out from the annotations which arguments the function takes.
     complete.__annotations__ = {"ctx": typer.Context, "incomplete": str, "return": list[str]}
     del complete.__wrapped__
     return complete

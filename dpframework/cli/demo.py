@@ -117,7 +117,10 @@ def _story(done: Demo) -> Iterator[RenderableType]:
 
 
 def _outline(done: Demo, width: int | None) -> Text:
-    """Return the plan's tree with its last part in full. The parts before it are alike and show only heads."""
+    """Return the plan's tree with its last part in full.
+
+    The other parts are like it, so only their first lines are shown.
+    """
     from rich.text import Text
 
     from dpframework.reports.terminal import plan_tree

@@ -33,7 +33,7 @@ def describe(
     The budget is split among the steps so that the sum of their errors is smallest. Read and change the file before you
     plan it.
     """
-    from dpframework.study.describe import describe as study_of  # slow to import, since it loads all miners
+    from dpframework.study.describe import describe as study_of  # imported late, since it loads all miners
 
     study = study_of(read_schema(schema), epsilon, unit=unit, rows_per_unit=rows_per_unit, allow=allow or ())
     steps: list[dict[str, Any]] = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpframework import ledger as ledgers, reports  # lazy: other commands do not wait for them
+from dpframework import ledger as ledgers, reports  # both load lazily, so other commands do not wait for them
 from dpframework.cli.common import path_argument, print_json, print_page, write
 from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
@@ -103,7 +103,7 @@ def _statements(owner: Path | None, study: str) -> reports.dossier.Statements:
 
 
 def ledger_state(known: ledgers.DataSet) -> LedgerState:
-    """Return a ledger's entries about a data set, for a dossier."""
+    """Return what a ledger holds about a data set, in sentences for a dossier."""
     from dpframework.reports.dossier.answers import LedgerState
 
     cap = PrivacyLoss(known.cap, delta=known.delta)

@@ -27,7 +27,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.phrases import counted
 
 WHERE = (
-    "The folder of the results, where finished cells are also found again. By default FILE-results, beside the file."
+    "The folder for the results. A later run finds the finished cells there. By default FILE-results, beside the file."
 )
 REPETITIONS = "The number of repetitions, instead of the file's. The whole experiment can later go on from these cells."
 

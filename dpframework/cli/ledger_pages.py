@@ -41,7 +41,7 @@ FILES = {
 
 
 def ledger_form(records: ledgers.Records, shown: Sequence[ledgers.DataSet]) -> dict[str, Any]:
-    """Return some data sets of a ledger as a JSON-safe form, with their runs grouped by person, month and attribute."""
+    """Return the given data sets of a ledger as a JSON-safe form, with runs grouped by person, month and attribute."""
     found = [{**one.to_dict(), "would_buy": ledgers.remainder(one), "by": groups_of(one)} for one in shown]
     signers = None if records.signers is None else dict(records.signers.keys)
     heads = {"entries": records.head.number, "head": records.head.hash}
@@ -49,7 +49,7 @@ def ledger_form(records: ledgers.Records, shown: Sequence[ledgers.DataSet]) -> d
 
 
 def kind_of(out: Path) -> FileKind:
-    """Return the kind of file that the ending of a name stands for. Files of this kind may be replaced.
+    """Return the kind of file that the ending of a name stands for. Only a file of this kind may be replaced.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def kind_of(out: Path) -> FileKind:
 
 
 def ledger_text(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out: Path) -> str:
-    """Return a ledger as text, in the format that the ending of a file's name stands for.
+    """Return the given data sets of a ledger as text, in the format that the ending of a file's name stands for.
 
     Raises
     ------
@@ -129,7 +129,10 @@ _CAPTIONS = {
 def _group_runs(
     shown: Sequence[ledgers.DataSet], by: ledgers.GroupBy
 ) -> tuple[str, str, tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the section with the runs by group. If the group is a person, the column "by" is left out."""
+    """Return the title, caption, heads and rows of the section on groups of runs.
+
+    If runs are grouped by person, the column "by" is left out.
+    """
     heads = ("data set", by.value, *GROUPS)
     kept = [k for k, head in enumerate(heads) if by is not ledgers.GroupBy.PERSON or head != "by"]
     rows = [(one.name, *row) for one in shown for row in group_rows(one, by)]
@@ -137,7 +140,7 @@ def _group_runs(
     return f"Spent by {by}", _CAPTIONS[by], columns[0], columns[1:]
 
 
-#: The columns of runs on a page. Some of them hold several columns of `RUNS`, since a page is narrow.
+#: The columns of runs on a page. Several of these columns join columns of `RUNS`, since a page is narrow.
 _PAGE_RUNS = ("data set", "study and results", "who, and what for", "approved by", "opened", "charged", "end", "run")
 
 

@@ -1,4 +1,4 @@
-"""Tables and sentences on a ledger, for a terminal, and the cells of its tables for other formats."""
+"""Tables and sentences on a ledger for a terminal, and the cells of these tables for other formats."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bare_cap_text(data_set: ledgers.DataSet) -> str:
 
 
 def text_of_loss(data_set: ledgers.DataSet) -> str:
-    """Return the epsilon that is spent, in words."""
+    """Return the epsilon that all runs on a data set have spent, as text."""
     return readable(data_set.spent.epsilon or data_set.epsilon * 0)
 
 
@@ -174,7 +174,7 @@ def outside_table(data_set: ledgers.DataSet) -> Table:
 
 
 def claim_sentence(data_set: ledgers.DataSet) -> str:
-    """Say how many releases and looks without noise were made outside the ledger. Empty if there are none."""
+    """Say how many releases and looks outside the ledger no claim covers. The sentence is empty if there are none."""
     bare = [one for one in data_set.outside if not one.covered]
     if not bare:
         return ""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpframework import ledger as ledgers  # lazy: other commands do not wait for it
+from dpframework import ledger as ledgers  # loads lazily, so other commands do not wait for it
 from dpframework.cli.common import (
     EngineName,
     Json,
@@ -281,7 +281,7 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what may be spent, is spent and is left of each data set. For one data set, also show approvals and runs."""
+    """Show the cap of each data set, what is spent and what is left. For one data set, also show approvals and runs."""
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if file_out is not None:

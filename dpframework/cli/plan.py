@@ -198,7 +198,7 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
             return
         from rich.text import Text
 
-        # Changed lines have a sign and also a colour.
+        # A changed line has a colour besides its sign.
         text = Text(fit_tree(drawn, console().width), no_wrap=True, overflow="ignore")
         for sign, style in (("+", "green"), ("-", "red"), ("~", "yellow")):
             text.highlight_regex(rf"(?m)^{re.escape(sign)} .*$", style)

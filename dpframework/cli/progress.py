@@ -33,15 +33,15 @@ def progress() -> Iterator[Observer]:
 
     If standard error is no terminal, or one that cannot move its cursor (`TERM=dumb`), no bar is shown.
 
-    While the table is read, the bar counts files and bytes of a file. It cannot count rows, since their number is
-    secret.
+    While the table is read, the bar shows which file is read, and what share of its bytes. It does not count rows,
+    since their number is secret.
     """
     if not on_terminal(stderr=True) or console(stderr=True).is_dumb_terminal:
         yield Observer()
         return
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    # The bar pulses, since the number of releases is not known: a tree may stop early.
+    # The bar only pulses, since nobody knows how many releases will be made. A tree may stop early.
     columns = (
         SpinnerColumn(),
         BarColumn(),

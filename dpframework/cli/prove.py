@@ -79,7 +79,7 @@ def prove(
         raise InputError("--refute looks for tables; it proves nothing that could be written")
     plan = open_plan(Path(subject)) if subject.endswith((".toml", ".json")) else None
     if certificate is not None and plan is None:
-        raise InputError(f"'{subject}' is no study file or plan; --certificate needs one, so leave it out")
+        raise InputError(f"'{subject}' is no study file or plan, which --certificate needs; leave --certificate out")
     scored = list(dict.fromkeys(_find_scores(subject) if plan is None else _of_plan(plan)))
     if not scored:
         raise InputError(f"'{subject}' scores by no formula, so there is nothing to prove")
@@ -163,7 +163,10 @@ def _record(path: Path, found: Sequence[tuple[ScoreClaims, tuple[Proof, ...]]]) 
 
 
 def _of_plan(plan: StudyPlan) -> Iterator[ScoreClaims]:
-    """Yield the score formulas of a plan's steps. A plan from a study file also has the code that computes scores."""
+    """Yield the score formulas of a plan's steps.
+
+    If the plan comes from a study file, each formula also has the code that computes the scores.
+    """
     for step in plan.steps():
         yield from step.query.scored_formulas
 
@@ -171,7 +174,8 @@ def _of_plan(plan: StudyPlan) -> Iterator[ScoreClaims]:
 def _find_scores(subject: str) -> Iterator[ScoreClaims]:
     """Yield the score formulas that a subject stands for.
 
-    A subject is a miner, whose examples are taken, the name of a query in any miner's examples, or something to import.
+    A subject is the name of a miner, which stands for the queries of the miner's examples. Or it is the name of a query
+    in the examples of any miner, or a formula or query to import, as module:NAME.
     """
     if ":" in subject:
         from dpframework.formulas import Cells, Parts, ScoreClaims, derive

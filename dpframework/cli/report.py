@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import attrs
 import typer
 
-from dpframework import ledger as ledgers, reports  # lazy: other commands do not wait for them
+from dpframework import ledger as ledgers, reports  # both load lazily, so other commands do not wait for them
 from dpframework.cli.common import (
     AboutRows,
     Json,

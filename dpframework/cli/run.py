@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias, final
 import attrs
 import typer
 
-from dpframework import ledger as ledgers, reports  # lazy: other commands do not wait for them
+from dpframework import ledger as ledgers, reports  # both load lazily, so other commands do not wait for them
 from dpframework.cli.common import (
     REFUSED,
     EngineName,
@@ -119,7 +119,7 @@ def run(
     if study.suffix == ".json":
         raise InputError(f"{study}: a plan cannot be run; give the study file (.toml) that it was made from")
     if engine is not None:
-        EngineChoice(engine).make()  # an error in the command is reported before one in the study
+        EngineChoice(engine).make()  # report an error in the command before errors in the study
     said = {"study": study.stem, "by": by or _account(), "purpose": purpose}
     recorded = _open_run(ledger, data_set, pin, out, {**said, "period": period})
     file = load_study(study)
@@ -169,7 +169,10 @@ def _show(
 
 
 def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, PlanFacts]:
-    """Return a study that passed all checks, with the plan's facts for its report. The data is not opened."""
+    """Return the run of a study that passed all checks, with the plan's facts for its report.
+
+    The data is not opened.
+    """
     study = file.source
     with prefix_errors(f"{study}: "):
         ready = file.study.prepare(engine)
@@ -250,7 +253,7 @@ def _keep(
         # between writing its results and removing its journal has left the journal here.
         from dpframework.study.loader import read_record
 
-        with contextlib.suppress(DPFrameworkError):  # other files there are judged by `require_writable`
+        with contextlib.suppress(DPFrameworkError):  # `require_writable` refuses a folder with other files
             if (out / RESULTS).exists():
                 recorded.discard_of(str(read_record(out).get("run")))
         require_writable(out, FILES)

@@ -166,7 +166,8 @@ def _describe_options(file: Path, read: Path | None, options: dict[str, str | No
 
 def _require_encodable(text: str) -> None:
     """Refuse a text that standard output cannot write."""
-    # If the encoding lacks a character, another one would be printed, which would change the schema's values.
+    # In place of a character that the encoding lacks, another one would be printed. That would change the schema's
+    # values.
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -190,7 +191,7 @@ def _require_join(right: Path | None, key: str | None) -> None:
 
 
 def _draft(file: Path, right: Path | None, key: str | None, choices: dict[str, Any]) -> SchemaDraft:
-    """Return the draft of one file or of two views. Errors name this command's options."""
+    """Return the draft of a schema for one file or for two views. Errors name this command's options."""
     from dpframework.tables.inference import draft_schema, infer_two_view_schema
     from dpframework.tables.schema_draft import SchemaDraft
 
@@ -199,7 +200,7 @@ def _draft(file: Path, right: Path | None, key: str | None, choices: dict[str, A
         if right is None:
             return draft_schema(file, **choices)
         if "read" in choices:
-            raise InputError("--read, --sheet, --table and --query describe one file; two views are read as they look")
+            raise InputError("--read, --sheet, --table and --query are for one file; leave them out for two views")
         return SchemaDraft(infer_two_view_schema(file, right, id=key, **choices), ())
     except InputError as error:
         # The remedy names parameters of `infer_schema`, which are options here. Names of columns in quotes are kept.

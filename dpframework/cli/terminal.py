@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Screen(Console):
-    """A console that does not interpret markup or emoji codes, and shows invisible characters by escapes."""
+    """A console that does not interpret markup or emoji codes, and shows invisible characters as escapes."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)

@@ -119,7 +119,7 @@ def _of_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
     with _progress() as tell:
         tell(f"sampling {name}")
         try:
-            mechanism = registry().mechanisms[name].component(1)  # its privacy parameter
+            mechanism = registry().mechanisms[name].component(1)  # 1 is its privacy parameter, such as epsilon
         except TypeError:
             raise InputError(
                 f"mechanism '{name}' is not made from one privacy parameter; "

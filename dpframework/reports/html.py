@@ -24,18 +24,18 @@ from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
-if TYPE_CHECKING:  # imported by those who write a page
+if TYPE_CHECKING:  # functions that make a page import these packages themselves
     from jinja2 import Environment
     from markupsafe import Markup
 
     from dpframework.reports.difference import Difference
 
-# The first four are limits of the table of results. Other tables of the page list everything.
+# The next four are limits of the table of results on a page.
 MOST_RESULTS = 100  # the most results
 MOST_NAMES = 24  # the most names of attributes per result; "Loss by attribute" names them all
 MOST_KINDS = 6  # the most kinds of release per result
-MOST_ALIKE = 12  # the most names of results that differ only in their names
-_INDENTED = re.compile(r"\n\s+")  # indentation is a tenth of a large page, so it is taken out
+MOST_ALIKE = 12  # the most further names in a row that stands for several results
+_INDENTED = re.compile(r"\n\s+")  # indentation would be a tenth of a large page, so it is removed
 _VERBATIM = re.compile(r"(<(?:pre|style|script)\b.*?</(?:pre|style|script)>)", re.DOTALL)
 
 
@@ -52,7 +52,7 @@ def html_report(
 ) -> str:
     """Return a plan and the facts of its run as an HTML page (see `markdown_report`).
 
-    Give `facts` if `require_reportable` has worked out the plan's facts before.
+    If `require_reportable` has returned the plan's facts before, give them as `facts`.
     """
     run, about = summarize(results, about)
     sections = report_sections(ReportSubject(facts or PlanFacts(plan), run, about))
@@ -67,7 +67,10 @@ def html_report(
 
 
 def require_reportable(plan: StudyPlan) -> PlanFacts:
-    """Return all facts of a page on a plan, and load every template, so that a fault shows before the run."""
+    """Return a plan's facts, worked out for every section of a page before a run.
+
+    The templates of these sections are loaded, too. So most faults of a report show before the run is made.
+    """
     facts = PlanFacts(plan)
     for section in report_sections(ReportSubject(facts, None, About())):
         for block in section.blocks:
@@ -151,7 +154,7 @@ def html_tables(
 
 
 def _page(template: str, **content: Any) -> str:
-    """Return a whole page, whose content is made by a template."""
+    """Return a whole page. The template makes its content, and `base.html.jinja` all around it."""
     environment = _environment()
     styles, script = (_read(name) for name in ("page.css", "page.js"))
     policy = f"default-src 'none'; img-src data:; style-src {_hash_source(styles)}; script-src {_hash_source(script)}"
@@ -159,7 +162,7 @@ def _page(template: str, **content: Any) -> str:
     inner = _as_is(environment.get_template(template).render(**content))
     heads = {"title": content["title"], "subtitle": content["subtitle"], "version": __version__}
     text = environment.get_template("base.html.jinja").render(content=inner, **heads, **shown)
-    # Some characters cannot stand in a page, and others are invisible there.
+    # Some characters cannot stand in a page, and others are invisible there. All of them are written as escapes.
     text = printable_lines(text)
     parts = _VERBATIM.split(text)  # the verbatim elements have odd indices
     return "".join(part if place % 2 else _INDENTED.sub("\n", part) for place, part in enumerate(parts))

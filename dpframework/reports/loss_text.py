@@ -10,7 +10,7 @@ from dpframework.plan.nodes import Node, Step
 
 
 def loss_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
-    """Return the most that all releases below a node cost in pure epsilon, or the rho of a step without pure epsilon.
+    """Return the most that all releases of a node cost: a pure epsilon, or the rho of a step without a pure epsilon.
 
     The delta of the loss is the one that the releases themselves have, even if it is larger than the plan's delta. None
     if there is no valid claim.
@@ -28,7 +28,7 @@ def loss_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
 
 
 def bound_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
-    """Return the most that all releases below a node cost, in pure epsilon or by zCDP at the plan's delta.
+    """Return the most that all releases of a node cost, in pure epsilon or else by zCDP at the plan's delta.
 
     A total under another accounting may be smaller, but this one is fast for any number of nodes.
     """
@@ -37,14 +37,16 @@ def bound_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
 
 
 def share_of(loss: PrivacyLoss | None, whole: PrivacyLoss | None) -> float | None:
-    """Return an epsilon as a share of the whole plan's epsilon. None if one of the two is unknown or the whole is 0."""
+    """Return the epsilon of `loss` divided by the epsilon of `whole`. None if one is unknown, or the second is 0."""
     if loss is None or whole is None or loss.epsilon is None or not whole.epsilon:
         return None
     return float(loss.epsilon / whole.epsilon)
 
 
 def cost_text(loss: PrivacyLoss | None, *, none: str = "no pure epsilon", exactly: bool = False) -> str:
-    """Return the cost of a node in words, rounded unless `exactly` is set (see `loss_of`). Without one, return `none`.
+    """Return the cost of a node (see `loss_of`) in words, rounded unless `exactly` is set.
+
+    If there is no cost, return the text `none`.
 
     Examples
     --------
@@ -70,7 +72,7 @@ def loss_text(loss: PrivacyLoss | None) -> str:
 def whole_rho(plan: AccountedPlan) -> Fraction | None:
     """Return the rho of the whole plan. None if it has no rho, if it has a pure epsilon, or if releases have a delta.
 
-    A release with a delta may reveal everything about somebody with that probability, which no rho allows.
+    A release with a delta may, with that probability, reveal everything about somebody. No finite rho allows that.
     """
     if plan.exact_delta(plan.root):
         return None

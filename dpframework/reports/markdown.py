@@ -57,7 +57,7 @@ def markdown_report(
         The title of the report, which is its first heading.
     about
         The facts that the plan does not hold, such as the data, the date and the approvals. By default they are taken
-        from `results`, if these are no summary.
+        from `results`, if that is not a summary.
     """
     run, about = summarize(results, about)
     sections = report_sections(ReportSubject(PlanFacts(plan), run, about))
@@ -94,7 +94,7 @@ def _block(block: SectionBlock) -> Iterator[str]:
             if block.title:
                 yield from (f"### {cell(block.title)}", "")
             shown = printable_lines(block.text)
-            # a fence that is longer than any run of backquotes in the text, so that the text cannot close it
+            # The fence is longer than any run of backquotes in the text, so the text cannot close it.
             fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", shown))])
             yield from (f"{fence}text", shown.rstrip("\n"), fence, "")
         case _:

@@ -1,4 +1,4 @@
-"""The drawing of a plan, or of two plans merged into one, as a value that every format is made from."""
+"""The drawing of a plan, or of two plans merged into one, as a value. Each format lays this value out in its way."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ class NodeDrawing:
     children
         The nodes directly below.
     name
-        The name of a composition, if its label does not contain it. This and the following are for pages only.
+        The node's name; empty if it has none, and in a drawing of two plans. This attribute and the following ones are
+        for pages only.
     share
         The node's share of the whole plan's loss, from 0 to 1. None if it is not known.
     notes
@@ -144,7 +145,8 @@ def draw_plan(plan: AccountedPlan) -> NodeDrawing:
 
     def draw(placed: PlacedNode) -> NodeDrawing:
         sources = [index.nodes[source] for source in placed.uses]
-        most = "" if placed.block is None else "each at most "  # a miner may ask for each kind in a block several times
+        # A miner may ask several times for each kind of release in a spend block, so the loss is that of one release.
+        most = "" if placed.block is None else "each at most "
         return NodeDrawing(
             placed.number,
             placed.kind,
@@ -181,7 +183,7 @@ def draw_difference(difference: Difference) -> NodeDrawing:
         loss, loss_before = _cost(node.side), ""
         if before is not None and after is not None and before.loss != after.loss:
             loss_before = _cost(before)
-            if loss_before == loss:  # different amounts that are rounded to the same text
+            if loss_before == loss:  # the amounts differ, but are rounded to the same text
                 loss_before, loss = _cost(before, exactly=True), _cost(after, exactly=True)
         relabelled = before is not None and after is not None and before.label != after.label
         return NodeDrawing(

@@ -36,17 +36,17 @@ class NodeRow:
     label
         A few words that describe it.
     loss
-        The most that all releases below it cost together, in words.
+        The most that all releases of the node cost together, in words.
     exact
         The same cost as pairs of a notion of loss and an exact amount. Empty if the node is free or has no valid claim.
     share
-        Its share of the whole plan's loss, from 0 to 1. None if one of the two losses is unknown.
+        The node's loss as a share of the whole plan's loss, from 0 to 1. None if one of the two losses is unknown.
     times
-        How often the node above may release it, in words; empty if that is once.
+        How often the node above may release this node, in words; empty for once.
     uses
         The numbers of the nodes whose releases it uses.
     step
-        The facts of the step, if the node is one; else None.
+        The facts of the node as a step; None if it is not a step.
     children
         The nodes directly below.
     """

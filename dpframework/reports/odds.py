@@ -1,8 +1,9 @@
 """The meaning of an epsilon for one person, as the odds of a claim about them.
 
 **Derivation.** Let H be a claim, and let the outputs be at most exp(epsilon) times as likely where it holds as where it
-does not. By Bayes' rule the odds of H after an output are those before times that ratio: at most exp(epsilon) times as
-large, whatever the output and whatever else is known. The two cases must be neighbours:
+does not. By Bayes' rule the odds of H after an output are the odds before, multiplied by the ratio of these two
+likelihoods. So they grow at most by the factor exp(epsilon), whatever the output and whatever else is known. The two
+cases must be neighbours:
 
 - under add-or-remove-one, the cases "their rows are in the table" and "their rows are not" are neighbours, so the
   ratio is bounded by the loss. The cases "they are in it with this value" and "with that value" are two steps apart, a
@@ -30,7 +31,7 @@ from dpframework.facts.unit import PrivacyUnit
 
 #: How sure somebody may be of a claim beforehand, as probabilities.
 PRIORS = (0.01, 0.1, 0.5)
-SLACK = 0.1  # added to the logarithm of the odds where there is a delta (1/10 in the derivation above)
+SLACK = 0.1  # the t of the derivation above: with a delta, it is added to the logarithm of the odds
 TIMES_DELTA = 11  # an upper bound on 1 / (1 - exp(-SLACK))
 
 

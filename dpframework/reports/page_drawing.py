@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpframework.reports.difference import Difference
 
 ROOMY = 60  # the most nodes that a page shows at first; a larger drawing begins folded
-MOST_NAMED = 4  # the most names that are listed of equal parts that are shown once
+MOST_NAMED = 4  # if one of several equal parts is shown, its note names at most this many others
 
 
 def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: Mapping[str, int]) -> NodeDrawing:
@@ -61,7 +61,7 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
 
 
 def merge_equal(root: NodeDrawing) -> NodeDrawing:
-    """Return a drawing in which equal siblings in a row are shown once, with their number and their names.
+    """Return a drawing that shows only the first of equal siblings in a row, with their number and their names.
 
     The sibling that is shown stands for the others, node by node. Links and arrows to the others lead to it instead.
     """
@@ -87,7 +87,7 @@ def _merge_below(node: NodeDrawing) -> NodeDrawing:
 
 
 def _one_for_all(equal: Sequence[NodeDrawing]) -> NodeDrawing:
-    """Return the first of some equal nodes, with a note that it stands for the others."""
+    """Return the first of several equal nodes, with a note that it stands for the others."""
     first, *others = equal
     if not others:
         return first

@@ -1,4 +1,4 @@
-"""The facts of a plan as a whole, such as its verdict, its totals and its assumptions."""
+"""The facts of a plan as a whole: its headlines, its public facts, and the cost of each of its parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from dpframework.study.study_plan import StudyPlan
 
 
 def part_rows(plan: StudyPlan) -> list[tuple[str, dict[str, str]]]:
-    """Return the cost of each part of the study alone under each accounting, and finally the cost of the whole plan."""
+    """Return the cost of each part of the study alone, and finally the cost of the whole plan.
+
+    Each row is the name of the part and its losses in words, by the name of the accounting.
+    """
     top = plan.index.nodes[0]
     parts = plan.index.children(top) if isinstance(top.node, Sequential) else ()
     named = [(part.name or part.label, part.node) for part in parts]
@@ -31,7 +34,7 @@ def headlines(plan: StudyPlan, ran: RunSummary | None, about: About) -> list[str
 
 
 def is_alarming(headline: str) -> bool:
-    """Tell whether a headline reports a problem, which its first word in capitals shows."""
+    """Tell whether a headline reports a problem. Such headlines begin with a word in capitals."""
     return headline.startswith(("NOT", "REFUSED", "STOPPED", "OPEN"))
 
 

@@ -76,7 +76,7 @@ class ResultRow:
 
     @property
     def cost(self) -> str:
-        """The loss of the part, or of each part in `alike`, with its share of the plan's loss."""
+        """The loss of the part and its share of the plan's loss. Each part in `alike` has the same loss and share."""
         each = " each" if self.alike else ""
         return self.loss + each + ("" if self.share is None else f", {100 * self.share:.3g} % of all{each}")
 
@@ -99,7 +99,10 @@ def bound_line(bound: ErrorBound) -> str:
 
 
 def error_lines(plan: StudyPlan) -> list[str]:
-    """Return a line with the number of rows that errors are for, then one line for each kind of release of a result."""
+    """Return a line on the number of rows for which errors are stated, then one line for each kind of release.
+
+    Only the first `MOST_KINDS` kinds of a result and the first `MOST_LINES` lines are given.
+    """
     lines = [
         f"  {name}: {bound_line(bound)}"
         for name, bounds in plan.error_bounds().items()
@@ -115,7 +118,10 @@ def cost_lines(plan: StudyPlan) -> list[str]:
 
 
 def standing_lines(plan: StudyPlan) -> list[str]:
-    """Return whether each step's sensitivity is proved, tested or declared; no lines without records of `verify`."""
+    """Return a heading, then one line for each step that says whether its sensitivity is proved, tested or declared.
+
+    Without records of `verify` there are no lines.
+    """
     if plan.verified is None:
         return []
     from dpframework.plan.claim_standing import standings
@@ -141,9 +147,9 @@ def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:
 
 
 def group_rows(rows: Iterable[ResultRow]) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-    """Return relative errors of counts by the size of a group, after the names of the results.
+    """Return, for each result with counts, its names and pairs of a group's number of rows and its relative error.
 
-    Where a result has several kinds of counts, the kind follows the names.
+    If a result has several kinds of counts, each kind has an entry, in which the kind follows the names.
     """
     found = []
     for row in rows:
@@ -184,7 +190,7 @@ def result_rows(plan: StudyPlan) -> list[ResultRow]:
 
 
 def _parameters(written: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """Yield the parameters that differ from their defaults, or all of them if the miner is not installed.
+    """Yield the parameters to list: those that differ from their defaults, or all if the miner is not installed.
 
     A part that was planned without a miner has no parameters.
     """

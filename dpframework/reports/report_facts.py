@@ -1,4 +1,7 @@
-"""The facts of a report that the plan does not hold, such as the schema, the data, the date and the approval."""
+"""The facts of a report that the plan does not hold, such as the data, the date and the approval, and its brief.
+
+The brief is a few sentences on whom the plan protects, what it costs and what it assumes.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class About:
     approvals
         One sentence for each approval of the plan, saying who gave it. None if no ledger was asked.
     held
-        Sentences on the ledger's signers and on its state of the data set.
+        Sentences on who signs the ledger's entries, and on what it says about the data set.
     ran
         Who ran the plan, when and what for, according to a ledger; empty if no ledger was asked.
     counted
@@ -73,9 +76,10 @@ class About:
 
 
 def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
-    """Return the place of the data, the date, the version, the verification of the code, and the approval.
+    """Return facts on the data, the engine, the date, the version, the verification of the code, and the approval.
 
-    If the plan was made from a study file, the place of the data is taken from the plan, since an approval covers it.
+    They also say who ran the plan, and what a ledger holds, if these facts are known. If the plan was made from a study
+    file, the place of the data is taken from the plan, since an approval covers that place.
     """
     verified = ["not shown: --verified names a file of 'verify --record'"]
     if plan.verified is not None:

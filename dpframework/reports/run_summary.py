@@ -47,7 +47,7 @@ class RunSummary:
     period
         The period whose rows were read; None for a study without periods.
     samplers
-        The name of the library that drew noise and choices; None if the run was seeded or does not say.
+        The name of the library that drew noise and choices; None if the run was seeded, or its results do not say.
     """
 
     private: bool
@@ -82,7 +82,7 @@ class RunSummary:
         )
 
     def facts(self, plan: StudyPlan) -> list[tuple[str, str]]:
-        """Return the facts of the run's charges, with the planned total to compare them with."""
+        """Return the facts of the run: its id in a ledger, its period, its charges, and the planned total."""
         in_ledger = {"run in the ledger": self.run, "head of the ledger after it": self.head}
         recorded = [(name, value) for name, value in in_ledger.items() if value is not None]
         return [
@@ -114,7 +114,10 @@ class RunSummary:
 
 
 def summarize(results: Results | RunSummary | None, about: About | None) -> tuple[RunSummary | None, About]:
-    """Return the summary of a run and the further facts of its report. By default these are taken from the results."""
+    """Return the summary of a run, if there is one, and the further facts of its report.
+
+    If `about` is None, the further facts are taken from the results, unless these are a summary.
+    """
     if isinstance(results, Results):
         return RunSummary.of(results), About.of(results) if about is None else about
     return results, About() if about is None else about

@@ -1,4 +1,4 @@
-"""The list of a report's sections, which is the same in HTML, in Markdown and on a terminal.
+"""The list of a report's sections. It is the same in HTML, in Markdown and on a terminal.
 
 To add a section, write a function that returns it and put the function in `SECTIONS`.
 """
@@ -85,7 +85,7 @@ class PlanFacts:
 
     @functools.cached_property
     def parts(self) -> list[tuple[str, dict[str, str]]]:
-        """The cost of each part of the study, and finally the cost of the whole plan."""
+        """The cost of each part of the study, and finally the cost of the whole plan (see `part_rows`)."""
         return part_rows(self.plan)
 
     @functools.cached_property
@@ -100,7 +100,7 @@ class PlanFacts:
 
     @functools.cached_property
     def attributes(self) -> tuple[AttributeLoss, ...]:
-        """The loss spent on each attribute."""
+        """The loss of the releases that may read each attribute."""
         return tuple(losses_by_attribute(self.plan))
 
     @functools.cached_property
@@ -233,7 +233,7 @@ def _steps(subject: ReportSubject) -> Section:
         for one in by_path[row.path].facts.formulas:
             formulas.setdefault(one.shape, []).append(number)
         source = f"S{list(sources).index(row.source) + 1}" if row.source in sources else ""
-        # A loss that the row rounds is shown as a ratio too, unless that is too long to read.
+        # A loss that the row rounds is shown as a ratio, too, unless the ratio is too long to read.
         amounts = dict(node.exact)
         ratio = next((amounts[notion] for notion in ("epsilon", "rho") if row.loss.startswith(f"{notion} ~")), None)
         ratio = ratio if len(str(ratio)) <= 24 else None

@@ -1,4 +1,7 @@
-"""The blocks of a plan that miners spend as they go, with their caps and, after a run, the sums of their charges."""
+"""The table of a plan's spend blocks, with their caps and, after a run, the sums of their charges.
+
+A spend block caps the loss of releases that a miner chooses only during the run.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from dpframework.study.study_plan import StudyPlan
 @final
 @attrs.frozen
 class BlockSums:
-    """The sums of the releases from one block of a run, under the plan's relation.
+    """The number and the cost of the releases that a run made from one spend block, under the plan's relation.
 
     Attributes
     ----------
@@ -46,8 +49,9 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
     Returns
     -------
     dict
-        For each block, by its path in the plan, the sums by the block's paths in the run. Where one part of the plan
-        stands for several parts, the path in the run numbers them. Repetitions of a block are added up.
+        The sums of each block, first by the block's path in the plan, then by its path in the run. If the plan holds
+        one part that stands for several parts, the path in the run also has the number of the part. Repetitions of a
+        block are added up.
     """
     place, steps = path_finder(plan), {placed.path: placed for placed in plan.index.steps if placed.block is not None}
     found: dict[str, dict[str, BlockSums]] = {}
@@ -60,7 +64,7 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
         step = placed.node
         assert isinstance(step, Step)
         noise = plan.calibrate(request_step(step, amounts), in_parts=plan.in_parts(step))
-        assert noise is not None  # it was charged
+        assert noise is not None  # a request without noise would not have been charged
         losses = {"epsilon": noise.losses.pure, "rho": noise.losses.zcdp, "delta": noise.losses.delta}
         before = own.get(made, BlockSums(0, Amounts()))
         sums = {
@@ -73,7 +77,7 @@ def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[st
 
 
 def block_table(plan: StudyPlan, charges: Iterable[str] | None) -> TableBlock | None:
-    """Return the table of a plan's blocks, or None if it has no block.
+    """Return the table of a plan's spend blocks, or None if it has none.
 
     Parameters
     ----------
@@ -104,7 +108,7 @@ def block_table(plan: StudyPlan, charges: Iterable[str] | None) -> TableBlock | 
 
 
 def _sums_text(made: Mapping[str, BlockSums]) -> str:
-    """Say how much was charged. If there are several parts, take the part with the largest charge."""
+    """Say how much was charged to a block. If it has several parts, take the part with the largest charge."""
     if not made:
         return "nothing"
     most = max(made.values(), key=lambda one: [value or 0 for value in attrs.astuple(one.spent)])

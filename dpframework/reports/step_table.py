@@ -23,13 +23,13 @@ class PlacedStep:
     number
         The number of the step in the table, from 1.
     node
-        The number of the step among the nodes of the plan.
+        The number of the step's node in the plan.
     row
         The facts of the step.
     exact
         Its loss as a ratio, if the row rounds the loss and the ratio is short enough to be read. Otherwise None.
     source
-        The number of the reason for its sensitivity, such as "S1"; empty if there is no reason.
+        The number of the source that gives the reason for its sensitivity, such as "S1"; empty without a source.
     released
         How often it was released; 0 before a run.
     """
@@ -62,8 +62,8 @@ class StepTable(SectionBlock):
         a row.
     formulas
         The formulas of scores, each as text, as MathML, and with the numbers of the steps that use it.
-    asked
-        Whether records of `verify` were given, which say what sensitivities are proved or tested.
+    has_records
+        Whether records of `verify` were given. They say which sensitivities are proved or tested.
     """
 
     template = "steps"
@@ -74,16 +74,16 @@ class StepTable(SectionBlock):
     relation: str
     unit: str
     formulas: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
-    asked: bool = False
+    has_records: bool = False
 
     @property
     def counted(self) -> str:
-        """A sentence that says how many sensitivities are proved, tested and declared."""
-        if not self.asked:
+        """How many sensitivities are proved, tested and declared, in words."""
+        if not self.has_records:
             return "No record of proofs or tests was given: sensitivities are as declared."
         kinds = Counter(row.standing.partition(" ")[0].rstrip(";:") for row, _ in self.in_order)
         parts = [f"{kinds[kind]} {kind}" for kind in Standing if kinds[kind]]
-        return f"Of the sensitivities {', '.join(parts)}." if parts else ""
+        return f"Sensitivities: {', '.join(parts)}." if parts else ""
 
     @property
     def assuming(self) -> bool:

@@ -80,7 +80,8 @@ def rows_of_steps(plan: StudyPlan) -> dict[int, StepRow]:
     for path, step in plan.placed_steps():
         facts = step.facts
         declared = facts.sensitivity(step.mechanism.norm)
-        each = "" if plan.index.place(step).block is None else "at its largest, "  # a miner may ask for smaller amounts
+        # The miner of a spend block may ask for a smaller amount than the largest one.
+        each = "" if plan.index.place(step).block is None else "at its largest, "
         expected = previews[path].text if path in previews else NONE
         rows[id(step)] = StepRow(
             path=path,

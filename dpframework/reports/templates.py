@@ -1,6 +1,6 @@
 """The templates of pages.
 
-Their compiled form is kept on disk, since compiling them takes longer than making a page.
+The compiled templates are kept on disk, since compiling them takes longer than making a page.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ class CompiledTemplates(BytecodeCache):
         return self.folder / f"{bucket.key[:16]}.{sys.implementation.cache_tag}.template"
 
     def get_source_checksum(self, source: str) -> str:
-        """Return a digest of its source, this module and the version of jinja. A change of any of them changes it."""
+        """Return a digest of the template's source, this module and the version of jinja.
+
+        The digest changes if any of the three changes.
+        """
         return hashlib.sha256(b"\0".join((source.encode(), _this_module(), version("jinja2").encode()))).hexdigest()
 
 

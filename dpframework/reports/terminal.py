@@ -20,7 +20,7 @@ from dpframework.reports.text_drawings import tree
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
-if TYPE_CHECKING:  # rich's tables take a while to import: only those who print wait for them
+if TYPE_CHECKING:  # rich takes a while to import, so functions that print import it themselves
     from rich.console import Group, RenderableType
     from rich.text import Text
 
@@ -50,7 +50,7 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
 
 
 def plan_tree(plan: StudyPlan, width: int | None = None) -> Text:
-    """Return the plan's tree with coloured losses and total, its long lines broken between words."""
+    """Return the plan's tree, with its losses and its total in colours, and with long lines broken between words."""
     return _colour_tree(tree(plan), width)
 
 
@@ -65,7 +65,7 @@ def _colour_tree(drawn: str, width: int | None) -> Text:
 
 
 def errors_text(plan: StudyPlan, width: int | None = None) -> Text:
-    """Return a line on the number of rows, then one line on how exact each kind of release is."""
+    """Return a line on the number of rows, then one line for each kind of release on how exact it is."""
     from rich.text import Text
 
     size, *lines = error_lines(plan)
@@ -151,7 +151,10 @@ def _plain(shown: RenderableType) -> str:
 
 
 def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:
-    """Yield a block. Some kinds have a layout for narrow terminals. All others are laid out as their plain blocks."""
+    """Yield what is printed for a block.
+
+    Some kinds of block have a layout for narrow terminals. All others are laid out as their plain blocks.
+    """
     from rich.text import Text
 
     match block:
@@ -181,7 +184,10 @@ def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:
 
 
 def _table(table: blocks.TableBlock) -> RenderableType:
-    """Return the rows below each other, each cell after the head of its column. Columns might not fit side by side."""
+    """Return one paragraph for each row, with each cell after the head of its column.
+
+    Side by side, the columns might not fit a terminal.
+    """
     from rich.text import Text
 
     def draw(width: int | None) -> Text:

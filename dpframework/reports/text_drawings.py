@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpframework.reports.difference import Difference
 
 SIGNS = {Mark.SAME: " ", Mark.ADDED: "+", Mark.REMOVED: "-", Mark.CHANGED: "~"}
-_MERMAID = {  # Colour alone would not do for everyone, so each mark also has its own line style and a word.
+_MERMAID = {  # Not everybody can tell the colours apart, so each mark also has its own line style and a word.
     Mark.ADDED: "fill:#e6f4e6,stroke:#1a7f37,stroke-width:3px,color:#000",
     Mark.REMOVED: "fill:#fbe9e7,stroke:#b3261e,stroke-dasharray:6 4,color:#000",
     Mark.CHANGED: "fill:#fff4d6,stroke:#8a6100,stroke-dasharray:2 2,color:#000",
@@ -35,7 +35,10 @@ _MERMAID_SPECIAL = re.compile(r"[#&<>`%{}\\]")
 
 
 def tree(plan: AccountedPlan) -> str:
-    """Return the plan as a tree of text, with each node's loss, the place of the data, derived columns and total."""
+    """Return the plan as a tree of text, with each node's loss.
+
+    Below the tree stand the place of the data, the derived columns, and the total.
+    """
     return "\n".join([*_lines(draw_plan(plan)), "", *_table_lines(plan), total_line(plan)])
 
 
@@ -61,7 +64,7 @@ def dot(plan: AccountedPlan) -> str:
 
 
 def difference_tree(difference: Difference) -> str:
-    """Return the merged tree of two plans as text, with + added, - removed or ~ changed before each line."""
+    """Return the merged tree of two plans as text. Before a line, + means added, - removed, and ~ changed."""
     totals = [f"before: {total_line(difference.before)}", f"after:  {total_line(difference.after)}"]
     return "\n".join([*_lines(draw_difference(difference)), "", *totals])
 
@@ -107,7 +110,11 @@ def _line(node: NodeDrawing) -> str:
 
 
 def _caption(node: NodeDrawing) -> str:
-    """Return the text in a graph's node. One plan shows the losses of steps, two plans show all losses and changes."""
+    """Return the text in a graph's node.
+
+    In a drawing of one plan, only steps with an epsilon show their loss. In a drawing of two plans, all nodes show
+    their losses and changes.
+    """
     if node.mark is not None:
         return _line(node) if node.mark is Mark.SAME else f"{node.mark}: {_line(node)}"
     costs = node.kind.name == "step" and node.loss.startswith("epsilon ")
@@ -160,7 +167,7 @@ def _dot(root: NodeDrawing, name: str, places: Sequence[str] = ()) -> str:
 
 
 def _parts(root: NodeDrawing) -> Iterator[tuple[int, int, Mark | None]]:
-    """Yield the edges from compositions to their parts, marked as added or removed if one of the two nodes is."""
+    """Yield the edges from compositions to their parts. An edge is marked as added or removed if a node of it is."""
     for node in root.walk():
         for child in node.children:
             marks = [mark for mark in (child.mark, node.mark) if mark in (Mark.ADDED, Mark.REMOVED)]

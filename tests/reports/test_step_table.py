@@ -33,7 +33,7 @@ def table(in_order: list[StepRow], *, ran: bool = False, **options: Any) -> Step
 
 @given(STANDINGS)
 def test_sensitivities_are_counted_by_their_standing(standings: list[Standing]) -> None:
-    text = table(rows(*standings), asked=True).counted
+    text = table(rows(*standings), has_records=True).counted
     for kind in Standing:
         number = standings.count(kind)
         assert (f"{number} {kind}" in text) == (number > 0)

@@ -20,12 +20,10 @@ from dpframework.study.registry import GROUP, registry
 
 LONGEST = 40  # the most characters of a name, so that no line of the files becomes too long
 _PREFIX = "dpframework-"
-_FOLDERS = frozenset(
-    {"src", "tests", "example"}
-)  # folders of each plugin, which a package must not share its name with
+_FOLDERS = frozenset({"src", "tests", "example"})  # the folders of every plugin, whose names its package must not have
 _USED = frozenset(
     {*dir(builtins), "Mapping", "Example", "MinerConformance", "TestConformance"}
-)  # names that its modules use
+)  # names that the modules of every plugin use
 _ROWS = "colour\n" + "green\n" * 300 + "red\n" * 20
 
 
@@ -68,7 +66,7 @@ class Names:
         """
         if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", distribution):
             raise InputError(
-                f"{distribution!r} cannot name a plugin; letters, digits and single - _ . between them are accepted"
+                f"{distribution!r} cannot name a plugin; letters, digits and, between these, - _ . are accepted"
             )
         if len(distribution) > LONGEST:
             raise InputError(f"the name '{distribution}' is longer than {LONGEST} characters; give a shorter one")
@@ -100,7 +98,7 @@ class Names:
         known = {re.sub(r"[-_.]+", "_", found.name).lower() for found in distributions() if found.name}
         try:
             found = importlib.util.find_spec(self.package)
-            importable = found is not None and found.origin is not None  # a mere folder of this name is no module
+            importable = found is not None and found.origin is not None  # a folder without code has no origin
         except (ImportError, ValueError):  # a loaded module may have no specification
             importable = True
         if importable or self.package in known:
