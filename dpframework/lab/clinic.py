@@ -1,9 +1,9 @@
 """A synthetic clinic with planted relations between diagnoses (left view) and laboratory values (right view).
 
-No row is of a real person. Age and sex change how likely an illness is, some illnesses lead to others, and most shift
-some laboratory values. Then some diagnoses go unrecorded and a few are recorded wrongly, as in real records. The
-numbers are plausible, but not fitted to data. They are prevalences of an outpatient clinic of internal medicine, and
-adult reference ranges.
+No row is of a real person. Age and sex change how likely an illness is, some illnesses lead to others, and most
+illnesses shift some laboratory values. Then some diagnoses go unrecorded and a few are recorded wrongly, as in real
+records. The numbers are plausible, but not fitted to data. They resemble the prevalences in an outpatient clinic of
+internal medicine, and the reference ranges of adults.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _AGE_STARTS = (40, 55, 70)
 
 @attrs.frozen
 class _Illness:
-    """An illness, with its share among fifty-year-old men without any of its causes, and log-odds for its causes.
+    """An illness, with its share among men aged fifty, and the log-odds that age, sex and other illnesses add.
 
     Attributes
     ----------
     name
         The name of the diagnosis.
     share
-        The share of fifty-year-old men without any of its causes who have it.
+        The share of men aged fifty who have it, among those without any of its causes.
     decade, female
         The log-odds that are added for each decade of age above 50, and for women.
     causes
-        The log-odds that are added for each illness that the patient has.
+        The log-odds that are added for each illness named here that the patient has.
     """
 
     name: str
@@ -104,9 +104,12 @@ _ILLNESSES = (
 
 @attrs.frozen
 class _Lab:
-    """A laboratory value, with its public range and cuts and its level with and without an illness.
+    """A laboratory value, with its public range and cuts, and with its distribution.
 
-    With `skewed`, the centre is a median, the spread is that of the logarithm, and shifts are factors.
+    The distribution is normal, with mean `centre` (or `female`, for women, if it is given) and standard deviation
+    `spread`. Each illness that the patient has adds about its number in `shifts` to the mean. With `skewed`, the
+    logarithm of the value is normal. Then the centre is a median, the spread is that of the logarithm, and shifts are
+    factors.
     """
 
     name: str
@@ -127,7 +130,7 @@ _LABS = (
         "glucose", 40, 600, (70, 85, 100, 112, 126, 150, 180, 250), 0, 91, 0.10,
         {"type 2 diabetes": 1.68, "obesity": 1.03}, skewed=True,
     ),
-    _Lab("creatinine", 0.3, 15, (0.7, 0.9, 1.1, 1.3, 1.6, 2, 3), 2, 0, 0, {}),  # follows from eGFR
+    _Lab("creatinine", 0.3, 15, (0.7, 0.9, 1.1, 1.3, 1.6, 2, 3), 2, 0, 0, {}),  # computed from eGFR
     _Lab("eGFR", 3, 150, (15, 30, 45, 60, 75, 90, 105), 0, 96, 11, {"chronic kidney disease": -46}),
     _Lab(
         "haemoglobin", 4, 22, (8, 10, 11, 12, 13, 14, 15, 16), 1, 15.0, 0.85,
@@ -178,7 +181,7 @@ LABS = tuple(lab.name for lab in _LABS)
 
 @attrs.frozen
 class Planted:
-    """A relation that the generator plants.
+    """A relation between both views that the clinic has by construction.
 
     Attributes
     ----------
@@ -213,7 +216,7 @@ PLANTED = (
     Planted(_ill("pneumonia"), And([_at_least("CRP", 20), _at_least("white cells", 9)])),
     Planted(_ill("cirrhosis"), And([Below("platelets", 200), Below("albumin", 3.5)])),
 )
-"""The relations that a good miner finds. Comorbidity adds weaker relations of its own."""
+"""The relations that a good miner finds. Illnesses that lead to others add weaker relations."""
 
 
 def clinic_schema() -> Schema:
@@ -299,7 +302,7 @@ def _people(patients: int, seed: int) -> tuple[np.random.Generator, Flags, Float
     generator = np.random.default_rng(seed)
     female = generator.random(patients) < 0.52
     age = np.clip(generator.normal(57, 17, patients), 18, 100)
-    ill: dict[str, Flags] = {}  # in the order of _ILLNESSES, where the causes of an illness come before it
+    ill: dict[str, Flags] = {}  # filled in the order of _ILLNESSES, where the causes of an illness come before it
     for illness in _ILLNESSES:
         odds = np.log(illness.share / (1 - illness.share)) + illness.decade * (age - 50) / 10 + illness.female * female
         for cause, more in illness.causes.items():

@@ -46,7 +46,7 @@ def _targets() -> dict[str, str]:
 
 
 def demo_study(schema: Schema, *, one_too_many: bool = False) -> Study:
-    """Return the demo's study. With `one_too_many` it has one more tree than its budget covers."""
+    """Return the demo's study. With `one_too_many`, it has one more tree than its budget covers."""
     described = _study_form()
     study = Study(schema, epsilon=budget(), allow=["one-row-per-person"])  # Each patient has one row in the clinic.
     for step in described["step"] + (described["one_too_many"] if one_too_many else []):
@@ -58,7 +58,7 @@ def demo_study(schema: Schema, *, one_too_many: bool = False) -> Study:
 @final
 @attrs.frozen
 class Comparison:
-    """A comparison of one tree with the truth on new patients, possible because the clinic is synthetic.
+    """A comparison of one tree with the truth on new patients. It is possible because the clinic is synthetic.
 
     Attributes
     ----------
@@ -67,8 +67,8 @@ class Comparison:
     planted
         The relation that the generator planted.
     accuracy, majority
-        The share of patients whose diagnosis the tree predicts, and the share that the more common answer alone
-        would predict.
+        The share of patients whose diagnosis the tree predicts correctly, and the share for whom always predicting the
+        more common answer would be correct.
     found, missed
         The attributes of the planted relation that the tree tests, and those that it does not test.
     overlap
@@ -107,7 +107,7 @@ class Demo:
     Attributes
     ----------
     refused
-        The reason why the study with one tree too many was refused.
+        The reason why the study with one tree too many was refused, as the error gives it.
     opened_when_refused
         Whether that study's table was opened, which must not happen.
     plan
@@ -146,11 +146,13 @@ def run_demo(
     Parameters
     ----------
     seed
-        For experiments only, since a run with a seed is not private. The clinic's patients are the same either way.
+        The seed of the run's noise. It is for experiments only, since a run with a seed is not private. The clinic's
+        patients are the same with any seed.
     patients
         The number of patients of the clinic.
     progress
-        Makes an observer that shows the progress of the run.
+        A function that returns a context manager with an observer, such as one that shows the progress of the run. None
+        for no observer.
     """
     schema = attrs.evolve(clinic_schema(), about_rows=patients)
     opened: list[bool] = []
@@ -180,7 +182,7 @@ def run_demo(
 
 
 def comparisons(results: Results, fresh: Table) -> tuple[Comparison, ...]:
-    """Compare each tree of the demo with the truth, on a table that it was not mined from."""
+    """Compare each tree of the demo with the truth, on a table from which the trees were not mined."""
     columns = InMemory().load(fresh)[0]
     compared = []
     for name, target in _targets().items():

@@ -75,7 +75,7 @@ class Forecast:
     megabytes
         The most memory of the process, in MiB.
     trials
-        The runs on made-up rows that the forecast follows from.
+        The runs on made-up rows from which the forecast was computed.
     """
 
     rows: int
@@ -119,7 +119,7 @@ def forecast(
     patience
         The most CPU seconds for all runs on made-up rows.
     within
-        The most CPU seconds that the forecast run may take.
+        The most CPU seconds that the real run may take. A forecast above this is refused.
     sizes
         The numbers of rows to try, in increasing order. The trials end once one takes a second longer than the first.
 
@@ -168,9 +168,8 @@ def _require_end(found: Forecast, within: int) -> None:
 def _continue_line(points: list[tuple[int, float]], target: int) -> float:
     """Continue a straight line through the last two points to `target`, and return its value there.
 
-    The value is never below that of the last point.
-
-    If there is a single point, the line begins at 0 for 0 rows. That forecasts too much rather than too little.
+    The value is never below that of the last point. If there is a single point, the line begins at 0 for 0 rows. Such a
+    forecast is too high rather than too low.
     """
     (before, low), (last, high) = points[-2:] if len(points) > 1 else ((0, 0.0), points[0])
     rise = max(high - low, 0) / (last - before)
@@ -178,11 +177,11 @@ def _continue_line(points: list[tuple[int, float]], target: int) -> float:
 
 
 def _trials(study: Study, target: int, sizes: Sequence[int], patience: int) -> list[TriedRun]:
-    """Run a study on made-up rows in another process, on more and more of them."""
+    """Run a study in another process, on more and more made-up rows, and return these trials."""
     unsent = InputError("a miner of the study cannot be sent to another process; write it into a module of its own")
     try:
         sent = pickle.dumps((study, [*_sizes(sizes, target)], patience))
-    except Exception:  # The object of a plugin may raise anything.
+    except Exception:  # an object of a plugin may raise any error
         raise unsent from None
     if b"__main__" in sent:
         raise unsent

@@ -44,7 +44,7 @@ def test_the_worth_of_redescriptions_in_numbers() -> None:
         "5 redescriptions, 40% with a p-value up to 0.01; 2 useful, 1 different findings; 40% with a literal that says "
         "nothing",
         "true Jaccard index: median 0.55, quartiles 0.30 and 0.60",
-        f"noisy one: median error 0.100, Spearman correlation {found.spearman:.2f}",
+        f"noisy Jaccard index: median error 0.100, Spearman correlation {found.spearman:.2f}",
     ]
     assert repr(found) == "<quality of 5 redescriptions: not private>"
 

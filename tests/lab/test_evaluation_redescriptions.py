@@ -14,7 +14,7 @@ import dpframework as dpf
 from dpframework.facts.descriptions import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts, matched, redescription_quality
 from dpframework.lab.evaluation.distinct_redescriptions import leave_out_each, without_nothing
-from dpframework.lab.evaluation.redescriptions import kept
+from dpframework.lab.evaluation.redescriptions import select_redescriptions
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.noisy_counts import Noisy
@@ -219,8 +219,9 @@ def test_which_are_kept():
     sides = {"left_only": Noisy(50, 50), "right_only": Noisy(50, 50), "rows": 1000}
     large, small = Redescription(A, C, both=Noisy(400, 50), **sides), shown(B, E, 12, 3)
     found = Redescriptions([large, small], candidates=50)
-    assert kept(found, "all") == list(found)
-    assert kept(found, "trusted") == kept(found, "pruned") == kept(found, 100) == [large]
+    assert select_redescriptions(found, "all") == list(found)
+    trusted, pruned = select_redescriptions(found, "trusted"), select_redescriptions(found, "pruned")
+    assert trusted == pruned == select_redescriptions(found, 100) == [large]
     for which in ("some", True):
         with pytest.raises(dpf.InputError, match="accepted are"):
-            kept(found, which)
+            select_redescriptions(found, which)

@@ -1,4 +1,4 @@
-"""Evaluations of results by the truth. Everything here reads the rows, is not private, and says so when printed."""
+"""Evaluations of results against the exact rows. Nothing here is private, and printed evaluations say so."""
 
 from dpframework.lab.evaluation.classifiers import Encoded, Encoding, cart
 from dpframework.lab.evaluation.correlation import Correlations, correlations

@@ -1,4 +1,4 @@
-"""scikit-learn's classifiers on tables, and the patterns of its trees. Not private."""
+"""Classifiers of scikit-learn on tables, and the patterns of its decision trees. Not private."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EVERYTHING = (-math.inf, math.inf)
 
 
 def require_scikit_learn(what: str) -> None:
-    """Refuse if scikit-learn, an optional dependency, is not installed. `what` begins the error.
+    """Raise an error if scikit-learn, an optional dependency, is not installed. The error begins with `what`.
 
     Raises
     ------
@@ -47,15 +47,16 @@ class Encoding:
     """An encoding of rows as columns of numbers for scikit-learn, so that its trees can be read as patterns.
 
     A numeric attribute is one column. It holds the values with the sign changed, since scikit-learn tests `x <= t` and
-    our literals test `x < t`. A missing value counts as above all others, as a literal on it does not hold.
-    scikit-learn compares in single precision, so a value very near to a threshold may fall on its other side.
+    our literals (tests of one attribute) test `x < t`. A missing value counts as larger than all others, so that
+    `x < t` does not hold for it. scikit-learn compares in single precision, so a value very near to a threshold may
+    fall on the other side of the threshold.
 
     Attributes
     ----------
     schema
         The schema of the tables.
     target
-        The class attribute; all others become columns.
+        The class attribute. All other attributes become columns.
     kind
         How attributes that are not numeric are encoded: "one-hot" (a column for each value, which is 1 if the row has
         it) or "ordinal" (one column with the position of the value in the schema, so that a tree tests for ranges).
@@ -72,7 +73,10 @@ class Encoding:
 
     @property
     def columns(self) -> list[tuple[Attribute, int | None]]:
-        """The attribute of each column, and the code whose rows have a 1 in it (None if the column holds values)."""
+        """The attribute of each column, and the code whose rows have a 1 in the column.
+
+        The code is None if the column holds values or codes themselves.
+        """
         split = [attribute for attribute in self.schema if attribute.name != self.target]
         columns: list[tuple[Attribute, int | None]] = []
         for attribute in split:
@@ -100,7 +104,10 @@ class Encoding:
         return np.array(table.schema[self.target].labels)[columns_of(table).codes(self.target)]
 
     def conjunction(self, intervals: Mapping[int, tuple[float, float]]) -> And:
-        """Return the description of the rows whose columns lie in given intervals, without their lower ends."""
+        """Return the description of the rows whose columns lie in intervals, which are given by the column's position.
+
+        The lower end of an interval does not belong to it, but the upper end does.
+        """
         columns = self.columns
         return And(part for k, ends in sorted(intervals.items()) for part in _within(*columns[k], *ends))
 
@@ -134,7 +141,7 @@ class Encoded:
     classifier
         The classifier, fitted on `encoding.matrix` and `encoding.classes` of a table.
     encoding
-        The encoding of its columns.
+        The encoding of rows as columns that the classifier was fitted on.
     """
 
     classifier: Any
@@ -193,7 +200,7 @@ class Encoded:
             label = self.classes_[int(np.argmax(tree.value[node][0]))]
             yield Pattern(self.encoding.conjunction(intervals), Equals(self.encoding.target, label))
             return
-        # The shortest number that is the same in single precision, such as 14.45 and not 14.449999809265137.
+        # `threshold` is the shortest number that is the same in single precision: 14.45, not 14.449999809265137.
         (low, high), threshold = intervals.get(column, _EVERYTHING), float(str(np.float32(tree.threshold[node])))
         yield from self._leaves(tree.children_left[node], {**intervals, column: (low, threshold)})
         yield from self._leaves(tree.children_right[node], {**intervals, column: (threshold, high)})

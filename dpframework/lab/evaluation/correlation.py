@@ -47,10 +47,10 @@ class Correlations:
 
 
 def correlations(measured: Mapping[str, Sequence[float]]) -> Correlations:
-    """Correlate measures over the same levels of noise. The first level is no noise.
+    """Correlate measures over the same levels of noise, of which the first is no noise.
 
-    As in the paper, each measure's differences from its value without noise are correlated. For a measure that is 0
-    without noise, such as PSD, the differences are its values.
+    As in the paper, each measure's differences from its value without noise are correlated. So the value without noise
+    is no point of its own. For a measure that is 0 without noise, such as PSD, the differences are its values.
 
     Parameters
     ----------
@@ -73,10 +73,10 @@ def correlations(measured: Mapping[str, Sequence[float]]) -> Correlations:
     lengths = {len(values) for values in measured.values()}
     if len(lengths) != 1 or min(lengths) < 3:
         raise InputError("each measure needs one value without noise, and one for each of two or more levels of noise")
-    # Differences from the value without noise have the same correlation as the values.
+    # Differences from the value without noise have the same correlations as the values at these levels.
     values = np.array(list(measured.values()), dtype=np.float64)[:, 1:]
     centred = values - values.mean(axis=1, keepdims=True)
     norms = np.sqrt((centred**2).sum(axis=1))
-    norms[norms <= 1e-12 * np.abs(values).max(axis=1)] = np.nan  # constant apart from rounding
+    norms[norms <= 1e-12 * np.abs(values).max(axis=1)] = np.nan  # the measure is constant apart from rounding
     matrix = np.clip((centred @ centred.T) / np.outer(norms, norms), -1, 1)
     return Correlations(tuple(measured), matrix)

@@ -1,8 +1,11 @@
-"""Comparisons of two matrices of distances: their correlation, their difference and the F-score of their contexts.
+"""Comparisons of two matrices of distances between the values of an attribute, and of the contexts behind them.
+
+A context is the set of attributes from which the distances are computed. It is judged by its F-score against the true
+context.
 
 Source: Battaglia, Celano and Pensa 2021, sections 4.1, 4.2 and A.3, with one correction. The correlation is taken over
-the upper triangle, since the zeros of the diagonal would correlate by themselves. If one of the two matrices or
-contexts was computed without privacy, the result is not private.
+the upper triangle, since the zeros on both diagonals would raise it. If one of the two matrices or contexts was
+computed without privacy, the result is not private.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ Matrix = NDArray[np.float64]
 def pearson(one: ArrayLike, other: ArrayLike) -> float:
     """Return the correlation of the upper triangles of two symmetric matrices.
 
-    It is NaN for matrices of fewer than three rows, and 0 if one of the triangles is constant.
+    The correlation is NaN for matrices of fewer than three rows, and 0 if one of the triangles is constant.
 
     Examples
     --------
@@ -46,7 +49,7 @@ def l1(one: ArrayLike, other: ArrayLike) -> float:
 
 
 def f_score(found: Collection[str], true: Collection[str]) -> float:
-    """Return the F-score of a context, the harmonic mean of precision and recall, or NaN if both are empty.
+    """Return the F-score of a context, the harmonic mean of precision and recall. NaN if both contexts are empty.
 
     Examples
     --------
@@ -65,7 +68,7 @@ def chance_f_score(true: int, others: int, *, any_size: bool = False) -> float:
     true
         The number of attributes of the true context.
     others
-        The number of attributes that a context is chosen from.
+        The number of attributes from which a context is chosen.
     any_size
         Whether all non-empty contexts are equally likely. Otherwise all contexts of the true context's size are.
 
@@ -89,7 +92,10 @@ def chance_f_score(true: int, others: int, *, any_size: bool = False) -> float:
 
 
 def adjust_for_chance(score: float, expected: float) -> float:
-    """Return (score - expected) / (1 - expected), which is 0 for chance and 1 at best (Hubert and Arabie 1985)."""
+    """Return (score - expected) / (1 - expected), which is 0 at the expected score and 1 at best.
+
+    Source: Hubert and Arabie 1985. If the expected score is 1, the result is 1.
+    """
     return (score - expected) / (1 - expected) if expected < 1 else 1.0
 
 

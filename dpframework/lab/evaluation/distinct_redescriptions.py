@@ -1,9 +1,10 @@
-"""Counts of redescriptions that differ from all others, and of their literals that say nothing. Not private.
+"""Redescriptions that differ from all before them, and the number of their literals that say nothing. Not private.
 
-A literal *says nothing* if the description holds for nearly the same rows without it, so that less than a share
-`NOTHING` of all rows change. Two redescriptions are *one finding* in three cases: if they hold for nearly the same
-rows, if one holds for nearly the rows for which neither side of the other holds (its complement), or if they read the
-same attributes on both sides.
+A redescription is a pair of descriptions (its sides) that hold for nearly the same rows, and a literal is a test of one
+attribute. A literal *says nothing* if leaving it out changes for less than a share `NOTHING` of all rows whether the
+side holds. Two redescriptions are *one finding* in three cases: if they hold for nearly the same rows, if one holds for
+nearly the rows for which neither side of the other holds (its complement), or if they read the same attributes on both
+sides. Literals that say nothing are left out before redescriptions are compared.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from dpframework.facts.descriptions import And, Columns, Description, Not, Or
 from dpframework.redescriptions.redescription import Redescription
 
 NOTHING = 0.01
-"""A literal says nothing if leaving it out changes its side on a smaller share of the rows than this."""
+"""A literal says nothing if leaving it out changes whether its side holds for less than this share of the rows."""
 DIFFERENT = 0.8
 """Two redescriptions are one finding if their sets of rows have at least this Jaccard index."""
 Masks = NDArray[np.bool_]
 
 
 def leave_out_each(description: Description) -> Iterator[Description]:
-    """Yield the description without each of its literals in turn, in reading order. Nothing if it has only one literal.
+    """Yield the description without its first literal, without its second one, and so on, in reading order.
+
+    A description of a single literal yields nothing.
 
     Examples
     --------
@@ -50,7 +53,10 @@ def leave_out_each(description: Description) -> Iterator[Description]:
 
 
 def without_nothing(description: Description, columns: Columns) -> Description:
-    """Return the description without literals that say nothing. The one that changes fewest rows is left out first."""
+    """Return the description without literals that say nothing.
+
+    Literals are left out one at a time, first the one that changes the fewest rows, until no literal says nothing.
+    """
     least = NOTHING * columns.rows
     while others := list(leave_out_each(description)):
         holds = description.holds(columns)
@@ -63,8 +69,8 @@ def without_nothing(description: Description, columns: Columns) -> Description:
 
 @final
 @attrs.frozen(eq=False)
-class _Said:
-    """The meaning of a redescription.
+class _Meaning:
+    """The rows and attributes of a redescription whose literals that say nothing were left out.
 
     Attributes
     ----------
@@ -79,14 +85,14 @@ class _Said:
     attributes: tuple[frozenset[str], ...]
 
     @classmethod
-    def of(cls, one: Redescription, columns: Columns) -> _Said:
+    def of(cls, one: Redescription, columns: Columns) -> _Meaning:
         sides = [without_nothing(side, columns) for side in (one.left, one.right)]
         left, right = (side.holds(columns) for side in sides)
         neither = sides[0].fails(columns) & sides[1].fails(columns)
         names = tuple(frozenset(literal.attribute for literal in side.literals()) for side in sides)
         return cls(left & right, neither, names)
 
-    def differs(self, other: _Said) -> bool:
+    def differs(self, other: _Meaning) -> bool:
         """Tell whether two redescriptions are different findings (see the module)."""
         return self.attributes != other.attributes and all(
             (self.both & rows).sum() < DIFFERENT * (self.both | rows).sum() for rows in (other.both, other.neither)
@@ -94,28 +100,33 @@ class _Said:
 
 
 def are_different(shown: Sequence[Redescription], which: Masks, columns: Columns) -> Masks:
-    """Tell which redescriptions differ from all that were counted before them, shape (redescriptions,).
+    """Tell which redescriptions are findings of their own, shape (redescriptions,).
+
+    Such a redescription differs from each one before it that is a finding of its own.
 
     Parameters
     ----------
     shown
         The redescriptions, in order.
     which
-        Whether each of them counts at all, shape (redescriptions,).
+        Which redescriptions are looked at, shape (redescriptions,). The result is False for all others.
     columns
-        The rows.
+        All rows of the table.
     """
-    before, different = list[_Said](), np.zeros(len(shown), dtype=np.bool_)
+    before, different = list[_Meaning](), np.zeros(len(shown), dtype=np.bool_)
     for k in np.flatnonzero(which).tolist():
-        said = _Said.of(shown[k], columns)
-        if all(said.differs(other) for other in before):
+        meaning = _Meaning.of(shown[k], columns)
+        if all(meaning.differs(other) for other in before):
             different[k] = True
-            before.append(said)
+            before.append(meaning)
     return different
 
 
 def literals_of_nothing(shown: Sequence[Redescription], columns: Columns) -> NDArray[np.int64]:
-    """Return how many literals of each redescription say nothing on their own, shape (redescriptions,)."""
+    """Return how many literals of each redescription say nothing, shape (redescriptions,).
+
+    Each literal is left out alone, with all others in place.
+    """
     numbers = np.zeros(len(shown), dtype=np.int64)
     least = NOTHING * columns.rows
     for k, one in enumerate(shown):

@@ -11,7 +11,7 @@ from typing import Any
 from dpframework.facts.errors import InputError, nearest
 from dpframework.lab.evaluation.classifiers import cart as learned_by_cart
 from dpframework.lab.evaluation.prediction import prediction_of
-from dpframework.lab.evaluation.redescriptions import kept, matched, redescription_quality
+from dpframework.lab.evaluation.redescriptions import matched, redescription_quality, select_redescriptions
 from dpframework.lab.evaluation.retention import Retention, class_counts, retention_of
 from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.lab.evaluation.trial import Measure, Trial, find_once
@@ -26,7 +26,7 @@ def seconds(trial: Trial) -> Mapping[str, float]:
 
 
 def tree(trial: Trial) -> Mapping[str, float]:
-    """Return the size of a tree as "leaves" and "depth"."""
+    """Return the number of leaves of a tree as "leaves", and its depth as "depth"."""
     model = _tree_of(trial, "leaves", "a tree")
     return {"leaves": float(model.leaves), "depth": float(model.depth)}
 
@@ -52,7 +52,8 @@ def prediction(
     positive
         See `prediction_of`.
     rows
-        "held-out", or "table" for the rows that the result was mined from, which makes it look better than it is.
+        "held-out", or "table" for the rows that the result was mined from. On these rows a result looks better than it
+        is.
     cart
         Settings of CART, for a table (see `dpframework.lab.evaluation.cart`).
 
@@ -75,8 +76,9 @@ def prediction(
 def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any] | None = None) -> Mapping[str, float]:
     """Return "pattern_accuracy", "pattern_accuracy_loss", "psd", "pld" and "patterns" (their number).
 
-    If the result is a table, the patterns are those that CART finds in the trial's table, and M is the result. If it is
-    a tree, the patterns are its own, and M is its released counts. D is the trial's table in both cases.
+    These compare an original table D with a modified table M (see `dpframework.lab.evaluation.retention`). D is the
+    trial's table. If the result is a table, the patterns are those that CART finds in D, and M is the result. If the
+    result is a tree, the patterns are the tree's own, and its released counts stand for M.
 
     Parameters
     ----------
@@ -110,14 +112,15 @@ def redescriptions(trial: Trial, *, keep: str | float = "all") -> Mapping[str, f
     trial
         The trial. Its result is a `Redescriptions`.
     keep
-        The redescriptions to measure: "all", "trusted", "pruned", or those with at least this noisy support.
+        The redescriptions to measure: "all", "trusted", "pruned", or a number, for those whose noisy support is at
+        least this number.
 
     Raises
     ------
     InputError
         If the result is not a `Redescriptions`, or `keep` is wrong.
     """
-    return redescription_quality(kept(_redescriptions_of(trial), keep), trial.table).to_dict()
+    return redescription_quality(select_redescriptions(_redescriptions_of(trial), keep), trial.table).to_dict()
 
 
 def recovery(
@@ -128,7 +131,9 @@ def recovery(
     threshold: float = 0.8,
     keep: str | float = "all",
 ) -> Mapping[str, float]:
-    """Return the share of a non-private set of redescriptions that was recovered, the mean similarity, and its size.
+    """Compare with a reference set, found without privacy: "recovered", "similarity" and "reference".
+
+    These are the share of the reference set that was recovered, the mean similarity, and the size of that set.
 
     Parameters
     ----------
@@ -154,7 +159,7 @@ def recovery(
     reference: list[Redescription] = find_once(
         trial.table, key, lambda: list(load_function(baseline, "baseline")(trial.table, **given))
     )
-    found = matched(kept(_redescriptions_of(trial), keep), reference, trial.table)
+    found = matched(select_redescriptions(_redescriptions_of(trial), keep), reference, trial.table)
     return {"recovered": found.recovered(threshold), "similarity": found.mean, "reference": float(len(reference))}
 
 

@@ -1,4 +1,4 @@
-"""The two kinds of noise on rows from the retention paper, to see which measures notice it. Not private.
+"""The two kinds of noise on rows in the retention paper. They show which measures notice noise. Not private.
 
 Source: Fletcher and Islam 2015, section 6.1. One kind flattens the distribution of each attribute and all joint
 distributions. The other kind preserves the distribution of each attribute and most of the joint distributions. The
@@ -29,9 +29,9 @@ _Change: TypeAlias = "Callable[[Attribute, Cells, Positions, np.random.Generator
 def uniform_noise(table: Table, level: float, *, seed: int, attributes: Iterable[str] | None = None) -> Table:
     """Return a table in which each cell is, with some probability, replaced by a random value of its attribute.
 
-    All values of the attribute are equally likely.
-
-    At level 1 nothing of the table is left, and attributes are uniform and independent of each other.
+    All values of the attribute are equally likely, and a numeric value is drawn from its public range. A missing cell
+    may be hit, and no cell becomes missing. At level 1 nothing of the table is left, and attributes are uniform and
+    independent of each other.
 
     Parameters
     ----------
@@ -42,8 +42,7 @@ def uniform_noise(table: Table, level: float, *, seed: int, attributes: Iterable
     seed
         The seed of the draws.
     attributes
-        The names of the attributes that get noise; by default all. A numeric value is drawn from its public range. A
-        missing cell may be hit, and no cell becomes missing.
+        The names of the attributes that get noise; by default all.
 
     Raises
     ------
@@ -65,8 +64,9 @@ def distribution_preserving_noise(
 ) -> Table:
     """Return a table in which the hit cells of each attribute are exchanged at random among each other.
 
-    Every attribute keeps the exact number of rows of each value. With `within`, the joint counts of each attribute with
-    that attribute stay the same, too. All other joint distributions approach independence as the level grows.
+    Every attribute keeps the exact number of rows of each value, and of missing cells. With `within`, the joint counts
+    of each attribute with the attribute `within` stay the same, too. All other joint distributions approach
+    independence as the level grows.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def distribution_preserving_noise(
         As for `uniform_noise`.
     within
         An attribute, such as the class, that keeps its cells. Cells of other attributes are then exchanged only among
-        rows with the same value of it.
+        rows with the same value of this attribute. None to exchange among all rows.
 
     Raises
     ------
@@ -85,8 +85,8 @@ def distribution_preserving_noise(
     groups = np.zeros(number, dtype=np.int64) if within is None else table.columns[table.schema.index(within)]
 
     def exchange(attribute: Attribute, column: Cells, hit: Positions, rng: np.random.Generator) -> Cells:
-        # The cells that are hit, and the same cells in random order, are both sorted by group. So each cell is paired
-        # with one of its own group.
+        # The cells that are hit are sorted by group, and so are the same cells in random order. So each cell is paired
+        # with a cell of its own group.
         shuffled = rng.permutation(hit)
         given = np.empty(len(hit))
         given[np.argsort(groups[hit], kind="stable")] = column[shuffled[np.argsort(groups[shuffled], kind="stable")]]
@@ -96,7 +96,7 @@ def distribution_preserving_noise(
 
 
 def _hit(table: Table, level: float, seed: int, attributes: Iterable[str] | None, changed: _Change) -> Table:
-    """Choose cells at random and change them: values of numeric attributes, and codes of all others."""
+    """Choose cells at random and change them: the values of numeric attributes, and the codes of all others."""
     if not 0 <= level <= 1:
         raise InputError(f"a level of noise must be from 0 to 1, not {level}")
     chosen = set(table.schema.names if attributes is None else [table.schema[name].name for name in attributes])

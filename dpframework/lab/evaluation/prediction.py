@@ -25,10 +25,10 @@ class Prediction:
     accuracy
         The share of rows whose class was predicted correctly.
     f_measure
-        The harmonic mean of precision and recall for one class, or its mean over the classes that occur.
+        The harmonic mean of precision and recall for one class, or the mean of this number over the classes that occur.
     auc
-        The area under the ROC curve for one class against all others, or its mean over the classes that occur. NaN if
-        the model gives no probabilities, or the rows have a single class.
+        The area under the ROC curve for one class against all others, or the mean of this area over the classes that
+        occur. NaN if the model gives no probabilities, if the rows have a single class, or if no row has the one class.
     rows
         The number of predicted rows.
     """
@@ -58,11 +58,11 @@ def prediction_of(model: Any, table: Table, target: str, *, positive: str | None
         An object with a method `predict` that takes a table, and perhaps `predict_proba`: a tree of this project, or a
         scikit-learn classifier with its encoding (`Encoded`).
     table
-        The rows to predict. If the result should hold for other rows, the model must not have been trained on these.
+        The rows to predict. If the measures should hold for new rows, the model must not have been trained on these.
     target
         The class attribute.
     positive
-        The class whose F-measure and area are measured. Without it, they are means over the classes that occur.
+        The class whose F-measure and area are measured. By default both are means over the classes that occur.
 
     Raises
     ------
@@ -87,7 +87,8 @@ def prediction_of(model: Any, table: Table, target: str, *, positive: str | None
     areas = []
     if hasattr(model, "predict_proba") and len(set(true)) > 1:
         probabilities = np.asarray(model.predict_proba(table))
-        # A scikit-learn classifier has a column for each class that it has seen, a tree of ours one for each label.
+        # A classifier of scikit-learn has one column for each class that it has seen. A tree of this project has one
+        # column for each label.
         known = [str(label) for label in getattr(model, "classes_", labels)]
         for label in wanted:
             is_label = true == label

@@ -1,4 +1,4 @@
-"""Rank tests of measured figures, which tell whether differences between results are more than chance.
+"""Rank tests of measured figures. They tell whether differences between results are more than chance.
 
 Use Mann and Whitney's U test for two samples. Use Friedman's test for several methods on several data sets, with
 Nemenyi's test of each pair of methods (Demšar, "Statistical comparisons of classifiers over multiple data sets", 2006).
@@ -49,8 +49,8 @@ class MannWhitney:
     p_value
         The two-sided p-value.
     effect
-        The share of such pairs, in [0, 1] (common-language effect size). If neither sample tends to be larger, it is
-        0.5.
+        U as a share of all pairs, in [0, 1] (common-language effect size). It is 0.5 if neither sample tends to be
+        larger.
     sizes
         The sizes of the two samples.
     """
@@ -111,7 +111,7 @@ class Friedman:
     data_sets
         The number of data sets.
     statistic, p_value
-        Friedman's chi-squared with a correction for ties, and its p-value.
+        Friedman's chi-squared statistic with a correction for ties, and its p-value.
     f_statistic, f_p_value
         Iman and Davenport's F statistic, which is less conservative, and its p-value.
     pair_p_values
@@ -128,7 +128,7 @@ class Friedman:
     pair_p_values: Floats
 
     def critical_difference(self, alpha: float = 0.05) -> float:
-        """Return the least difference of mean ranks at which two methods differ significantly, by Nemenyi's test.
+        """Return the least difference of mean ranks that is significant at level `alpha`, by Nemenyi's test.
 
         Raises
         ------
@@ -146,7 +146,7 @@ class Friedman:
         return bool(self.pair_p_values[self.names.index(one), self.names.index(other)] <= alpha)
 
     def __str__(self) -> str:
-        """Write the test, and the methods from the best on."""
+        """Write the result of the test, then one line for each method, the best one first."""
         lines = [
             f"Friedman: chi-squared = {self.statistic:.2f}, p = {_p_text(self.p_value)}; "
             f"Iman-Davenport: F = {self.f_statistic:.2f}, p = {_p_text(self.f_p_value)} ({self.data_sets} data sets)"

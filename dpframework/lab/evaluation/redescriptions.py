@@ -1,8 +1,8 @@
-"""The quality of redescriptions by true supports, Jaccard indices and p-values. Not private.
+"""The quality of redescriptions by exact supports, Jaccard indices and p-values. Not private.
 
-The reported numbers follow Mihelčić and Miettinen 2023, tables 3 to 5 (the share of p-values up to 0.01, the median
-true Jaccard index, the median error of the noisy index, and Spearman's correlation of both), and Serenade's figures
-(quartiles).
+The reported numbers follow Mihelčić and Miettinen 2023, tables 3 to 5: the share of p-values up to 0.01, the median
+true Jaccard index, the median error of the noisy index, and Spearman's correlation of the two indices. The quartiles
+are those of Serenade's figures.
 """
 
 from __future__ import annotations
@@ -63,29 +63,29 @@ def exact_counts(found: Iterable[Redescription], table: Table) -> list[Redescrip
 @final
 @attrs.frozen(eq=False)
 class RedescriptionQuality:
-    """The quality of redescriptions on the rows themselves. All arrays have the shape (redescriptions,). Not private.
+    """The quality of redescriptions on the rows themselves. All arrays have shape (redescriptions,). Not private.
 
     Attributes
     ----------
     noisy
         The noisy Jaccard index that each redescription shows.
     true
-        The exact Jaccard index of each.
+        The exact Jaccard index of each redescription.
     supports
-        The number of rows for which both descriptions of each hold.
+        The number of rows for which both sides of each redescription hold.
     p_values
         The p-values by exact counts (see `Redescription.p_value`).
     rows
         The number of rows of the table.
     useful
-        Whether each is useful. A useful redescription is significant by exact counts, its sides hold for at most
-        `USEFUL_SHARE` of the rows, and its exact index is at least `USEFUL_JACCARD`. Its rows must also differ
-        (`DIFFERENT`) from those of each useful redescription before it.
+        Whether each redescription is useful. A useful redescription is significant by exact counts, each of its sides
+        holds for at most a share `USEFUL_SHARE` of the rows, and its exact index is at least `USEFUL_JACCARD`. Its rows
+        and those of any useful redescription before it must have a Jaccard index below `DIFFERENT`.
     different
-        Whether each is useful and a finding of its own: no such redescription before it reads the same attributes, or
-        holds for nearly the same rows or their complement (`dpframework.lab.evaluation.distinct_redescriptions`).
+        Whether each redescription is useful and a finding of its own. Then no finding before it reads the same
+        attributes, or holds for nearly the same rows or their complement (see `distinct_redescriptions`).
     nothing
-        How many literals of each say nothing.
+        How many literals of each redescription say nothing (see `distinct_redescriptions`).
     """
 
     noisy: Floats
@@ -155,7 +155,7 @@ class RedescriptionQuality:
             f"{self.useful.sum()} useful, {self.different.sum()} different findings; "
             f"{self.empty:.0%} with a literal that says nothing\n"
             f"true Jaccard index: median {middle:.2f}, quartiles {low:.2f} and {high:.2f}\n"
-            f"noisy one: median error {self.error:.3f}, Spearman correlation {self.spearman:.2f}\n"
+            f"noisy Jaccard index: median error {self.error:.3f}, Spearman correlation {self.spearman:.2f}\n"
             f"{NOT_PRIVATE}"
         )
 
@@ -207,9 +207,10 @@ class Matching:
     Attributes
     ----------
     best
-        The position of the nearest found redescription, shape (reference,); -1 if nothing was found.
+        The position of the nearest found redescription for each one of the reference set, shape (reference,). It is -1
+        if nothing was found.
     similarity
-        The similarity of the nearest, in [0, 1], shape (reference,).
+        The similarity of that nearest redescription, in [0, 1], shape (reference,).
     """
 
     best: NDArray[np.int64]
@@ -217,11 +218,11 @@ class Matching:
 
     @property
     def mean(self) -> float:
-        """The mean similarity. NaN without a reference."""
+        """The mean similarity. NaN if the reference set is empty."""
         return float(self.similarity.mean()) if len(self.similarity) else math.nan
 
     def recovered(self, threshold: float = 0.8) -> float:
-        """Return the share of the reference set that was found with at least this similarity. NaN if it is empty."""
+        """Return the share of the reference set with at least this similarity. NaN if the reference set is empty."""
         return float(np.mean(self.similarity >= threshold)) if len(self.similarity) else math.nan
 
     def __str__(self) -> str:
@@ -235,7 +236,7 @@ class Matching:
 
 
 def matched(found: Sequence[Redescription], reference: Sequence[Redescription], table: Table) -> Matching:
-    """Match redescriptions with a reference set, such as the result of a miner without privacy. Not private.
+    """Find the nearest redescription for each one of a reference set, such as one mined without privacy. Not private.
 
     Raises
     ------
@@ -258,20 +259,21 @@ def matched(found: Sequence[Redescription], reference: Sequence[Redescription], 
 
 
 def _supports(redescriptions: Sequence[Redescription], table: Table) -> NDArray[np.uint8]:
-    """Return the rows that each redescription holds for, as bits, shape (redescriptions, rows / 8)."""
+    """Return the rows for which each redescription holds, as packed bits, shape (redescriptions, rows / 8)."""
     columns = columns_of(table)
     return np.stack([np.packbits(one.left.holds(columns) & one.right.holds(columns)) for one in redescriptions])
 
 
-def kept(found: Sequence[Redescription], which: str | float) -> list[Redescription]:
-    """Return all redescriptions, those that are trusted, or those that pruning leaves.
+def select_redescriptions(found: Sequence[Redescription], which: str | float) -> list[Redescription]:
+    """Return all redescriptions, the trusted ones, those that pruning leaves, or those of a least support.
 
     Parameters
     ----------
     found
         The result of a miner (`Redescriptions`).
     which
-        "all", "trusted", "pruned" (at the support that the noise suggests), or the least noisy support.
+        "all", "trusted", "pruned" (at the support that the noise suggests), or a number, for redescriptions whose noisy
+        support is at least this number.
 
     Raises
     ------
@@ -286,4 +288,4 @@ def kept(found: Sequence[Redescription], which: str | float) -> list[Redescripti
         return list(found.pruned())  # type: ignore[attr-defined]
     if isinstance(which, int | float) and not isinstance(which, bool):
         return [one for one in found if one.support.value >= which]
-    raise InputError(f"keep is {which!r}; accepted are 'all', 'trusted', 'pruned', and a least noisy support")
+    raise InputError(f"keep is {which!r}; accepted are 'all', 'trusted', 'pruned', and a number, the least support")

@@ -1,7 +1,7 @@
-"""Pattern retention, which says how much of a table's patterns is left in another table made from it.
+"""Pattern retention. It says how much of one table's patterns is left in a second table that was made from the first.
 
 Source: Fletcher and Islam, "Measuring pattern retention in anonymized data: where one measure is not enough", 2015,
-section 3. A pattern X -> y was found in a table D, and the table M was made from D. There are three measures, and none
+section 3. A pattern X -> y was found in a table D, and a table M was made from D. There are three measures, and none
 can replace another: pattern accuracy (does y still follow from X?), pattern support distance (is X still as common?)
 and pattern label distance (do the rows of X still have the same classes?). If M is D, the distances are 0 and no
 accuracy is lost. Nothing here is private.
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 def chi_squared_distance(p: ArrayLike, q: ArrayLike) -> Floats:
-    """Return half the sum of (p - q)**2 / (p + q) of two distributions, a number in [0, 1].
+    """Return half the sum of (p - q)**2 / (p + q) over the classes of two distributions, a number in [0, 1].
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Retention:
     labels
         The values of the class attribute.
     original, modified
-        The rows of each pattern by class in D and in M, each of shape (patterns, labels).
+        The number of rows of each class that each pattern covers in D and in M, each of shape (patterns, labels).
     rows
         The number of rows of D.
     """
@@ -88,13 +88,16 @@ class Retention:
 
     @property
     def support_distances(self) -> Floats:
-        """The difference of each pattern's supports, as a share of the rows of D, shape (patterns,)."""
+        """The absolute difference of each pattern's two supports, as a share of the rows of D, shape (patterns,)."""
         before, after = self.supports.T
         return np.asarray(np.abs(after - before) / self.rows)
 
     @property
     def label_distances(self) -> Floats:
-        """The chi-squared distance of each pattern's class distributions, shape (patterns,). NaN without rows."""
+        """The chi-squared distance of each pattern's class distributions in D and in M, shape (patterns,).
+
+        NaN for a pattern that covers no rows of D, or none of M.
+        """
         return chi_squared_distance(self.original, self.modified)
 
     @property
@@ -110,7 +113,7 @@ class Retention:
 
     @property
     def accuracy(self) -> float:
-        """Pattern accuracy, the share of the patterns' predictions that hold in M."""
+        """Pattern accuracy, the weighted share of the patterns' predictions that hold in M. NaN if there are none."""
         return self._accuracy(self.modified)
 
     @property
@@ -218,7 +221,7 @@ def _collect_patterns(patterns: Iterable[Pattern]) -> tuple[Pattern, ...]:
 def _count_classes(patterns: tuple[Pattern, ...], table: Table) -> Floats:
     columns, target = columns_of(table), table.schema[patterns[0].label.attribute]
     for pattern in patterns:
-        pattern.label.holds(columns.at(columns.index[:0]))  # This refuses a value that the attribute does not have.
+        pattern.label.holds(columns.at(columns.index[:0]))  # raises an error if the attribute does not have the value
     classes = columns.codes(target.name)
     counts = [np.bincount(classes[p.description.holds(columns)], minlength=target.size) for p in patterns]
     return np.array(counts, dtype=np.float64)

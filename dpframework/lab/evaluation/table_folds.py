@@ -1,4 +1,4 @@
-"""Parts, folds and columns of a table that may be read freely."""
+"""Columns, selected rows and cross-validation folds of a table that may be read freely. Not private."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpframework.tables.engines import InMemory
 
 
 def columns_of(table: Table) -> Block:
-    """Return all rows as columns for evaluating descriptions. Not private."""
+    """Return all rows as one block of columns, on which descriptions can be evaluated. Not private."""
     (block,) = InMemory().load(table)
     return block
 
@@ -26,14 +26,16 @@ def number_of_rows(table: Table) -> int:
 
 
 def select_rows(table: Table, rows: ArrayLike) -> Table:
-    """Return some rows as a table of their own. If the schema has a public row count, theirs is the new one.
+    """Return the chosen rows as a table of their own.
+
+    If the schema has a public row count, the new table's schema has the number of chosen rows in its place.
 
     Parameters
     ----------
     table
         All rows.
     rows
-        Positions, shape (rows,), or a mask of all rows.
+        The positions of the chosen rows, or a mask of shape (all rows,).
     """
     chosen = np.asarray(rows) if np.size(rows) else np.empty(0, dtype=np.int64)
     columns = [column[chosen] for column in table.columns]
@@ -48,7 +50,7 @@ def select_rows(table: Table, rows: ArrayLike) -> Table:
 def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Table]]:
     """Yield, for each fold of a cross-validation, the table of all other rows and the table of the fold's rows.
 
-    The rows are in random order.
+    The rows of each table are in random order.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A trial: one run of a method on one data set, together with the truth. Measures of it are not private."""
+"""A trial: one run of a method on one data set, together with the exact rows. Measures of a trial are not private."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _freeze(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
 @final
 @attrs.frozen(eq=False, repr=False)
 class Trial:
-    """One run of a method on one data set, together with the truth. It is not private, whatever the method is.
+    """One run of a method on one data set, together with the exact rows. It is not private, whatever the method is.
 
     Attributes
     ----------
     result
         The result of `Miner.mine`, or of a baseline without privacy.
     table
-        The rows that it was mined from.
+        The rows from which the result was mined.
     held_out
         Other rows to predict, such as a fold of a cross-validation. None if there are none.
     parameters
@@ -57,7 +57,10 @@ _KNOWN: weakref.WeakKeyDictionary[Table, dict[Any, Any]] = weakref.WeakKeyDictio
 
 
 def find_once(table: Table, key: Any, find: Callable[[], Any]) -> Any:
-    """Return the result of `find`, called once for a table and a key, since many trials need the same truth."""
+    """Return the result of `find`, which is called only once for a table and a key.
+
+    Many trials compare with the same exact results on one table.
+    """
     known = _KNOWN.setdefault(table, {})
     if key not in known:
         known[key] = find()
@@ -68,4 +71,4 @@ class Measure(Protocol):
     """A function of a trial, with settings by name, that measures the result. Not private."""
 
     def __call__(self, trial: Trial, /, *args: Any, **settings: Any) -> Mapping[str, float]:
-        """Return numbers by name, NaN where there is nothing to measure, such as no redescription."""
+        """Return numbers by name. A number is NaN if there is nothing to measure, such as no redescription."""

@@ -1,7 +1,7 @@
-"""Experiments, which compare methods, parameters, budgets and data sets on a grid by the truth. Not private.
+"""Experiments, which compare methods, parameters, budgets and data sets against the exact rows. Not private.
 
-An experiment file says what is compared. The cells of the grid are computed in parallel, stored one by one, and
-summarised.
+An experiment file says what is compared. It describes a grid, in which each cell is one run of one method. The cells
+are computed in parallel, stored one by one, and summarised.
 """
 
 from dpframework.lab.experiment.experiment_file import load_experiment

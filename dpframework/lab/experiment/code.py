@@ -1,4 +1,4 @@
-"""Functions that an experiment file names, in a Python file next to it or in an installed module."""
+"""Functions that an experiment file names. They are in a Python file or in an installed module."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Code:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the Python source that defines the function.
+        """The SHA-256, in hex, of the file that defines the function. Empty if its module has no file.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class Code:
 
 @functools.cache
 def _module_of_file(path: Path, digest: str) -> Any:
-    """Run a Python file as a module, and run it again only if it has changed."""
+    """Run a Python file as a module. In one process it runs again only if the file has changed."""
     name = f"dpframework_experiment_{digest[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -107,7 +107,7 @@ def _module(name: str) -> Any:
 
 
 def require_accepts(function: Callable[..., Any], given: int, settings: Mapping[str, Any], what: str) -> None:
-    """Refuse settings that a function does not take, before hours of work instead of in each cell.
+    """Refuse settings that a function does not take. Otherwise each cell would fail, perhaps after hours of work.
 
     Parameters
     ----------

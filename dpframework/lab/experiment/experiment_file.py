@@ -1,4 +1,4 @@
-"""The strict reading of experiment files, which opens no data and runs nothing."""
+"""The strict reading of experiment files. It reads schemas, but opens no data and runs no cell."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def load_experiment(path: str | os.PathLike[str], *, repetitions: int | None = N
     Raises
     ------
     InputError
-        If the file cannot be read or does not describe an experiment. The message names the file and the part or key,
-        and the nearest known name if one is unknown.
+        If the file cannot be read or does not describe an experiment. The message names the file and the part or key.
+        For an unknown name it suggests the nearest known one.
     """
     path = Path(path)
     with prefix_errors(f"{path}: "):
@@ -134,7 +134,7 @@ def _require_whole(experiment: Experiment) -> None:
 
 
 def _require_told_apart(summary: Summary, chosen: Iterable[Mapping[str, Any]], where: str) -> None:
-    """Refuse a summary with a group of cells that differ in more than repetition and fold."""
+    """Refuse a summary if cells of one of its groups differ in anything but repetition and fold."""
     groups: dict[str, Mapping[str, Any]] = {}
     for coordinates in chosen:
         others = {key: value for key, value in coordinates.items() if key not in ("repetition", "fold")}
@@ -226,7 +226,7 @@ def _method(form: Mapping[str, Any], where: str, folder: Path, data: Sequence[st
 
 
 def _parameters(form: Mapping[str, Any], where: str) -> tuple[Mapping[str, Any], Mapping[str, Sequence[Any]]]:
-    """Return the fixed parameters, and the lists of values of those that vary."""
+    """Return the fixed parameters, and for each parameter that varies the list of its values."""
     params, grid = _table(form, "params", where), _table(form, "grid", where)
     for key in (*params, *grid):
         if key == "epsilon":
@@ -301,7 +301,7 @@ def _summary(kind: str, form: Mapping[str, Any], where: str) -> Summary:
 
 
 def _epsilons(form: Mapping[str, Any], where: str) -> tuple[Fraction, ...]:
-    """Return the exact epsilons, or none if there is no such key."""
+    """Return the exact epsilons. There are none if the part has no key `epsilon`."""
     if "epsilon" not in form:
         return ()
     given = form["epsilon"] if isinstance(form["epsilon"], list) else [form["epsilon"]]
@@ -343,7 +343,7 @@ def _texts(form: Mapping[str, Any], key: str, where: str, default: tuple[str, ..
 
 
 def _among(form: Mapping[str, Any], key: str, where: str, known: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the names of parts of the experiment, or None, which stands for all, if there is no such key."""
+    """Return the names of parts of the experiment under a key. Without the key return None, which stands for all."""
     names = _texts(form, key, where)
     for name in names:
         if name not in known:

@@ -1,7 +1,8 @@
-"""The grid of an experiment, with its data sets, methods and measures, and one cell for each combination.
+"""The grid of an experiment, with its data sets, methods and measures. A cell is one run of one method.
 
-A cell is identified by its coordinates alone, and its seed is a hash of them. So its results do not depend on other
-cells, on their order, or on the process that computes it.
+There is one cell for each combination of data set, method, parameters, epsilon, repetition and fold. These are the
+cell's coordinates. The seed of a cell is a hash of its coordinates and of the experiment's seed. So the results of a
+cell do not depend on other cells, on their order, or on the process that computes them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def seed_of(*parts: Any) -> int:
 
 
 def combinations(params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the fixed parameters with every combination from a grid, where the last key varies fastest.
+    """Yield the fixed parameters with every combination of the grid's values, where the last key varies fastest.
 
     Examples
     --------
@@ -56,9 +57,9 @@ def combinations(params: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -
 
 
 def fill_in(form: Any, values: Mapping[str, Any], where: str) -> Any:
-    """Replace each `{name}` in the texts of a parameter by its value on a data set.
+    """Replace each placeholder `{name}` in the texts of a parameter by the value of that name on a data set.
 
-    A text that is just one placeholder becomes the value itself, with its type.
+    A text that is just one placeholder becomes the value itself, which keeps its type.
 
     Raises
     ------
@@ -103,7 +104,8 @@ class NamedTables:
     params, grid
         The generator's fixed parameters, and the values of those that vary.
     values
-        The values that replace `{name}` in the parameters of methods and measures on this data set.
+        The values that replace `{name}` in the parameters of methods and measures on this data set. The generator's
+        parameters replace their names, too.
     """
 
     name: str
@@ -136,7 +138,7 @@ class Method:
     repetitions
         The method's own number of repetitions if it needs fewer, such as 1 for a method that is not random.
     data
-        The names of the data sets that it is run on; None for all.
+        The names of the data sets on which the method is run; None for all.
     """
 
     name: str
@@ -159,11 +161,11 @@ class MeasureUse:
     measure
         The name of a measure, or the code of one.
     name
-        A prefix of the names of its values, as in `name.accuracy`. None for no prefix.
+        A prefix of the names of the measured values, as in `name.accuracy`. None for no prefix.
     params
         The parameters of the measure.
     methods, data
-        The names of the methods and data sets that it measures; None for all.
+        The names of the methods and of the data sets for which the measure is taken; None for all.
     """
 
     measure: str | Code
@@ -187,9 +189,9 @@ class Summary:
     kind
         "table" or "plot".
     name
-        The name of its file.
+        The name of the file that it is written to, without prefix and ending.
     title
-        The heading above it.
+        The heading above the table or plot.
     values
         The names of the measured values that it shows. A plot shows one.
     rows, columns
@@ -285,7 +287,7 @@ class Experiment:
     repetitions, folds
         The number of repetitions of each method, and the number of folds of a cross-validation, or None.
     repetitions_at
-        The numbers of repetitions at those epsilons that have their own number.
+        The number of repetitions at each epsilon that has a number of its own.
     epsilon, relation, delta, allow, unit
         The epsilons of the grid, and the settings that all runs share, as in a study.
     data, methods, measures, summaries
@@ -340,7 +342,7 @@ class Experiment:
                     folds: Sequence[int | None] = (None,) if self.folds is None else range(1, self.folds + 1)
                     for params in combinations(method.params, method.grid):
                         made = fill_in(params, values, f"method '{method.name}' on data '{data.name}': ")
-                        # `itertools.product` would first list each range, and a file may ask for any number.
+                        # `itertools.product` would first list all repetitions, and a file may ask for very many.
                         for epsilon in epsilons:
                             for repetition in range(1, self._repetitions_of(method, epsilon) + 1):
                                 for fold in folds:
@@ -351,12 +353,12 @@ class Experiment:
         return most if method.repetitions is None else min(most, method.repetitions)
 
     def grid_names(self) -> tuple[str, ...]:
-        """Return the names of the parameters that vary, which are coordinates, first those of data sets."""
+        """Return the names of the parameters that vary: first those of data sets, then those of methods."""
         grids = [*(data.grid for data in self.data), *(method.grid for method in self.methods)]
         return tuple(dict.fromkeys(key for grid in grids for key in grid))
 
     def coordinates(self, cell: Cell) -> dict[str, Any]:
-        """Return a cell's coordinates by the names of the results' columns, with None for those that it lacks."""
+        """Return a cell's coordinates by the names of the results' columns. A coordinate that it lacks is None."""
         data, method = self.data_set(cell.data), self.method(cell.method)
         varied = {key: cell.params[key] for key in method.grid} | {key: cell.data_params[key] for key in data.grid}
         return {
@@ -373,5 +375,8 @@ class Experiment:
         return seed_of(self.seed, cell.to_dict())
 
     def shared_seed(self, cell: Cell, what: str) -> int:
-        """Return a seed that all methods share in a repetition on a data set, so that their results are paired."""
+        """Return a seed for `what` that all methods share in one repetition on a data set.
+
+        So the results of different methods are paired: they come from the same rows and the same folds.
+        """
         return seed_of(self.seed, what, cell.data, dict(cell.data_params), cell.repetition)

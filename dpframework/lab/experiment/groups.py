@@ -1,4 +1,4 @@
-"""Groups of cells, each of which is one entry of a table or plot, with the spread of their values."""
+"""Groups of cells, with the spread of their measured values. Each group is one entry of a table or plot."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ def _plain(value: Any) -> Any:
 
 
 def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[FinishedCell]) -> list[GroupSpread]:
-    """Return the groups of a summary, with one for each of its values, in the order of the file."""
+    """Return one spread for each group of cells and each value of a summary, in the order of the file.
+
+    A group in which a value was never measured has no spread of this value.
+    """
     samples: dict[tuple[str, str], tuple[dict[str, Any], dict[int, list[float]]]] = {}
     for one in finished:
         coordinates = experiment.coordinates(one.cell)
@@ -70,7 +73,10 @@ def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finis
 
 
 def _spread_of(sample: Mapping[int, Sequence[float]]) -> Spread | None:
-    """Describe the values of repetitions, with folds averaged and NaN (nothing to measure) left out."""
+    """Describe the values of repetitions, given by their folds. Folds are averaged, and NaN is left out.
+
+    NaN means that there was nothing to measure. If all values are NaN, the result is None.
+    """
     defined = [[value for value in values if not math.isnan(value)] for values in sample.values()]
     # Folds share training rows. If they counted as a sample of repetitions, its interval would be too narrow (Bengio
     # and Grandvalet, "No unbiased estimator of the variance of k-fold cross-validation", JMLR 5, 2004).

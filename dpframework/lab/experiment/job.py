@@ -1,4 +1,4 @@
-"""Jobs. A job holds all that a process needs to compute one cell, and its outcome is a finished or failed cell."""
+"""Jobs. A job holds all that a process needs to compute one cell. Its outcome is a finished cell or a failed one."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class BaselineRun:
     code: Code
 
     def run(self, table: Table, cell: Cell, seed: int) -> Any:
-        """Return the function's result. Its seed has 32 bits, as scikit-learn expects."""
+        """Return the function's result. The function gets a seed of 32 bits, as scikit-learn expects."""
         budget = {} if cell.epsilon is None else {"epsilon": float(cell.epsilon)}
         return self.code.load()(table, seed=seed >> 96, **budget, **cell.params)
 
@@ -112,7 +112,7 @@ class MeasureRun:
     measure
         The name of a measure, or the code of one.
     name
-        A prefix of the names of its values. None for no prefix.
+        A prefix of the names of the measured values. None for no prefix.
     params
         The parameters of the measure.
     """
@@ -183,7 +183,7 @@ class Job:
     seed
         The method's seed.
     source, split
-        The table, and the fold that is held out; None without cross-validation.
+        The source of the table, and the fold that is held out. `split` is None without cross-validation.
     method
         The run of the method.
     measures
@@ -238,7 +238,7 @@ class FailedCell:
 
 
 def compute(job: Job) -> FinishedCell | FailedCell:
-    """Run the method on the table and measure its result. Any failure is the outcome of this cell only.
+    """Run the method on the table and measure its result. A failure becomes the outcome of this cell alone.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def compute(job: Job) -> FinishedCell | FailedCell:
 
 
 def _reason(error: Exception) -> str:
-    """Describe the failure in one sentence. For the error of a run that stopped, describe its cause."""
+    """Describe a failure in one sentence. If the error of a run that stopped has a cause, describe the cause."""
     if isinstance(error, DPFrameworkError) and error.__cause__ is None:
         return first_line(error)
     cause = error.__cause__ if isinstance(error, DPFrameworkError) and error.__cause__ is not None else error

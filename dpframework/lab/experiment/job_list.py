@@ -1,4 +1,7 @@
-"""The jobs of an experiment. Making them checks every plan, finds every file, and gives each cell a key."""
+"""The jobs of an experiment. Making them checks every plan, finds every file, and gives each cell a key.
+
+The key is a hash of all that the cell's result depends on. A later run finds the finished cell by its key.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def jobs_of(experiment: Experiment) -> list[Job]:
             require_accepts(method.baseline.load(), 1, settings, f"method '{method.name}': {method.baseline}")
     for use in experiment.measures:
         require_accepts(measure_of(use.measure), 1, use.params, f"measure '{use.measure}'")
-    # No file is opened before every plan has passed. Generated tables must be made for that, to get their schemas.
+    # No data file is opened before every plan has passed. But generated tables must be made to get their schemas.
     plans = _Plans(experiment)
     generators = {data.name for data in experiment.data if data.generator is not None}
     for cell in sorted(cells, key=lambda cell: cell.data in generators):
@@ -65,7 +68,7 @@ def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: st
     )
     split = split_of(experiment, cell)
     seed = experiment.seed_for(cell)
-    # The rows follow from a generator's seed, or from the options that a file is read with.
+    # The rows depend on a generator's seed, or on the options that a file is read with.
     read_as: int | list[str | None]
     if isinstance(source, GeneratedTable):
         read_as = source.seed
@@ -120,7 +123,7 @@ def split_of(experiment: Experiment, cell: Cell) -> Fold | None:
 
 
 def _digest_of(data: NamedTables) -> str:
-    """Return the identity of a data set's rows, from its files' bytes or its generator's source."""
+    """Return a digest of the bytes of a data set's files, or of its generator's source."""
     if data.generator is not None:
         return data.generator.digest
     assert data.data is not None
@@ -134,7 +137,7 @@ def _digest_of(data: NamedTables) -> str:
 @final
 @attrs.frozen
 class _Plans:
-    """The hashes of the cells' plans. Cells that differ only in repetition or fold share one, for equal schemas."""
+    """The hashes of the cells' plans. Cells of equal schemas that differ only in repetition or fold share a plan."""
 
     _experiment: Experiment
     _hashes: dict[str, str] = attrs.field(factory=dict, init=False)
@@ -193,7 +196,11 @@ class _Plans:
 
 @final
 class _CodeVersions:
-    """The versions of the code of methods and measures: a file's digest, or a package's version."""
+    """The versions of the code of methods and measures.
+
+    A miner has the version of its plugin, and a function has the digest of its file. A built-in measure has only its
+    name, since each key also holds the version of dpframework.
+    """
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment

@@ -1,4 +1,4 @@
-"""Plots of an experiment, with a panel for each group of columns, a line for each method and confidence bands."""
+"""Plots of an experiment: panels and lines by the coordinates that the file names, with bands around the lines."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PANEL = (4.2, 3.3)
 TITLE_LINE, LEGEND_LINE = 0.22, 0.17
 """The height of a line of the title and of the legend in inches."""
 LINE = 42
-"""The most characters of a line above a panel."""
+"""The most characters of a line above a panel. A line of the title has this many for each panel below it."""
 DPI = 90
 TICKS = 7
-"""The most values of the grid for which each has a tick on the horizontal axis."""
+"""If the horizontal axis has at most this many values, each has a tick of its own."""
 MARKERS = "osD^vP*X"
 BAND = {
     "mean": "bands: 95 % confidence of the mean",
@@ -81,7 +81,7 @@ def png(summary: Summary, groups: Sequence[GroupSpread]) -> bytes:
 
 
 def _by(groups: Sequence[GroupSpread], keys: Sequence[str]) -> dict[str, list[GroupSpread]]:
-    """Return groups by their values of some coordinates, in the order of the file."""
+    """Return the groups that share the coordinates named in `keys`, by these coordinates, in the order of the file."""
     found: dict[str, list[GroupSpread]] = {}
     for group in groups:
         found.setdefault(canonical([group.coordinates[key] for key in keys]), []).append(group)
@@ -89,7 +89,10 @@ def _by(groups: Sequence[GroupSpread], keys: Sequence[str]) -> dict[str, list[Gr
 
 
 def _panels(groups: Sequence[GroupSpread], keys: Sequence[str]) -> list[list[GroupSpread]]:
-    """Return the groups of each panel, its own first. A group that lacks a coordinate of the panels is in several."""
+    """Return the groups of each panel, first those with all coordinates of the panel.
+
+    A group that lacks a coordinate, such as a baseline without an epsilon, is in every panel that fits its others.
+    """
     found = _by(groups, keys)
     own = {at: members for at, members in found.items() if all(members[0].coordinates[k] is not None for k in keys)}
     if not own:
@@ -111,7 +114,7 @@ def _label(group: GroupSpread, keys: Sequence[str]) -> str:
 def _draw(
     axis: Any, summary: Summary, groups: Sequence[GroupSpread], styles: Mapping[str, int], handles: dict[str, Any]
 ) -> None:
-    """Draw the lines of one panel. A value that has no position on the horizontal axis becomes a horizontal line."""
+    """Draw the lines of one panel. A group without a position on the horizontal axis becomes a horizontal line."""
     assert summary.x is not None
     places = [group.coordinates[summary.x] for group in groups if group.coordinates[summary.x] is not None]
     names = list(dict.fromkeys(map(text_of, places)))

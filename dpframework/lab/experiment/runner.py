@@ -37,7 +37,7 @@ class Outcome:
     cells
         The number of cells of the grid.
     before, now
-        The number of cells that were finished before this run, and by this run.
+        The number of cells that were finished before this run, and of cells that this run finished.
     failed
         The cells that failed, in the order of the grid. The next run tries them again.
     report
@@ -117,7 +117,7 @@ def run_experiment(
 def _outcomes(
     joblib: Any, jobs: Sequence[Job], processes: int | None
 ) -> Iterator[tuple[Job, FinishedCell | FailedCell]]:
-    """Yield each job with its outcome once it is done. Jobs on one table are started one after another."""
+    """Yield each job with its outcome once it is done. Jobs on one table follow each other, for the cache of tables."""
     by_key = {job.key: job for job in jobs}
     by_source: dict[TableSource, list[Job]] = {}
     for job in jobs:
@@ -131,7 +131,7 @@ def _outcomes(
 
 
 def _compute_in_worker(job: Job, starter: int) -> tuple[str, FinishedCell | FailedCell]:
-    if os.getppid() == starter:  # Otherwise this is a worker of a cluster.
+    if os.getppid() == starter:  # otherwise this process is a worker of a cluster
         _end_with(starter)
     return job.key, compute(job)
 
@@ -150,7 +150,7 @@ def _end_with(parent: int) -> None:
 
 @contextlib.contextmanager
 def _explain_end(cells: int, finished: Mapping[str, FinishedCell]) -> Iterator[None]:
-    """Turn an error that ends a run early into a sentence."""
+    """Turn an interrupt, or the death of a process, into an error that says how many cells are finished."""
     try:
         yield
     except (KeyboardInterrupt, BrokenExecutor) as error:

@@ -16,7 +16,7 @@ CONFIDENCE = 0.95
 @final
 @attrs.frozen
 class Spread:
-    """A sample of measured values, described.
+    """The description of a sample of measured values.
 
     Attributes
     ----------
@@ -30,8 +30,8 @@ class Spread:
     median, q1, q3
         The median and the quartiles, interpolated linearly.
     median_low, median_high
-        The confidence interval of the median between order statistics. It has at least 95 % for any distribution. NaN
-        for fewer than six values, which are too few for such an interval.
+        The confidence interval of the median between order statistics. For any distribution, it holds the median with a
+        probability of at least 95 %. NaN for fewer than six values, which are too few for such an interval.
     """
 
     n: int
@@ -63,7 +63,7 @@ class Spread:
             sd = float(sample.std(ddof=1)) if len(sample) > 1 else math.nan
             q1, median, q3 = (float(q) for q in np.quantile(sample, [0.25, 0.5, 0.75]))
         n = len(sample)
-        # Half of Student's interval of a mean, NaN for one value ("The probable error of a mean", Biometrika 6, 1908).
+        # `half` is half of Student's interval, NaN for one value ("The probable error of a mean", Biometrika 6, 1908).
         half = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(n)
         low, high = median_interval(sample)
         return cls(len(sample), mean, sd, mean - half, mean + half, median, q1, q3, low, high)
@@ -103,7 +103,7 @@ def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[flo
     (2.0, 8.0)
     """
     n, below, k = len(ordered), 0.0, 0
-    while below + math.comb(n, k) / 2**n <= (1 - CONFIDENCE) / 2:  # before the middle, where the sum is a half
+    while below + math.comb(n, k) / 2**n <= (1 - CONFIDENCE) / 2:  # ends before the sum reaches a half
         below += math.comb(n, k) / 2**n
         k += 1
     return (float(ordered[k - 1]), float(ordered[n - k])) if k else (math.nan, math.nan)

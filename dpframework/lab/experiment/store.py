@@ -69,7 +69,7 @@ def require_ours(folder: Path) -> None:
     if not folder.is_dir():
         raise InputError(f"{folder}: is a file; the results of an experiment need a folder")
     held = sorted(entry.name for entry in folder.iterdir())
-    begun = held == [CELLS]  # A run was killed before it took the lock.
+    begun = held == [CELLS]  # an earlier run was killed before it took the lock
     if held and not begun and not {CELLS, LOCK} <= set(held):
         raise InputError(f"{folder}: holds other files, such as '{held[0]}'; give a new folder with --out")
 
@@ -103,7 +103,7 @@ class Store:
         write_whole(self._path(finished.key), json.dumps(form, indent=1) + "\n", IN_OWN_FOLDER)
 
     def load_finished(self, cells: Iterable[tuple[str, Cell]]) -> dict[str, FinishedCell]:
-        """Return those of the given cells that are finished, by key. A file that is incomplete does not count."""
+        """Return, by key, the given cells that are finished. A cell whose file is incomplete does not count."""
         found = {}
         for key, cell in cells:
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):

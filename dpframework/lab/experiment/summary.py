@@ -37,9 +37,9 @@ class Report:
     Attributes
     ----------
     groups
-        The groups of each table and plot, by its kind and name.
+        The groups of each table and plot, by the kind and the name of the summary.
     tables
-        Each table as text, by its name.
+        Each table as text, by the table's name.
     files
         The names of the files that were written.
     """
@@ -57,8 +57,8 @@ def write_summaries(
     Raises
     ------
     InputError
-        If a file cannot be written, or if a summary shows a value that no measure gave. In the second case, the results
-        have been written.
+        If a file cannot be written. Also if all cells are finished, and a summary shows a value that no measure gave.
+        In this case the results have been written.
     """
     write_results(folder, results_frame(experiment, finished))
     known = {SECONDS}.union(*(one.values for one in finished))
@@ -163,7 +163,7 @@ BESIDE = {
 
 
 def sample_note(experiment: Experiment) -> str:
-    """Describe the sample that a group's values are: repetitions, folds and their numbers."""
+    """Say over how many repetitions and folds the values of a group are taken."""
     if experiment.repetitions == 1 and not experiment.repetitions_at:
         return "1 repetition" if experiment.folds is None else f"over the {experiment.folds} folds of 1 repetition"
     folds = "" if experiment.folds is None else f", each the average of {experiment.folds} folds"
@@ -173,7 +173,7 @@ def sample_note(experiment: Experiment) -> str:
 
 
 def failures(failed: Iterable[FailedCell]) -> list[str]:
-    """Return one line for each reason of failures, with the first cell that failed so and the number of others."""
+    """Return one line for each reason of failures, with the first cell that failed for it and the number of others."""
     by_reason: dict[str, list[FailedCell]] = {}
     for one in failed:
         by_reason.setdefault(one.reason, []).append(one)

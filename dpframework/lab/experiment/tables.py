@@ -19,7 +19,7 @@ from dpframework.study.data import Data
 from dpframework.study.table_opener import group_rows
 from dpframework.tables.coded_table import Table
 
-KEPT = 4  # how many tables a process keeps, since cells of one table are computed one after another
+KEPT = 4  # the most tables that a process keeps; cells of one table are computed one after another
 
 
 @attrs.frozen
@@ -28,7 +28,7 @@ class TableSource(abc.ABC):
 
     @abc.abstractmethod
     def read(self) -> tuple[Table, Table | None]:
-        """Return the rows, and the rows that the source holds out itself, or None."""
+        """Return the rows to use, and the rows that the source itself holds out, or None in their place."""
 
 
 @final
@@ -41,7 +41,7 @@ class FileTable(TableSource):
     data, schema
         The location of the file, and its schema.
     digest
-        The digest of the file's bytes, so that a changed file is read again.
+        The digest of the file's bytes. It makes a changed file a different source, which is read again.
     unit, key
         The privacy unit that the file is read for, and the key that chooses the rows of each unit. The key is None
         without ids.
@@ -112,7 +112,7 @@ def rows_of(source: TableSource) -> tuple[Table, Table | None]:
 @final
 @attrs.frozen
 class Fold:
-    """One fold of a cross-validation. It consists of rows, or of whole units if ids name each row's unit.
+    """One fold of a cross-validation. It consists of rows, or of whole units if a unit may have several rows.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Fold:
     fold
         The number of the fold that is held out, from 1.
     seed
-        The seed of the permutation of the rows, the same for all folds and methods of a repetition.
+        The seed of the permutation of the rows or units. All folds and methods of a repetition have the same seed.
     """
 
     folds: int
