@@ -25,7 +25,7 @@ def _read_simply(parameter: Any) -> None:
     """Let texts, flags and parameters with our own parser be read without typer's adapters.
 
     Newer versions of typer make a pydantic adapter for each value, and pydantic takes longer to load than numpy. All
-    other parameters, and all parameters of older versions, are still read by typer.
+    other parameters are still read by typer, and with an older version of typer all parameters are.
     """
     described = getattr(parameter, "type_descriptor", None)
     if described is None or isinstance(parameter.process_value, functools.partial):

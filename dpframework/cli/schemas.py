@@ -119,7 +119,8 @@ def infer(
 ) -> None:
     """Make a schema from private data, for experiments or as a draft of public facts. This is not private.
 
-    The command guesses how the file is written. It tells the data's owner what messy columns hold and become.
+    The command guesses how the file is written. It tells the data's owner what messy columns hold, and what becomes of
+    them.
     """
     if out is not None:
         # An existing file may be a public schema, which an inferred one must not overwrite.

@@ -115,7 +115,7 @@ class Demo:
     findings
         The findings of the checks about that plan.
     results
-        The results of its run.
+        The results of the run of that plan.
     comparisons
         The comparison of each tree with the truth.
     seconds
@@ -141,7 +141,7 @@ def run_demo(
     patients: int = 20_000,
     progress: Callable[[], AbstractContextManager[Observer]] | None = None,
 ) -> Demo:
-    """Show a refused plan, then plan, check and run a study that fits its budget, and compare its results.
+    """Let a plan be refused, then plan, check and run a study that fits its budget, and compare its results.
 
     Parameters
     ----------

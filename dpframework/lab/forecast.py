@@ -33,9 +33,9 @@ from dpframework.tables.encoding import stored_dtype
 from dpframework.tables.keys import keys_of_texts
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)  # the numbers of rows that are tried, in this order
-TENTH = 0.1  # the fewest CPU seconds that a forecast states as a number
+TENTH = 0.1  # the fewest CPU seconds that a forecast states as they are; below, it says "less than .1"
 ENOUGH = 1.0  # if a trial takes this many CPU seconds more than the smallest, larger trials would say little more
-LONG = 10.0  # in a run of this many CPU seconds, loading and compiling hardly count
+LONG = 10.0  # in a run of this many CPU seconds or more, loading and compiling hardly count
 KEYS = 1_000  # the number of different keys of an open attribute
 PERIODS = {PeriodKind.DAY: "2000-01-01", PeriodKind.WEEK: "2000-W01", PeriodKind.MONTH: "2000-01"}
 MEGABYTE = 1 << 20
@@ -64,7 +64,7 @@ class TriedRun:
 @final
 @attrs.frozen
 class Forecast:
-    """The expected cost of a run on a machine like this one, without reading the data.
+    """The expected cost of a run on a machine like this one. The cost of reading the data is not included.
 
     Attributes
     ----------

@@ -18,12 +18,12 @@ from dpframework.reports.loss_text import bound_of, share_of
 @final
 @attrs.frozen
 class AttributeLoss:
-    """The cost of the releases that may read some attributes.
+    """A group of attributes that the same releases may read, with the cost of these releases.
 
     Attributes
     ----------
     attributes
-        The names of the attributes. The same releases may read each of them. Empty if the schema is unknown and the row
+        The names of the attributes. Empty if the schema is unknown and the row
         stands for every attribute that no release names.
     parts
         The names of the parts of the study that contain such releases.

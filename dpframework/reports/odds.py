@@ -7,8 +7,8 @@ cases must be neighbours:
 
 - under add-or-remove-one, the cases "their rows are in the table" and "their rows are not" are neighbours, so the
   ratio is bounded by the loss. The cases "they are in it with this value" and "with that value" are two steps apart, a
-  removal and an addition, so epsilon counts twice (any two of several values differ by no more, and so do their
-  mixtures).
+  removal and an addition, so epsilon counts twice. The same holds for any two of several values, and for mixtures of
+  such cases.
 - under replace-one, tables where the row has this or that value are neighbours. Whether somebody is in the table is not
   hidden, so the claim is about their values.
 

@@ -63,7 +63,7 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
 def merge_equal(root: NodeDrawing) -> NodeDrawing:
     """Return a drawing that shows only the first of equal siblings in a row, with their number and their names.
 
-    The sibling that is shown stands for the others, node by node. Links and arrows to the others lead to it instead.
+    The sibling that is shown stands for the others, node by node. Links and arrows to the others lead to the one shown.
     """
     merged = _merge_below(root)
     shown = {number: node.number for node in merged.walk() for number in (node.number, *node.alike)}

@@ -95,7 +95,7 @@ class RunSummary:
         ]
 
     def headlines(self, plan: StudyPlan) -> list[str]:
-        """Return the facts that a reader needs first: why the run stopped early, if it did, and the verdict."""
+        """Return the facts that a reader needs first: why the run stopped early, if it did, and `verdict`."""
         stopped = [] if self.stopped is None else [f"STOPPED before its end: {self.stopped}"]
         return [*stopped, self.verdict(plan)]
 

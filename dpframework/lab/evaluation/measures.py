@@ -202,7 +202,7 @@ def measure(name: str) -> Measure:
     Raises
     ------
     InputError
-        If there is no measure of that name. The message names the nearest one.
+        If there is no measure of that name. The message names the nearest name.
 
     Examples
     --------

@@ -73,12 +73,13 @@ def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finis
 
 
 def _spread_of(sample: Mapping[int, Sequence[float]]) -> Spread | None:
-    """Describe the values of repetitions, given by their folds. Folds are averaged, and NaN is left out.
+    """Describe the values of repetitions, each of which is given by the values of its folds.
 
-    NaN means that there was nothing to measure. If all values are NaN, the result is None.
+    Several repetitions are described by the averages of their folds, and a single one by the values of its folds. NaN,
+    which means that there was nothing to measure, is left out. If all values are NaN, the result is None.
     """
     defined = [[value for value in values if not math.isnan(value)] for values in sample.values()]
-    # Folds share training rows. If they counted as a sample of repetitions, its interval would be too narrow (Bengio
+    # Folds share training rows. If they counted as repetitions, the interval would be too narrow (Bengio
     # and Grandvalet, "No unbiased estimator of the variance of k-fold cross-validation", JMLR 5, 2004).
     averages = [math.fsum(values) / len(values) for values in defined if values]
     found = averages if len(defined) > 1 else defined[0]

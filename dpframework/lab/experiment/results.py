@@ -46,7 +46,10 @@ def results_frame(experiment: Experiment, finished: Iterable[FinishedCell]) -> p
 
 
 def _parameter(values: list[Any]) -> pl.Series:
-    """Return a parameter's values as numbers or Booleans if all are such, else as texts or JSON."""
+    """Return a parameter's values as Booleans, whole numbers or numbers if all are of this kind, else as texts.
+
+    In the last case, values that are no texts are written as JSON.
+    """
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
         return pl.Series(values, dtype=pl.Boolean)

@@ -33,7 +33,7 @@ class Outcome:
     Attributes
     ----------
     folder
-        The folder that it was written to.
+        The folder that the results were written to.
     cells
         The number of cells of the grid.
     before, now

@@ -1,4 +1,4 @@
-"""The folder of an experiment, with one JSON file for each finished cell and a lock while it runs."""
+"""The folder of an experiment, with one JSON file for each finished cell, and a lock while the experiment runs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def require_ours(folder: Path) -> None:
     Raises
     ------
     InputError
-        If it is a file or a symbolic link, or holds other files.
+        If the name is that of a file or of a symbolic link, or if the folder holds other files.
     """
     if folder.is_symlink():
         raise InputError(f"{folder}: is a symbolic link; give the name of the folder that you mean")
@@ -92,7 +92,7 @@ class Store:
             If it cannot be written.
         """
         form = {
-            "private": False,  # The run was seeded, and its result was measured by the truth.
+            "private": False,  # The run was seeded, and its result was measured against the rows.
             "dpframework": __version__,
             "cell": finished.cell.to_dict(),
             "seed": str(seed),

@@ -6,7 +6,7 @@ import enum
 
 
 class Mark(enum.StrEnum):
-    """Says which of two plans has a node, and if both have it, whether it is the same in both."""
+    """Whether a node was added, removed or changed from the first of two plans to the second, or stayed the same."""
 
     SAME = "same"
     ADDED = "added"

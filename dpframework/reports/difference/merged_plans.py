@@ -37,14 +37,14 @@ class MergedNode:
 
     @property
     def side(self) -> Side:
-        """The node of the plan after, or of the plan before if it was removed."""
+        """The node in the plan after. If that plan does not have it, the node in the plan before."""
         found = self.after or self.before
         assert found is not None  # a merged node is in at least one of the plans
         return found
 
     @functools.cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """The changed claims, each as its name in a word or two and as a text."""
+        """The changed claims. Each is a pair of its name, in a word or two, and a text that describes the change."""
         if self.before is None or self.after is None:
             return ()
         return tuple(compare_facts(self.before, self.after, reordered=self.reordered))

@@ -44,7 +44,10 @@ class Side:
 
     @property
     def scope(self) -> str:
-        """The path of the scope that the node is in; empty for the scope of the whole plan."""
+        """The path of the scope that holds the node; empty for the scope of the whole plan.
+
+        A scope is a part of a plan in which a run finds releases by name, such as a named sequential composition.
+        """
         return self.placed.scope
 
     @property
@@ -59,7 +62,7 @@ class Side:
 
     @property
     def path(self) -> str:
-        """The scopes around the node and then its name. For a node without a name, the scope that it is in."""
+        """The names of the scopes around the node, then the node's own name if it has one, separated by slashes."""
         return self.placed.path
 
     @property

@@ -125,7 +125,7 @@ def place_changes(before: Plan, after: Plan) -> Iterator[str]:
 
 
 def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
-    """Compare the schemas: by attribute if both are known, and otherwise by the facts that plan files hold."""
+    """Compare what plan files hold about the schemas and, if both schemas are known, the attributes one by one."""
     old, new = before.facts, after.facts
     if old.fingerprint != new.fingerprint:
         yield f"fingerprint from {old.fingerprint[:12]} to {new.fingerprint[:12]}"

@@ -117,7 +117,7 @@ class Item:
 @final
 @attrs.frozen
 class AnsweredItem:
-    """A question with its answers. The question is open if one of its answers is."""
+    """A question with its answers. The question is open if one of its answers is open."""
 
     item: Item
     answers: tuple[Answer, ...]
