@@ -60,7 +60,9 @@ def ledger_and_data_set(ledger: Path | None, data_set: str | None) -> tuple[Path
         If either is missing.
     """
     if ledger is None or data_set is None:
-        raise InputError("--ledger and --data-set belong together: the file, and the data set in it; give both")
+        raise InputError(
+            "--ledger and --data-set belong together, since they name the file and the data set in it; give both"
+        )
     return ledger, data_set
 
 
@@ -218,7 +220,7 @@ SamplersName = Annotated[
     typer.Option(
         "--samplers",
         metavar="NAME",
-        help="The samplers that turn random bits into noise: arrays (dpframework's own) or opendp, which are as exact.",
+        help="The samplers that turn random bits into noise: arrays (dpframework's own) or opendp, equally exact.",
     ),
 ]
 

@@ -46,7 +46,7 @@ from dpframework.facts.privacy import readable
 app = typer.Typer(
     name="ledger",
     cls=CommandGroup,
-    help="Record what is approved and spent on a data set: a file with a cap, approvals and charges, never data.",
+    help="Record in a file what is approved and spent on a data set: its cap, approvals and charges, never its rows.",
     no_args_is_help=True,
 )
 
@@ -63,18 +63,22 @@ Key = Annotated[
 PinFile = Annotated[
     Path | None,
     path_option(
-        "PIN", "Your own file, which notes the ledger's last entry. An older copy of the ledger is refused.", "--pin"
+        "PIN", "A file of yours that notes the ledger's last entry. An older copy of the ledger is refused.", "--pin"
     ),
 ]
 DeltaCap = Annotated[
-    str, typer.Option("--delta", metavar="D", help="The most delta of all runs. If above 0, zCDP may compose losses.")
+    str,
+    typer.Option(
+        "--delta", metavar="D", help="The most delta that all runs may cost. If it is above 0, zCDP may compose losses."
+    ),
 ]
 Reserve = Annotated[
     str,
     typer.Option("--reserve", metavar="D", help="The part of --delta held back for plans whose releases have a delta."),
 ]
 PeriodKind = Annotated[
-    str | None, typer.Option("--period", metavar="LENGTH", help="Protect a person's rows of one day, week or month.")
+    str | None,
+    typer.Option("--period", metavar="LENGTH", help="Protect each person's rows of one period: a day, week or month."),
 ]
 DateColumn = Annotated[
     str | None, typer.Option("--date", metavar="NAME", help="The column with dates, which assign rows to periods.")
@@ -82,7 +86,9 @@ DateColumn = Annotated[
 HistoryCap = Annotated[
     str | None,
     typer.Option(
-        "--history", metavar="E", help="The most that runs of all periods may cost; --epsilon caps each period."
+        "--history",
+        metavar="E",
+        help="The most that runs of all periods may cost together; --epsilon caps each period.",
     ),
 ]
 
@@ -95,7 +101,9 @@ def _command(example: str, name: str | None = None) -> Callable[[Callable[..., N
 def open_data_set(
     file: Annotated[Path, path_argument("FILE", "A ledger, which is created if it does not exist.")],
     name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="The data set's name in the ledger.")],
-    epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all runs on it may cost together.")],
+    epsilon: Annotated[
+        str, typer.Option(metavar="E", help="The most that all runs on the data set may cost together.")
+    ],
     delta: DeltaCap = "0",
     reserve: Reserve = "0",
     relation: Annotated[
@@ -105,7 +113,8 @@ def open_data_set(
     verified: Annotated[
         str | None,
         typer.Option(
-            metavar="T", help="Accept only code that 'verify' has recorded, at this tightness (0 to 1) or more."
+            metavar="T",
+            help="Accept only code that 'verify' has recorded, with at least this tightness (loss found / claim).",
         ),
     ] = None,
     unit: Unit = None,
@@ -160,14 +169,16 @@ def approve(
     verified: VerifiedFile = None,
     data: Annotated[
         list[Path] | None,
-        path_option("DATA", "Approve only runs on this file. A salted digest of it is kept. Repeat it for two views."),
+        path_option(
+            "DATA", "Approve only runs on this file. A salted digest of it is kept. For two views, repeat the option."
+        ),
     ] = None,
     key: Key = None,
     pin: PinFile = None,
     engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
-    """Approve runs of one plan. If its claims or its code change, its hash changes, and it needs a new approval."""
+    """Approve runs of one plan. If the plan's claims or code change, its hash changes, and it needs a new approval."""
     warn_of_problems()
     ledger = ledgers.Ledger(file, _open_pin(pin))
     plan = open_plan(study, engine, verified)
@@ -216,7 +227,8 @@ def outside(
     ],
     by: By,
     attribute: Annotated[
-        list[str] | None, typer.Option("--attribute", metavar="NAME", help="An attribute it is about; may be repeated.")
+        list[str] | None,
+        typer.Option("--attribute", metavar="NAME", help="An attribute that the release is about; may be repeated."),
     ] = None,
     epsilon: Annotated[str | None, typer.Option(metavar="E", help="The epsilon of a private release.")] = None,
     delta: Annotated[str, typer.Option(metavar="D", help="The delta of a private release.")] = "0",

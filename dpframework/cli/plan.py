@@ -91,7 +91,7 @@ def plan(
         choice_option(
             "FORMAT",
             PlanFormat,
-            "How to draw the plan: tree, mermaid, dot, html, or json, which can be checked later.",
+            "How to draw the plan: tree, mermaid, dot, html, or json (a file that 'check' can read later).",
             "--format",
         ),
     ] = None,

@@ -52,7 +52,7 @@ def prove(
     ],
     refute: Annotated[
         list[str] | None,
-        typer.Option(metavar="CLAIM", help="Look for tables that refute a claim such as 'fall=1/2'; prove nothing."),
+        typer.Option(metavar="CLAIM", help="Only look for tables that refute a claim such as 'fall=1/2'."),
     ] = None,
     effort: Effort = 1,
     certificate: Annotated[
@@ -76,7 +76,7 @@ def prove(
     warn_of_problems()
     _require_outputs((certificate, CERTIFICATE_FILE), (record, VERIFIED_FILE))
     if (certificate is not None or record is not None) and refute:
-        raise InputError("--refute looks for tables; it proves nothing that could be written")
+        raise InputError("--refute proves nothing that could be written; leave out --certificate and --record")
     plan = open_plan(Path(subject)) if subject.endswith((".toml", ".json")) else None
     if certificate is not None and plan is None:
         raise InputError(f"'{subject}' is no study file or plan, which --certificate needs; leave --certificate out")

@@ -61,7 +61,9 @@ def report(
         Path | None, path_option("FILE", "Write to this file, such as report.html, report.md or releases.csv.")
     ] = None,
     ledger: Annotated[Path | None, path_option("FILE", "Say who approved the plan in this ledger.")] = None,
-    data_set: Annotated[str | None, typer.Option(metavar="NAME", help="The ledger's data set of the study.")] = None,
+    data_set: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The data set in the ledger that the study reads.")
+    ] = None,
     verified: VerifiedFile = None,
     rows: AboutRows = None,
     dossier: Annotated[

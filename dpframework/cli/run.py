@@ -97,7 +97,7 @@ def run(
         Path | None,
         path_option(
             "FILE",
-            "Charge this run to a ledger that has approved its plan. If it is killed, repeat the command to resume it.",
+            "Charge this run to a ledger that has approved its plan. To resume a killed run, repeat the command.",
         ),
     ] = None,
     data_set: Annotated[
@@ -109,7 +109,7 @@ def run(
     pin: Annotated[
         Path | None,
         path_option(
-            "PIN", "Your own file, which notes the ledger's last entry. An older copy of the ledger is refused."
+            "PIN", "A file of yours that notes the ledger's last entry. An older copy of the ledger is refused."
         ),
     ] = None,
     as_json: Json = False,

@@ -57,7 +57,7 @@ SHOWS_ROWS = "NOT private: this tells what is in the rows; it is for the eyes of
 
 OpenColumns = Annotated[
     list[str] | None,
-    name_option(completion.attributes, "A column whose values are not to be listed; may be repeated.", "--open"),
+    name_option(completion.attributes, "A column whose values the schema must not list; may be repeated.", "--open"),
 ]
 ExcludedColumns = Annotated[
     list[str] | None,

@@ -63,9 +63,14 @@ def verify(
         Relation | None, choice_option("RELATION", Relation, "Verify only under this neighbouring relation.")
     ] = None,
     replays: Annotated[int, number_option("About how many replays each audit makes.")] = 6_000,
-    runs: Annotated[int, number_option("The number of runs on each of the worst two tables; 0 for none.")] = 100,
+    runs: Annotated[
+        int, number_option("The number of runs on each of the worst two neighbouring tables; 0 for none.")
+    ] = 100,
     seconds: Annotated[
-        int, number_option("About how many processor seconds all tests may take. The report names what they left out.")
+        int,
+        number_option(
+            "About how many processor seconds all tests may take. The report names tests that were left out."
+        ),
     ] = 45,
     seed: Annotated[int, number_option("The seed of the made-up tables. The same seed gives the same report.")] = 0,
     rows_per_unit: Annotated[
@@ -74,7 +79,7 @@ def verify(
     record: Annotated[
         Path | None,
         path_option(
-            "FILE", "Record the findings in this file, with digests of the code. An existing file is added to."
+            "FILE", "Record the findings in this file, with digests of the code. Records of an existing file are kept."
         ),
     ] = None,
     as_json: Json = False,

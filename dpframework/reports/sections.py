@@ -325,7 +325,7 @@ def _run(subject: ReportSubject) -> Section | None:
         found.append(Paragraph(f"The run read the rows of {run.period}."))
     if run.run is not None:
         found.append(Paragraph(f"Recorded in a ledger as run {run.run}; the ledger's head after it is {run.head}."))
-    early = "The accountant says what the whole run spent: less than planned where branches ended early."
+    early = "The accountant says what the whole run spent. It is less than planned if branches ended early."
     found.append(Paragraph(early, aside=True))
     if run.charges:
         found.append(blocks.ChargeList(run.charges))

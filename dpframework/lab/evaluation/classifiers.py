@@ -152,7 +152,7 @@ class Encoded:
         if columns is None:
             raise InputError(f"the {name} is not fitted; fit it on a table's matrix and classes by its encoding")
         if columns != len(self.encoding.columns):
-            raise InputError(f"the {name} has {columns} columns, the encoding {len(self.encoding.columns)}")
+            raise InputError(f"the {name} has {columns} columns, but the encoding has {len(self.encoding.columns)}")
 
     @property
     def classes_(self) -> list[str]:

@@ -83,7 +83,7 @@ def chance_f_score(true: int, others: int, *, any_size: bool = False) -> float:
     0.25
     """
     if not 1 <= true <= others:
-        raise InputError(f"a context has from 1 to {others} attributes here, not {true}")
+        raise InputError(f"the true context must have from 1 to {others} attributes, not {true}")
     if not any_size:
         return true / others
     contexts = [math.comb(others, size) for size in range(1, others + 1)]

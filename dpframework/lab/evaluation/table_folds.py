@@ -65,7 +65,7 @@ def folds(table: Table, number: int, *, seed: int) -> Iterator[tuple[Table, Tabl
     """
     rows = number_of_rows(table)
     if not 2 <= number <= rows:
-        raise InputError(f"folds must be from 2 to the number of rows, not {number}")
+        raise InputError(f"the number of folds must be from 2 to the number of rows, not {number}")
     parts = fold_positions(rows, number, seed)
     for k, held_out in enumerate(parts):
         others = np.concatenate([*parts[:k], *parts[k + 1 :]])

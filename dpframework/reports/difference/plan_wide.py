@@ -96,7 +96,7 @@ def budget_changes(before: Plan, after: Plan) -> Iterator[str]:
     if gone:
         yield f"no longer allows {quoted(gone)}"
     if old.allow != new.allow and not arrived and not gone:
-        yield f"lists what it allows {from_to(old.allow, new.allow)}"
+        yield f"allows the same in another order: {from_to(old.allow, new.allow)}"
 
 
 def relation_changes(before: Plan, after: Plan) -> Iterator[str]:

@@ -190,7 +190,7 @@ def _assumptions(subject: DossierSubject) -> Iterator[Answer]:
 
 
 def _utility(subject: DossierSubject) -> Iterator[Answer]:
-    yield _of_plan(f"In 95 % of releases. {size_sentence(subject.plan)}")
+    yield _of_plan(f"95 % of releases stay below the errors given here. {size_sentence(subject.plan)}")
     for row in result_rows(subject.plan):
         yield _of_plan(f"'{row.name}': {'; '.join(map(bound_line, row.published)) or 'no error bound is known'}.")
 
