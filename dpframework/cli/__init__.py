@@ -1,6 +1,7 @@
 """The command line, with one module for each group of commands. This module starts commands and reports their errors.
 
-A command loads only its own module. All modules are loaded for help and for an unknown command.
+A command loads only its own module. If the first word is no command, as in `dpframework --help`, all modules are
+loaded.
 """
 
 from __future__ import annotations

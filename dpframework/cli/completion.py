@@ -111,7 +111,7 @@ def attributes(ctx: Any) -> Iterable[str]:
     from dpframework.tables.silence import silenced
     from dpframework.tables.sources import open_source
 
-    asked = {key: text for key in ("sheet", "table", "query") if (text := _option(ctx, key))}
+    options = {key: text for key in ("sheet", "table", "query") if (text := _option(ctx, key))}
     file = _argument(ctx)
     with silenced(streams=True):
-        return open_source(file, read=ReadOptions.of(asked) if asked else guess_file(file)).columns
+        return open_source(file, read=ReadOptions.of(options) if options else guess_file(file)).columns

@@ -188,16 +188,16 @@ def _trials(study: Study, target: int, sizes: Sequence[int], patience: int) -> l
     environment = importing_environment()
     command = [sys.executable, "-c", f"from {__name__} import try_in_turn; try_in_turn()"]
     ran = subprocess.run(command, input=sent, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
-    said = [parsed_json(line) for line in ran.stdout.decode().splitlines()]
-    for one in said:
+    printed = [parsed_json(line) for line in ran.stdout.decode().splitlines()]
+    for one in printed:
         if "error" in one:
             raise InputError(f"a run on made-up rows failed: {one['error']}")
-    if not said:
+    if not printed:
         raise InputError(
             f"the run does not end within {patience:,} CPU s on {min(sizes[0], target):,} made-up rows; {_REMEDY}, "
             "or raise patience"
         )
-    return list({one["rows"]: TriedRun(**one) for one in said}.values())
+    return list({one["rows"]: TriedRun(**one) for one in printed}.values())
 
 
 def try_in_turn() -> None:

@@ -19,7 +19,7 @@ class ReportFormat(enum.StrEnum):
     JSON = "json"
 
 
-#: A page for a browser. It is recognized by the generator that it names.
+#: A page for a browser. Such a file is recognized by the generator that its head names.
 PAGE_FILE = FileKind.of_pattern("a page", r'^<!doctype html>[^\0]{,4000}<meta name="generator" content="dpframework ')
 
 #: A comment that marks a report in Markdown. No viewer shows it.

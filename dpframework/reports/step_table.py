@@ -58,8 +58,8 @@ class StepTable(SectionBlock):
     ran
         Whether there was a run.
     relation, unit
-        The neighbouring relation of the sensitivities, and the unit that the noise protects. `unit` is empty if it is
-        a row.
+        The neighbouring relation of the sensitivities, and the unit that the noise protects. `unit` is empty if the
+        unit is a row.
     formulas
         The formulas of scores, each as text, as MathML, and with the numbers of the steps that use it.
     has_records

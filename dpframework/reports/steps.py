@@ -68,7 +68,7 @@ class StepRow:
 
 
 def step_rows(plan: StudyPlan) -> list[StepRow]:
-    """Return the row of each step, in the order of the plan."""
+    """Return the row of each step, scope by scope (see `StudyPlan.placed_steps`)."""
     return list(rows_of_steps(plan).values())
 
 

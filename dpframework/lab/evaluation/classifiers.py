@@ -104,9 +104,10 @@ class Encoding:
         return np.array(table.schema[self.target].labels)[columns_of(table).codes(self.target)]
 
     def conjunction(self, intervals: Mapping[int, tuple[float, float]]) -> And:
-        """Return the description of the rows whose columns lie in intervals, which are given by the column's position.
+        """Return the description of the rows whose columns lie in the given intervals.
 
-        The lower end of an interval does not belong to it, but the upper end does.
+        `intervals` maps the position of a column to the lower and the upper end. Only the upper end belongs to the
+        interval.
         """
         columns = self.columns
         return And(part for k, ends in sorted(intervals.items()) for part in _within(*columns[k], *ends))

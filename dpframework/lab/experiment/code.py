@@ -106,14 +106,14 @@ def _module(name: str) -> Any:
         ) from None
 
 
-def require_accepts(function: Callable[..., Any], given: int, settings: Mapping[str, Any], what: str) -> None:
+def require_accepts(function: Callable[..., Any], positional: int, settings: Mapping[str, Any], what: str) -> None:
     """Refuse settings that a function does not take. Otherwise each cell would fail, perhaps after hours of work.
 
     Parameters
     ----------
     function
         The function that will be called.
-    given
+    positional
         The number of positional arguments.
     settings
         The arguments by name.
@@ -129,12 +129,12 @@ def require_accepts(function: Callable[..., Any], given: int, settings: Mapping[
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # Some built-in functions have no signature.
         return
-    named = [p.name for p in list(signature.parameters.values())[given:] if p.kind is not p.VAR_KEYWORD]
+    named = [p.name for p in list(signature.parameters.values())[positional:] if p.kind is not p.VAR_KEYWORD]
     open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     for key in settings:
         if key not in named and not open_ended:
             raise InputError(f"{what}: has no parameter '{key}'; {nearest(key, named)}")
     try:
-        signature.bind(*[None] * given, **settings)
+        signature.bind(*[None] * positional, **settings)
     except TypeError as error:
         raise InputError(f"{what}: cannot be called with these settings: {error}") from None
