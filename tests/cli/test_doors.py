@@ -107,7 +107,7 @@ def test_a_pipe_or_a_device_is_no_table(folder):
 
 @pytest.mark.parametrize("command", [("check",), ("plan",), ("report",), ("ledger", "show"), ("schema", "infer")])
 def test_standard_input_is_no_file(folder, capsys, command):
-    assert "save it to a file" in sentence(capsys, *command, "-")
+    assert "give a file's name" in sentence(capsys, *command, "-")
 
 
 def test_a_long_value_is_cut_where_it_is_quoted():

@@ -107,7 +107,7 @@ def test_the_score_of_a_random_context_is_the_mean_over_all_contexts() -> None:
                 mean = sum(f_score(some, names[:true]) for some in contexts) / len(contexts)  # type: ignore[arg-type]
                 assert chance_f_score(true, others, any_size=any_size) == pytest.approx(mean)
     for wrong in (0, 4):
-        with pytest.raises(dpf.InputError, match="from 1 to 3 attributes here"):
+        with pytest.raises(dpf.InputError, match="must have from 1 to 3 attributes"):
             chance_f_score(wrong, 3)
     assert [adjust_for_chance(score, 0.5) for score in (0.5, 1, 0)] == [0, 1, -1]
     assert adjust_for_chance(0.3, 1) == 1

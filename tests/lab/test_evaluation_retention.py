@@ -261,7 +261,7 @@ def test_what_is_no_tree_of_the_encoding_is_refused(clinic):
     encoding = Encoding(clinic.schema, "age")
     with pytest.raises(dpf.InputError, match="not fitted"):
         Encoded(DecisionTreeClassifier(), encoding)
-    with pytest.raises(dpf.InputError, match="has 2 columns, the encoding"):
+    with pytest.raises(dpf.InputError, match="has 2 columns, but the encoding"):
         Encoded(DecisionTreeClassifier().fit([[0, 1], [1, 0]], ["a", "b"]), encoding)
     with pytest.raises(dpf.InputError, match="GaussianNB is not a tree"):
         Encoded(GaussianNB().fit(encoding.matrix(clinic), encoding.classes(clinic)), encoding).patterns()

@@ -131,7 +131,7 @@ def recovery(
     threshold: float = 0.8,
     keep: str | float = "all",
 ) -> Mapping[str, float]:
-    """Compare with a reference set, found without privacy: "recovered", "similarity" and "reference".
+    """Return "recovered", "similarity" and "reference", from a reference set that was found without privacy.
 
     These are the share of the reference set that was recovered, the mean similarity, and the size of that set.
 
