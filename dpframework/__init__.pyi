@@ -34,7 +34,14 @@ from .facts.attributes import (
     View as View,
 )
 from .facts.derived_columns import derive as derive
-from .facts.descriptions import (
+from .facts.errors import (
+    DPFrameworkError as DPFrameworkError,
+    InputError as InputError,
+    PlanRefused as PlanRefused,
+    ReleaseRefused as ReleaseRefused,
+    RunStopped as RunStopped,
+)
+from .facts.logical_descriptions import (
     And as And,
     Below as Below,
     Cases as Cases,
@@ -43,13 +50,6 @@ from .facts.descriptions import (
     Literal as Literal,
     Not as Not,
     Or as Or,
-)
-from .facts.errors import (
-    DPFrameworkError as DPFrameworkError,
-    InputError as InputError,
-    PlanRefused as PlanRefused,
-    ReleaseRefused as ReleaseRefused,
-    RunStopped as RunStopped,
 )
 from .facts.open_attribute import Open as Open
 from .facts.privacy import (
@@ -75,7 +75,7 @@ from .plan.nodes import (
     sequential as sequential,
     step as step,
 )
-from .plan.spending import kind as kind, spend as spend
+from .plan.spend_node import kind as kind, spend as spend
 from .queries.base import (
     Query as Query,
     Sensitivity as Sensitivity,
@@ -90,7 +90,6 @@ from .run.observers import (
     Release as Release,
 )
 from .run.private_table import PrivateTable as PrivateTable
-from .study.describe import describe as describe
 from .study.hookspecs import hookimpl as hookimpl
 from .study.miner_builder import Share as Share
 from .study.registry import (
@@ -100,6 +99,7 @@ from .study.registry import (
 from .study.results import Results as Results
 from .study.study import Study as Study
 from .study.study_plan import StudyPlan as StudyPlan
+from .study.table_description import describe as describe
 from .tables.blocks import Block as Block
 from .tables.coded_table import Table as Table
 from .tables.dask_engine import Dask as Dask
@@ -111,7 +111,6 @@ from .tables.engines import (
     Mapped as Mapped,
     Threads as Threads,
 )
-from .tables.files import TableFiles as TableFiles
 from .tables.inference import (
     draft_schema as draft_schema,
     infer_schema as infer_schema,
@@ -123,6 +122,7 @@ from .tables.reading import (
     table_from_columns as table_from_columns,
     table_from_frame as table_from_frame,
 )
-from .tables.views import read_two_views as read_two_views
+from .tables.table_files import TableFiles as TableFiles
+from .tables.two_views import read_two_views as read_two_views
 
 __version__: str

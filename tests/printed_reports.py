@@ -27,9 +27,9 @@ from dpframework.plan import Node, Verified, VerifiedCode
 from dpframework.reports import About, RunSummary, dot, mermaid, terminal_report, tree
 from dpframework.reports.difference import difference
 from dpframework.reports.dossier import dossier, registry_entry, registry_text
-from dpframework.reports.dossier.answers import LedgerState
+from dpframework.reports.dossier.dossier_content import LedgerState
 from dpframework.reports.dossier.layout import dossier_file
-from dpframework.reports.dossier.statements import TOPICS, Statements
+from dpframework.reports.dossier.owner_statements import TOPICS, Statements
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference, html_report
 from dpframework.reports.markdown import markdown_report

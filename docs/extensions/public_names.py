@@ -26,7 +26,7 @@ from sphinx.domains.python import PyObject
 ALIASES = {
     "Amount": "dpframework.facts.Amount",
     "Parts": "dpframework.plan.nodes.Parts",
-    "Cut": "dpframework.facts.cuts.Cut",
+    "Cut": "dpframework.facts.row_partitions.Cut",
     "Split": "dpframework_trees.splits.Split",
     "TreeNode": "dpframework_trees.tree_nodes.TreeNode",
 }

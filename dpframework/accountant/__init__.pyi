@@ -4,13 +4,13 @@ from .adaptive_budget import (
 )
 from .base import Accountant as Accountant
 from .built_in import BUILT_IN as BUILT_IN
+from .plan_totals import AccountedPlan as AccountedPlan, built_in_at as built_in_at
 from .pld import PLDAccountant as PLDAccountant
 from .pure import (
     AdditiveAccountant as AdditiveAccountant,
     PureAccountant as PureAccountant,
 )
 from .rdp import RDPAccountant as RDPAccountant
-from .totals import AccountedPlan as AccountedPlan, built_in_at as built_in_at
 from .zcdp import (
     ZCDPAccountant as ZCDPAccountant,
     zcdp_to_epsilon as zcdp_to_epsilon,

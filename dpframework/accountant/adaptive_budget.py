@@ -27,7 +27,7 @@ the sum of the losses L_i of its plans, given what was released before. It is to
    (1 - 1/alpha)^(alpha - 1) / alpha, so (1 - e^(epsilon - L))+ is at most that times e^(-(alpha - 1) c) M, which is
    delta M or less.
 
-**Exact deltas.** Releases may have deltas of their own, d_i for plan i (see `exact_delta`). A budget then has a
+**Exact deltas.** Releases may have deltas of their own, d_i for plan i (see `delta_composition`). A budget then has a
 *reserve*, which is fixed with its delta. When the order is fixed, so is the delta at which it is converted,
 
     D' = delta minus the exact deltas of all plans so far, including this one, minus the reserve,
@@ -61,7 +61,7 @@ from typing import Any
 import attrs
 
 from dpframework.accountant import composition
-from dpframework.accountant.exact_delta import exact_delta_of
+from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.accountant.pure import PureAccountant
 from dpframework.accountant.rdp import Curve, RDPAccountant, epsilon_at, order_for, roomiest_order
 from dpframework.facts.errors import PlanRefused

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
 
-from dpframework.accountant.exact_delta import DeltaComposition, exact_delta_of
+from dpframework.accountant.delta_composition import DeltaComposition, exact_delta_of
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact, exact_or_none
 from dpframework.facts.this_process import ProcessMark, this_process
@@ -21,7 +21,7 @@ from dpframework.mechanisms.base import Calibration
 from dpframework.plan.kinds import Composition, kind_of
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan import Plan
-from dpframework.run.scope import Run
+from dpframework.run.release_scope import Run
 
 A = TypeVar("A")
 
@@ -165,7 +165,7 @@ class Accountant(abc.ABC, Generic[A]):
     def over_sample(self, part: A, rate: Fraction, plan: Plan) -> A:
         """Compose releases from a sample, of units or of rows.
 
-        A sample of rows is not amplified in a plan with an exact delta (see `exact_delta`).
+        A sample of rows is not amplified in a plan with an exact delta (see `delta_composition`).
         """
         if not plan.unit.asserted:
             return self.sample(part, rate)

@@ -61,6 +61,6 @@ class PureAccountant(AdditiveAccountant):
         return UNCLAIMED if calibration is None else calibration.losses.pure
 
     def loss(self, amount: ByRelation) -> PrivacyLoss | None:
-        """Return the epsilon as a loss with delta 0, which is the delta of the cores (see `exact_delta`)."""
+        """Return the epsilon as a loss with delta 0, which is the delta of the cores (see `delta_composition`)."""
         epsilon = amount.under(self.relation)
         return None if epsilon is None else PrivacyLoss(epsilon=epsilon)

@@ -1,7 +1,7 @@
+from .adaptive_grid import AdaptiveGridMiner as AdaptiveGridMiner
 from .bounds import PrivateBoundsMiner as PrivateBoundsMiner
-from .cells import CrosstabMiner as CrosstabMiner
 from .counts import CountMiner as CountMiner
-from .grids import AdaptiveGridMiner as AdaptiveGridMiner
+from .crosstabs import CrosstabMiner as CrosstabMiner
 from .histograms import HistogramMiner as HistogramMiner
 from .keys import KeysMiner as KeysMiner
 from .marginals import MarginalsMiner as MarginalsMiner
@@ -9,5 +9,5 @@ from .means import MeanMiner as MeanMiner, VarianceMiner as VarianceMiner
 from .one_way_marginals import NoisyHistogram as NoisyHistogram, OneWayMarginals as OneWayMarginals
 from .quantiles import MedianMiner as MedianMiner, QuantileMiner as QuantileMiner
 from .ratios import RatioMiner as RatioMiner, TopKMiner as TopKMiner
+from .rows_per_unit import RowsPerUnitMiner as RowsPerUnitMiner
 from .sums import SumMiner as SumMiner
-from .unit_rows import RowsPerUnitMiner as RowsPerUnitMiner

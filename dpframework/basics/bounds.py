@@ -10,7 +10,7 @@ from typing import final
 
 import attrs
 
-from dpframework.basics.adaptive_boxes import Looks, SearchMiner
+from dpframework.basics.search_miner import Looks, SearchMiner
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.parameter_checks import share_of_budget
 from dpframework.facts.schema import Schema

@@ -1,4 +1,4 @@
-"""Counts of all rows, of the rows that a description holds for, or of each group, with integer noise (see `cells`)."""
+"""Counts of all rows, of the rows that a description holds for, or of each group, with integer noise."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import final
 
 import attrs
 
-from dpframework.basics.budgets import EXAMPLE_DELTA
-from dpframework.basics.cells import counting_mechanism
+from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.crosstabs import counting_mechanism
 from dpframework.basics.where_and_by import GroupedMiner, as_description, values_compared
 from dpframework.facts.attributes import Boolean, Numeric
-from dpframework.facts.descriptions import Description
+from dpframework.facts.logical_descriptions import Description
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, step
 from dpframework.plan.result_parts import PlannedPart
@@ -96,7 +96,7 @@ class CountMiner(GroupedMiner):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return examples with all rows, some rows, a public number of rows, groups, and released numbers of rows."""
-        from dpframework.basics.unit_rows import released_rows_example
+        from dpframework.basics.rows_per_unit import released_rows_example
 
         schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])
         young = {"and": [{"equals": ["ill", "true"]}, {"below": ["age", 40]}]}

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import attrs
 
-from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.cells import TableMiner
-from dpframework.basics.given_bounds import as_bounds, bounds_misfit
+from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.bounds_parameter import as_bounds, bounds_misfit
+from dpframework.basics.crosstabs import TableMiner
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, beside
 from dpframework.results.frequencies import Frequencies
-from dpframework.run.chain import MinerChain
 from dpframework.run.miner import Example, Miner, Witness
+from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class HistogramMiner(TableMiner):
         """Return examples with values, own bins, released bins, a public number of rows, and in zCDP."""
         from dpframework.basics.bounds import PrivateBoundsMiner
         from dpframework.basics.quantiles import QuantileMiner
-        from dpframework.basics.unit_rows import released_rows_example
+        from dpframework.basics.rows_per_unit import released_rows_example
 
         schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Numeric("age", 0, 90, cuts=[40])])
         counted = attrs.evolve(schema, rows=6)

@@ -19,13 +19,13 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.cells import CrosstabMiner
+from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.crosstabs import CrosstabMiner
 from dpframework.basics.histograms import HistogramMiner
 from dpframework.basics.means import MeanMiner
 from dpframework.facts.attributes import Boolean
-from dpframework.facts.descriptions import Cases, Equals
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases, Equals
 from dpframework.facts.open_attribute import Open, require_open
 from dpframework.facts.privacy import Relation, positive, positive_delta, positive_rho
 from dpframework.facts.schema import Schema

@@ -17,9 +17,9 @@ from typing import Any, final
 import attrs
 import numpy as np
 
-from dpframework.basics.budgets import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.largest_variance import for_largest, least_largest
-from dpframework.basics.released_rows import RowsMiner
+from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.minimax_weights import for_largest, least_largest
+from dpframework.basics.row_cap_miners import RowsMiner
 from dpframework.basics.workloads import (
     ResidualGroup,
     Set,
@@ -303,7 +303,7 @@ class MarginalsMiner(RowsMiner):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return examples of each kind of noise, with a public number of rows, and with a released number of rows."""
-        from dpframework.basics.unit_rows import released_rows_example
+        from dpframework.basics.rows_per_unit import released_rows_example
 
         schema = Schema([Boolean("ill"), Categorical("town", ["A", "B", "C"]), Boolean("old")])
         wide = Schema([Boolean("ill", missing=True), Numeric("age", 0, 90, cuts=[20, 40, 60])])

@@ -41,9 +41,9 @@ from dpframework.mechanisms import (
 from dpframework.plan.nodes import Step, step
 from dpframework.plan.plan import Plan
 from dpframework.plan.result_parts import PlannedPart
+from dpframework.queries.marginal_residuals import Residuals
 from dpframework.queries.marginals import Marginals
 from dpframework.queries.residual_changes import LARGEST_WEIGHT
-from dpframework.queries.residuals import Residuals
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.noisy_counts import Noisy
 from dpframework.run.private_table import PrivateTable

@@ -9,9 +9,9 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.basics.budgets import EXAMPLE_DELTA
+from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.rows_per_unit import released_rows_example
 from dpframework.basics.sums import NumberMiner, released_examples
-from dpframework.basics.unit_rows import released_rows_example
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, parallel

@@ -11,15 +11,15 @@ from typing import final
 import attrs
 import numpy as np
 
-from dpframework.basics.budgets import EXAMPLE_DELTA
-from dpframework.basics.cells import counting_mechanism
+from dpframework.basics.basic_miner import EXAMPLE_DELTA
 from dpframework.basics.counts import whole_estimate
+from dpframework.basics.crosstabs import counting_mechanism
 from dpframework.basics.means import share_interval
 from dpframework.basics.share_errors import share_error
 from dpframework.basics.where_and_by import GroupedMiner, as_description, require_description, values_compared
 from dpframework.facts.attributes import MISSING_LABEL, MOST_CODES, Attribute, Boolean, Categorical
-from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Description
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameter_checks import whole_number
 from dpframework.facts.schema import Schema

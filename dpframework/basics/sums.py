@@ -14,8 +14,8 @@ from typing import Any, TypeVar, final
 import attrs
 import numpy as np
 
-from dpframework.basics.budgets import EXAMPLE_DELTA
-from dpframework.basics.given_bounds import as_bounds, bounds_misfit
+from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.bounds_parameter import as_bounds, bounds_misfit
 from dpframework.basics.where_and_by import GroupedMiner, values_compared
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
@@ -28,8 +28,8 @@ from dpframework.queries.sums import BoundedSum, WithinBounds
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate
 from dpframework.results.groups import Groups
-from dpframework.run.chain import MinerChain
 from dpframework.run.miner import Example, Miner, Witness
+from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 
 ENOUGH = 2_000  # rows between the ends in an example: with so many, a search with an epsilon of 1 takes few looks
@@ -136,7 +136,7 @@ def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Examp
     may.
     """
     from dpframework.basics.bounds import PrivateBoundsMiner
-    from dpframework.basics.unit_rows import released_rows_example
+    from dpframework.basics.rows_per_unit import released_rows_example
 
     change = Schema([Numeric("change", -4, 4, bins=4), Boolean("ill")])
     search = PrivateBoundsMiner("change", outside=Fraction(1, 5), epsilon=1)

@@ -13,10 +13,10 @@ from typing import Any
 
 import attrs
 
-from dpframework.basics.released_rows import RowsMiner
+from dpframework.basics.row_cap_miners import RowsMiner
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.descriptions import Below, Description, Equals, description_from_dict
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Below, Description, Equals, description_from_dict
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema

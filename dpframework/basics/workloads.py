@@ -40,8 +40,8 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms.ball_noise import LARGEST_DIMENSION
 from dpframework.queries.base import Norm
+from dpframework.queries.marginal_residuals import Residuals
 from dpframework.queries.residual_changes import LARGEST_WEIGHT, subsets
-from dpframework.queries.residuals import Residuals
 from dpframework.results.marginal_tables import axis_share
 
 MOST_SETS = 1_000_000  # the most marginals of a workload

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from dpframework.checks.base import Severity
+from dpframework.facts.description_overlaps import first_overlap
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.overlaps import first_overlap
 from dpframework.plan.index import PlacedNode, ScopeNodes
 from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step, split_use
 from dpframework.plan.plan import Plan
-from dpframework.plan.spending import Spend
+from dpframework.plan.spend_node import Spend
 from dpframework.queries.plan_file_query import Declared
 
 

@@ -18,8 +18,8 @@ from typing import Annotated, Any
 
 import typer
 
+from dpframework.cli.command_classes import CommandGroup
 from dpframework.cli.common import BAD_INPUT, REFUSED, say
-from dpframework.cli.parameters import CommandGroup
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused, first_line, place_of_error
 from dpframework.version import __version__
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpframework.cli.command_classes import Command
 from dpframework.cli.common import Json, NewFolder, Seed, console, print_json, write
-from dpframework.cli.parameters import Command
 from dpframework.cli.progress import progress
 from dpframework.facts.files import stage_folder
 from dpframework.facts.phrases import counted

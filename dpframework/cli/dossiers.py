@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpframework import ledger as ledgers, reports  # both load lazily, so other commands do not wait for them
+from dpframework.cli.command_classes import Command
 from dpframework.cli.common import path_argument, print_json, print_page, write
-from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.output_files import require_output
@@ -19,7 +19,7 @@ from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:
-    from dpframework.reports.dossier.answers import LedgerState
+    from dpframework.reports.dossier.dossier_content import LedgerState
 
 
 app = typer.Typer()
@@ -33,7 +33,7 @@ def statements(
 
     A dossier and an entry for the registry quote these statements.
     """
-    from dpframework.reports.dossier.statements import STATEMENTS_FILE, statements_template
+    from dpframework.reports.dossier.owner_statements import STATEMENTS_FILE, statements_template
 
     if file.exists():
         raise InputError(f"{file}: is there already and is not replaced; give a new name")
@@ -97,14 +97,14 @@ def write_entry(
 
 
 def _statements(owner: Path | None, study: str) -> reports.dossier.Statements:
-    from dpframework.reports.dossier.statements import Statements
+    from dpframework.reports.dossier.owner_statements import Statements
 
     return Statements() if owner is None else Statements.load(owner, study)
 
 
 def ledger_state(known: ledgers.DataSet) -> LedgerState:
     """Return what a ledger holds about a data set, in sentences for a dossier."""
-    from dpframework.reports.dossier.answers import LedgerState
+    from dpframework.reports.dossier.dossier_content import LedgerState
 
     cap = PrivacyLoss(known.cap, delta=known.delta)
     spent, whole = (

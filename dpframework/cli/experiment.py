@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from dpframework.cli.command_classes import Command
 from dpframework.cli.common import (
     REFUSED,
     Json,
@@ -22,7 +23,6 @@ from dpframework.cli.common import (
     warn_of_problems,
     write,
 )
-from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
 from dpframework.facts.phrases import counted
 

@@ -8,8 +8,8 @@ from typing import Annotated
 import attrs
 import typer
 
+from dpframework.cli.command_classes import Command
 from dpframework.cli.common import AboutRows, Json, path_argument, print_json, warn_of_problems, write
-from dpframework.cli.parameters import Command
 from dpframework.facts.toml import prefix_errors
 from dpframework.study.study_file import load_study
 
@@ -35,7 +35,7 @@ def forecast(
     as_json: Json = False,
 ) -> None:
     """Say how much time and memory a run will take, from trial runs on made-up rows. The data is not opened."""
-    from dpframework.lab.forecast import forecast as forecast_of
+    from dpframework.lab.cost_forecast import forecast as forecast_of
 
     warn_of_problems()
     planned = load_study(study).study

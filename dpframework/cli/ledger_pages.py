@@ -22,7 +22,7 @@ from dpframework.cli.ledger_tables import (
     text_of_loss,
 )
 from dpframework.facts.output_files import FileKind
-from dpframework.facts.output_text import clock_text, csv_text, format_by_name
+from dpframework.facts.output_formats import clock_text, csv_text, format_by_name
 from dpframework.facts.phrases import counted
 from dpframework.facts.privacy import PrivacyLoss, readable
 from dpframework.reports import learned, learned_sentence

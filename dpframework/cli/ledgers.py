@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpframework import ledger as ledgers  # loads lazily, so other commands do not wait for it
+from dpframework.cli.command_classes import Command, CommandGroup
 from dpframework.cli.common import (
     EngineName,
     Json,
@@ -36,7 +37,6 @@ from dpframework.cli.ledger_tables import (
     run_table,
     text_of_loss,
 )
-from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.output_files import require_output
@@ -348,7 +348,7 @@ def verify(
 
     With --pin, the last entry is then noted in that file, which is created if it does not exist.
     """
-    from dpframework.study.loader import read_record
+    from dpframework.study.run_folder import read_record
 
     warn_of_problems()
     ledger = ledgers.Ledger(file, _open_pin(pin, create=True))

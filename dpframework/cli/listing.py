@@ -10,8 +10,8 @@ import attrs
 import typer
 
 from dpframework.cli import completion
+from dpframework.cli.command_classes import Command
 from dpframework.cli.common import Json, console, plain_table, print_json, warn_of_problems, write
-from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
 from dpframework.study.registry import Registered, registry
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from dpframework.cli.command_classes import Command
 from dpframework.cli.common import Json, path_option, print_json, write
-from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import stage_folder
 

@@ -11,6 +11,7 @@ import typer
 
 from dpframework.checks import Severity
 from dpframework.cli import completion
+from dpframework.cli.command_classes import Command
 from dpframework.cli.common import (
     REFUSED,
     AboutRows,
@@ -31,11 +32,10 @@ from dpframework.cli.common import (
     warn_of_problems,
     write,
 )
-from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.output_files import FileKind, require_output
-from dpframework.facts.output_text import format_by_name
+from dpframework.facts.output_formats import format_by_name
 from dpframework.facts.privacy import decimal_text
 from dpframework.plan.plan import PLAN_FILE
 from dpframework.reports.formats import PAGE_FILE
@@ -128,7 +128,7 @@ def plan(
         write_whole(out, _draw_plan(planned, chosen, study), PLAN_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
-        from dpframework.reports.publications import cost_lines, standing_lines
+        from dpframework.reports.publication_rows import cost_lines, standing_lines
         from dpframework.reports.terminal import errors_text, plan_tree, prose_text
 
         show_lines(plan_tree(planned, console().width))
@@ -159,7 +159,7 @@ def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
 
             return html_report(planned, title=study.stem, about=about_of(study))
         case PlanFormat.TREE:
-            from dpframework.reports.publications import cost_lines, error_lines, standing_lines
+            from dpframework.reports.publication_rows import cost_lines, error_lines, standing_lines
 
             lines = [*standing_lines(planned), "", *error_lines(planned), *cost_lines(planned)]
             return "\n".join([text_drawings.tree(planned), *lines]) + "\n"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import attrs
 import typer
 
+from dpframework.cli.command_classes import Command
 from dpframework.cli.common import (
     REFUSED,
     Json,
@@ -22,7 +23,6 @@ from dpframework.cli.common import (
     warn_of_problems,
     write,
 )
-from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.output_files import FileKind, require_output

@@ -9,6 +9,7 @@ import attrs
 import typer
 
 from dpframework import ledger as ledgers, reports  # both load lazily, so other commands do not wait for them
+from dpframework.cli.command_classes import Command
 from dpframework.cli.common import (
     AboutRows,
     Json,
@@ -26,7 +27,6 @@ from dpframework.cli.common import (
     write,
 )
 from dpframework.cli.dossiers import ledger_state, write_dossier, write_entry
-from dpframework.cli.parameters import Command
 from dpframework.cli.run import Authority
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
@@ -140,9 +140,9 @@ def _data_set(ledger: Path | None, data_set: str | None) -> tuple[ledgers.Record
 def _report_form(plan: StudyPlan, results: Results | None, about: reports.About) -> dict[str, Any]:
     """Return the contents of a report as a JSON-safe form."""
     from dpframework.reports.plan_facts import part_rows, public_facts
-    from dpframework.reports.publications import result_rows
+    from dpframework.reports.publication_rows import result_rows
     from dpframework.reports.report_facts import verdict_facts
-    from dpframework.reports.steps import step_rows
+    from dpframework.reports.step_row import step_rows
 
     return {
         "facts": {**dict(public_facts(plan)), **dict(verdict_facts(plan, about))},

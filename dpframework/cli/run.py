@@ -12,6 +12,7 @@ import attrs
 import typer
 
 from dpframework import ledger as ledgers, reports  # both load lazily, so other commands do not wait for them
+from dpframework.cli.command_classes import Command
 from dpframework.cli.common import (
     REFUSED,
     EngineName,
@@ -28,7 +29,6 @@ from dpframework.cli.common import (
     warn_of_problems,
     write,
 )
-from dpframework.cli.parameters import Command
 from dpframework.cli.progress import progress
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.files import require_writable, stage_folder, write_whole
@@ -43,7 +43,7 @@ from dpframework.study.table_opener import require_joined
 from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine
-from dpframework.tables.files import TableFiles
+from dpframework.tables.table_files import TableFiles
 
 if TYPE_CHECKING:
     from dpframework.reports.sections import PlanFacts
@@ -251,7 +251,7 @@ def _keep(
     else:
         # The journal keeps the releases, so the folder is made only once there are results. A run that was killed
         # between writing its results and removing its journal has left the journal here.
-        from dpframework.study.loader import read_record
+        from dpframework.study.run_folder import read_record
 
         with contextlib.suppress(DPFrameworkError):  # `require_writable` refuses a folder with other files
             if (out / RESULTS).exists():

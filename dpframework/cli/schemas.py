@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpframework.cli import completion
+from dpframework.cli.command_classes import Command, CommandGroup
 from dpframework.cli.common import (
     REFUSED,
     Json,
@@ -25,7 +26,6 @@ from dpframework.cli.common import (
     whole_number,
     write,
 )
-from dpframework.cli.parameters import Command, CommandGroup
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpframework.cli import completion
+from dpframework.cli.command_classes import Command
 from dpframework.cli.common import (
     REFUSED,
     Json,
@@ -22,14 +23,13 @@ from dpframework.cli.common import (
     read_path,
     warn_of_problems,
 )
-from dpframework.cli.parameters import Command
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.output_files import require_output
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.run.chain import MinerChain
 from dpframework.run.miner import Example
+from dpframework.run.miner_chain import MinerChain
 from dpframework.study.registry import registry
 from dpframework.study.study_file import load_study
 

@@ -9,17 +9,14 @@ from .attributes import (
 )
 from .column_options import ColumnOptions as ColumnOptions, DateUnit as DateUnit
 from .derived_columns import DerivedColumn as DerivedColumn, derive as derive
-from .descriptions import (
-    And as And,
-    Below as Below,
-    Cases as Cases,
-    Description as Description,
-    Equals as Equals,
-    Literal as Literal,
-    Not as Not,
-    Or as Or,
-    description_from_dict as description_from_dict,
+from .description_overlaps import first_overlap as first_overlap
+from .description_shortener import (
+    OTHER_WORD as OTHER_WORD,
+    Shortener as Shortener,
+    otherwise as otherwise,
+    shortened as shortened,
 )
+from .domain_policies import OutOfDomain as OutOfDomain
 from .errors import (
     DoesNotFit as DoesNotFit,
     DPFrameworkError as DPFrameworkError,
@@ -33,11 +30,21 @@ from .errors import (
 from .extras import needing_scikit_learn as needing_scikit_learn
 from .files import write_whole as write_whole
 from .json_text import parsed_json as parsed_json
+from .logical_descriptions import (
+    And as And,
+    Below as Below,
+    Cases as Cases,
+    Description as Description,
+    Equals as Equals,
+    Literal as Literal,
+    Not as Not,
+    Or as Or,
+    description_from_dict as description_from_dict,
+)
 from .notebook import Shown as Shown
 from .open_attribute import OTHER as OTHER, Open as Open
 from .output_files import FileKind as FileKind
-from .output_text import csv_text as csv_text
-from .overlaps import first_overlap as first_overlap
+from .output_formats import csv_text as csv_text
 from .parameter_checks import (
     between_0_and_1 as between_0_and_1,
     from_0_to_1 as from_0_to_1,
@@ -49,7 +56,6 @@ from .parameter_checks import (
     true_or_false as true_or_false,
     whole_number as whole_number,
 )
-from .policies import OutOfDomain as OutOfDomain
 from .privacy import (
     Amount as Amount,
     ByRelation as ByRelation,
@@ -65,12 +71,6 @@ from .privacy import (
 from .public_tables import PublicTable as PublicTable
 from .read_options import ReadOptions as ReadOptions
 from .schema import MOST_ROWS as MOST_ROWS, Schema as Schema
-from .shortener import (
-    OTHER_WORD as OTHER_WORD,
-    Shortener as Shortener,
-    otherwise as otherwise,
-    shortened as shortened,
-)
 from .unit import (
     GROUPS as GROUPS,
     PrivacyUnit as PrivacyUnit,

@@ -11,6 +11,7 @@ import numpy as np
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
 from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.derived_columns import DerivedColumn, Input
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.expression_lookup import look_up
 from dpframework.facts.expression_operands import (
@@ -25,9 +26,8 @@ from dpframework.facts.expression_operands import (
 )
 from dpframework.facts.expressions import expression
 from dpframework.facts.phrases import first_of
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.toml import prefix_errors
-from dpframework.facts.unit_expressions import aggregate, aggregate_parts, row_parts
+from dpframework.facts.unit_aggregates import aggregate, aggregate_parts, row_parts
 
 #: The number of bins of a derived number without a declared grid, and the most whole numbers that get one bin each.
 BINS, MOST_WHOLE = 16, 32

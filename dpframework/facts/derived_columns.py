@@ -11,8 +11,8 @@ import attrs
 
 from dpframework.facts.attributes import Attribute, View, as_view
 from dpframework.facts.column_options import DateUnit
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.public_tables import PublicTable, as_public_table
 from dpframework.facts.toml import prefix_errors, refuse_unknown
 from dpframework.facts.typechecks import typechecked
@@ -153,7 +153,7 @@ class DerivedColumn:
             The attributes that the expression may read.
         rows
             For each of these attributes, its cells (see `dpframework.facts.expression_operands`), shape (rows,). For a
-            column per unit, the aggregates of each unit's rows (see `dpframework.facts.unit_expressions`), shape
+            column per unit, the aggregates of each unit's rows (see `dpframework.facts.unit_aggregates`), shape
             (units,).
 
         Returns
@@ -287,7 +287,7 @@ def derive(
         or missing if there is no such key.
     per
         "row", or "unit" if the expression is `any`, `all`, `count`, `sum`, `min`, `max`, `first`, `last` or `mode` of
-        all rows of a unit. The table then has one row per unit (see `dpframework.facts.unit_expressions`).
+        all rows of a unit. The table then has one row per unit (see `dpframework.facts.unit_aggregates`).
 
     Raises
     ------
@@ -312,7 +312,7 @@ def derive(
 def _names_in(value: str, per: Per) -> tuple[str, ...]:
     # Imported only here, since most schemas derive nothing.
     if per is Per.UNIT:
-        from dpframework.facts.unit_expressions import aggregate
+        from dpframework.facts.unit_aggregates import aggregate
 
         return aggregate(value).inputs
     from dpframework.facts.expressions import names_in

@@ -25,9 +25,9 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.notebook import html_table
 from dpframework.facts.output_files import FileKind
+from dpframework.facts.public_row_counts import MOST_ROWS as MOST_ROWS, check_counts
 from dpframework.facts.public_tables import with_tables
 from dpframework.facts.read_options import ReadOptions, as_read_options
-from dpframework.facts.schema_counts import MOST_ROWS as MOST_ROWS, check_counts
 from dpframework.facts.schema_text import schema_form, schema_text
 from dpframework.facts.toml import parse_toml, prefix_errors, refuse_unknown
 from dpframework.facts.typechecks import typechecked

@@ -1,9 +1,4 @@
-from .arguments import (
-    Argument as Argument,
-    Fact as Fact,
-    Rule as Rule,
-)
-from .audit import audit as audit
+from .argument_audit import audit as audit
 from .certificates import (
     AuditedClaim as AuditedClaim,
     Certificate as Certificate,
@@ -61,6 +56,11 @@ from .mathml import (
     mathml as mathml,
     shape_mathml as shape_mathml,
 )
+from .proof_arguments import (
+    Argument as Argument,
+    Fact as Fact,
+    Rule as Rule,
+)
 from .proofs import (
     Proof as Proof,
     ProofSummary as ProofSummary,
@@ -69,7 +69,7 @@ from .proofs import (
     vacuous as vacuous,
 )
 from .rounding import rounding_of as rounding_of
-from .shapes import (
+from .score_shapes import (
     Adds as Adds,
     Cells as Cells,
     Outer as Outer,

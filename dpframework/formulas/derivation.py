@@ -17,7 +17,7 @@ import numpy as np
 from dpframework.facts.errors import InputError
 from dpframework.formulas.claims import LAST_INCREMENT, Change, Claim, Neighbours
 from dpframework.formulas.formula import Formula, Operation, as_formula, rows
-from dpframework.formulas.shapes import Cells, Parts, Scored
+from dpframework.formulas.score_shapes import Cells, Parts, Scored
 from dpframework.formulas.small_tables import MOST_ROWS, cell_gaps, climb, part_changes, search_change
 
 SHARES = (4, 16)  # the counts of the table with the largest change are divided by these, to see how changes grow

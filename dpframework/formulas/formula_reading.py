@@ -9,7 +9,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import read_ratio
 from dpframework.formulas.claims import Change, Claim, ScoreClaims
 from dpframework.formulas.formula import Formula, Operation, PublicRange, cells
-from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape, Total
+from dpframework.formulas.score_shapes import Adds, Cells, Outer, Parts, Shape, Total
 
 MOST_NESTED = 100  # how deeply operations may be nested
 MOST_CHARACTERS = 100_000  # how many characters the content of a shape may have as text

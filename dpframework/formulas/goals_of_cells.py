@@ -20,7 +20,7 @@ from itertools import product as combinations
 
 from dpframework.formulas.claims import Change, Claim
 from dpframework.formulas.formula import Formula, Operation
-from dpframework.formulas.shapes import Cells
+from dpframework.formulas.score_shapes import Cells
 from dpframework.formulas.smt import Goal, Ratio, assume_sign, divisions, product, total
 
 #: Where a row goes: the position of a cell, or None for no cell.

@@ -25,7 +25,7 @@ from itertools import product as combinations
 
 from dpframework.formulas.claims import Change, Claim
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows, rows_of_part
-from dpframework.formulas.shapes import Parts
+from dpframework.formulas.score_shapes import Parts
 from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, total
 
 #: The facts that may hold for an aggregate {s} over classes that have {rest} rows together. {phi} is the aggregate's

@@ -21,8 +21,8 @@ from dpframework.facts.errors import InputError
 from dpframework.formulas.claims import Change, Claim, ScoreClaims
 from dpframework.formulas.evaluation import is_rational, value_of
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation, PublicRange, n, rows, rows_of_part
-from dpframework.formulas.ground_goals import CLOSE, GroundGoal
-from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape, table_rows
+from dpframework.formulas.goal_reader import CLOSE, GroundGoal
+from dpframework.formulas.score_shapes import Adds, Cells, Outer, Parts, Shape, table_rows
 from dpframework.formulas.small_tables import settings
 
 SIZES = (1, 3, 9, 40, 10_000)  # the largest counts of a cell or a class

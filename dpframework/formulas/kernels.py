@@ -32,7 +32,7 @@ from dpframework.formulas.formula import (
     sum_over_classes,
     x_log2_x,
 )
-from dpframework.formulas.shapes import Parts, Scored
+from dpframework.formulas.score_shapes import Parts, Scored
 
 _HEAD = '''"""Generated from the formula {text}."""
 import math

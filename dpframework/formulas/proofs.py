@@ -9,15 +9,15 @@ from typing import final
 
 import attrs
 
-from dpframework.formulas.arguments import Argument, Fact, Rule
 from dpframework.formulas.claims import Change, Claim, Neighbours
 from dpframework.formulas.derivation import derive
 from dpframework.formulas.formula import AGGREGATES, Formula
 from dpframework.formulas.goals_of_cells import cell_goals, range_goals, simpler_claims
 from dpframework.formulas.goals_of_parts import induction_goals, part_goals, provable_facts, replacement_goal
-from dpframework.formulas.goals_of_sums import norm_goals, outer_goals
+from dpframework.formulas.goals_of_totals import norm_goals, outer_goals
 from dpframework.formulas.ground_test import ground_problem, range_problem
-from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Shape
+from dpframework.formulas.proof_arguments import Argument, Fact, Rule
+from dpframework.formulas.score_shapes import Adds, Cells, Outer, Parts, Shape
 from dpframework.formulas.small_tables import in_range, refuting
 from dpframework.formulas.smt import UnprovableError, without_claim
 from dpframework.formulas.solvers import CVC5, Z3, solve

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpframework.facts.errors import InputError
 from dpframework.formulas.formula import Formula, Operation
-from dpframework.formulas.shapes import Cells, Parts, Scored
+from dpframework.formulas.score_shapes import Cells, Parts, Scored
 from dpframework.formulas.smt import is_whole
 
 UNIT_ROUNDOFF = Fraction(1, 2**53)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from dpframework.formulas.claims import Change, Claim, Counts, Neighbours, bound_at
 from dpframework.formulas.evaluation import is_rational
 from dpframework.formulas.formula import Formula, Operation, PublicRange, as_formula
-from dpframework.formulas.shapes import Adds, Cells, Outer, Parts, Scored, Shape
-from dpframework.formulas.small_totals import refuting_rows, refuting_totals
+from dpframework.formulas.score_shapes import Adds, Cells, Outer, Parts, Scored, Shape
+from dpframework.formulas.total_refutations import refuting_rows, refuting_totals
 
 CLASSES = 3  # the number of classes of a part in small tables
 PART_ROWS, CELL_ROWS = 9, 6  # how many rows small tables have at most: for scores of parts, and of cells

@@ -14,11 +14,11 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.json_text import parsed_json
-from dpframework.formulas.arguments import Argument
 from dpframework.formulas.cache import cache_folder, write_cached
 from dpframework.formulas.claims import Claim
+from dpframework.formulas.proof_arguments import Argument
 from dpframework.formulas.proofs import Proof, ProofSummary, Verdict, prove
-from dpframework.formulas.shapes import Shape
+from dpframework.formulas.score_shapes import Shape
 from dpframework.formulas.solvers import versions
 
 

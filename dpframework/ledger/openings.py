@@ -8,7 +8,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.ledger.subjects import one_line
+from dpframework.ledger.run_subject import one_line
 from dpframework.plan.plan import Budget
 
 

@@ -20,16 +20,16 @@ from dpframework.facts.this_process import this_process
 from dpframework.ledger.approvals import RecordedRun, data_digests
 from dpframework.ledger.chain import START, Chain, Entry, Transaction
 from dpframework.ledger.data_sets import DataSet
-from dpframework.ledger.gate import JournaledGate
-from dpframework.ledger.journal import Owner, StoredRelease, encode_output, require_as_left
-from dpframework.ledger.records import Records, refusal
-from dpframework.ledger.run_journal import RunJournal
-from dpframework.ledger.subjects import RunSubject
+from dpframework.ledger.journal_gate import JournaledGate
+from dpframework.ledger.journal_lifetime import RunJournal
+from dpframework.ledger.ledger_state import Records, refusal
+from dpframework.ledger.release_journal import Owner, StoredRelease, encode_output, require_as_left
+from dpframework.ledger.run_subject import RunSubject
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
-from dpframework.run.scope import Charge, require_own
+from dpframework.run.release_scope import Charge, require_own
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.engines import Engine
 from dpframework.version import __version__

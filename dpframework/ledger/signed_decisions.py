@@ -14,7 +14,7 @@ from dpframework.ledger.signatures import SignatureError, sign, text_to_sign, ve
 from dpframework.ledger.signers import Signers
 
 if TYPE_CHECKING:
-    from dpframework.ledger.records import Records
+    from dpframework.ledger.ledger_state import Records
 
 #: The kinds of entries that are decisions.
 DECISIONS = ("data set", "approval", "revocation", "signers", "outside")

@@ -13,9 +13,9 @@ from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.ledger.chain import Entry, Head, LedgerTampered
 from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.ledger_state import Records
 from dpframework.ledger.outside_releases import charge_of_outside
-from dpframework.ledger.records import Records
-from dpframework.ledger.subjects import recorded_results
+from dpframework.ledger.run_subject import recorded_results
 from dpframework.plan.plan import Plan, hash_of
 from dpframework.plan.reading import plan_from_json
 from dpframework.study.registry import registry

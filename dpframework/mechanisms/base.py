@@ -21,7 +21,7 @@ from dpframework.mechanisms.losses import Losses, divide, double_at_most, either
 from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
-from dpframework.tables.wide_counts import in_64_bits
+from dpframework.tables.count_width import in_64_bits
 
 LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
 LARGEST_INTEGER = 1 << 62

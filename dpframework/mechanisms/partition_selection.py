@@ -26,8 +26,8 @@ from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.base import Calibration, PureMechanism
 from dpframework.mechanisms.cell_selection import CellSelection, Shows
 from dpframework.mechanisms.losses import Losses, divide, double_at_most, growth_of_delta, half_square, times
+from dpframework.mechanisms.partition_noise import SelectionNoise, selection_noise
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.selection_noise import SelectionNoise, selection_noise
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries.base import Norm, QueryFacts
 

@@ -216,11 +216,11 @@ class SystemRandomness(Randomness):
         gumbel = noise is Noise.GUMBEL
         if self.samplers is Samplers.OPENDP:
             return opendp_samplers.noisy_max(scores, scale, gumbel=gumbel)
-        from dpframework.mechanisms import bucket_selection
+        from dpframework.mechanisms import exact_choice
 
-        choose = bucket_selection.exponential_choice if gumbel else bucket_selection.permute_and_flip
+        choose = exact_choice.exponential_choice if gumbel else exact_choice.permute_and_flip
         given = scores if isinstance(scores, LatticePoints) else np.asarray(scores, dtype=np.int64)
-        return choose(self.words, given, _within(bucket_selection, scale))
+        return choose(self.words, given, _within(exact_choice, scale))
 
     def integers(self, below: int | Integers, size: int) -> Integers:
         """Draw as `Randomness` says. numpy's Generator rejects bits that would favour some integers (Lemire 2019)."""

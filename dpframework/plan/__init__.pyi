@@ -28,7 +28,7 @@ from .plan import (
 from .reading import plan_from_json as plan_from_json
 from .result_parts import PlannedPart as PlannedPart, PlannedStep as PlannedStep
 from .run_costs import RunCost as RunCost
-from .spending import (
+from .spend_node import (
     Amounts as Amounts,
     Bounds as Bounds,
     Kind as Kind,

@@ -13,7 +13,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.plan.nodes import Step
-from dpframework.plan.spending import AMOUNTS
+from dpframework.plan.spend_node import AMOUNTS
 
 _REQUEST = re.compile(r" \(((?:epsilon|rho|delta) [^()]*)\)$")
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import attrs
 
-from dpframework.facts.cuts import attributes_of
+from dpframework.facts.row_partitions import attributes_of
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.edges import Edges
 from dpframework.plan.kinds import NodeKind, kind_of, name_of
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Sample, Sequential, Step, split_use
-from dpframework.plan.spending import Spend
+from dpframework.plan.spend_node import Spend
 
 if TYPE_CHECKING:
     import networkx as nx

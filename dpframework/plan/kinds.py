@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 import attrs
 
-from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.plan.nodes import (
@@ -34,7 +34,7 @@ from dpframework.plan.nodes import (
     sequential,
 )
 from dpframework.plan.spend_form import read_spend, write_spend
-from dpframework.plan.spending import Spend, amount_of, most_of
+from dpframework.plan.spend_node import Spend, amount_of, most_of
 from dpframework.plan.step_form import read_cut, read_step, write_cut, write_step
 
 if TYPE_CHECKING:

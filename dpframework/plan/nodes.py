@@ -15,11 +15,11 @@ from typing import Any, TypeAlias, final
 import attrs
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut, number_of_parts
-from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases, Description
 from dpframework.facts.parameter_checks import is_whole_number, names_of
 from dpframework.facts.privacy import Amount, decimal_text, exact, exact_or_none
+from dpframework.facts.row_partitions import Cut, number_of_parts
 from dpframework.facts.typechecks import require_field_types, typechecked
 from dpframework.mechanisms.base import Mechanism
 from dpframework.queries.base import Query, QueryFacts

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
-from dpframework.facts.file_formats import require_form
+from dpframework.facts.json_schemas import require_form
 from dpframework.facts.json_text import parsed_json
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms import BUILT_IN

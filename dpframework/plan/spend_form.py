@@ -8,7 +8,7 @@ from typing import Any
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Node, Step
-from dpframework.plan.spending import Amounts, Bounds, Spend
+from dpframework.plan.spend_node import Amounts, Bounds, Spend
 from dpframework.plan.step_form import write_losses
 
 

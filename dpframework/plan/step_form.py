@@ -10,8 +10,8 @@ import attrs
 
 from dpframework.facts.attribute_forms import attribute_from_dict
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.descriptions import Cases, Description, description_from_dict
 from dpframework.facts.errors import InputError, nearest, refuse_loops
+from dpframework.facts.logical_descriptions import Cases, Description, description_from_dict
 from dpframework.facts.privacy import NOTHING
 from dpframework.formulas.formula_reading import read_score_claims, score_claims_form
 from dpframework.mechanisms.base import Calibration, Mechanism

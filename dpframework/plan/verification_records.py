@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.file_formats import require_form
 from dpframework.facts.files import read_text, write_whole
+from dpframework.facts.json_schemas import require_form
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.output_files import FileKind
 from dpframework.facts.privacy import Relation
 from dpframework.formulas.claims import Claim, ScoreClaims
-from dpframework.formulas.shapes import Shape
+from dpframework.formulas.score_shapes import Shape
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
 

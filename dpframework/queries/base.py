@@ -17,7 +17,7 @@ from dpframework.facts.printable import printable
 from dpframework.facts.privacy import Amount, ByRelation, exact
 from dpframework.facts.value_checks import as_texts, as_whole_numbers
 from dpframework.formulas.claims import ScoreClaims
-from dpframework.queries.query_counts import Counting
+from dpframework.queries.block_counts import Counting
 from dpframework.tables.blocks import Block
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class Query(abc.ABC):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that the query may read. All others are hidden (see `answers`). Empty if it may read any."""
+        """The attributes that the query may read; empty if it may read any. Others are hidden (see `exact_answers`)."""
         return ()
 
     @property

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpframework.formulas.claims import Change, Claim, ScoreClaims, bound_at
 from dpframework.formulas.derivation import derive
 from dpframework.formulas.rounding import rounding_of
-from dpframework.formulas.shapes import Cells, Parts
+from dpframework.formulas.score_shapes import Cells, Parts
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.scores import CandidateScores
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, as_attributes
-from dpframework.facts.cuts import attributes_of
-from dpframework.facts.descriptions import Cases, Description, Not, fixes
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases, Description, Not, fixes
+from dpframework.facts.row_partitions import attributes_of
 from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.counts import CellCounts, histogram_claims, histogram_sensitivities, share_sensitivities
@@ -76,7 +76,7 @@ class GroupCounts(CellCounts):
     Examples
     --------
     >>> from dpframework.facts.attributes import Boolean
-    >>> from dpframework.facts.descriptions import Equals
+    >>> from dpframework.facts.logical_descriptions import Equals
     >>> counts = GroupCounts([Boolean("ill")], where=Equals("sex", "F"))
     >>> counts.text, counts.answer_length
     ('count of rows by ill, where sex = F', 2)

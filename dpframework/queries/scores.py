@@ -10,15 +10,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.cuts import attributes_of
-from dpframework.facts.descriptions import Cases, Description, as_descriptions
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases, Description, as_descriptions
+from dpframework.facts.row_partitions import attributes_of
 from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims
 from dpframework.tables.blocks import Block
+from dpframework.tables.count_width import in_64_bits
 from dpframework.tables.joint_counts import Crosstab, JointCounts
-from dpframework.tables.wide_counts import in_64_bits
 
 
 class CandidateScores(Query):
@@ -43,7 +43,7 @@ class Supports(CandidateScores):
 
     Examples
     --------
-    >>> from dpframework.facts.descriptions import Equals
+    >>> from dpframework.facts.logical_descriptions import Equals
     >>> Supports([Equals("order", "pizza"), Equals("order", "salad")]).answer_length
     2
     """

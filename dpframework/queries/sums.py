@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.cuts import attributes_of
-from dpframework.facts.descriptions import Cases, Description
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases, Description
+from dpframework.facts.row_partitions import attributes_of
 from dpframework.facts.value_checks import finite_number
 from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
 from dpframework.formulas.formula import public
-from dpframework.formulas.shapes import Adds
+from dpframework.formulas.score_shapes import Adds
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, share_sensitivities
 from dpframework.tables.blocks import Block

@@ -1,3 +1,4 @@
+from .cell_unions import CellTable as CellTable, Wanted as Wanted, distinct as distinct, nothing_above as nothing_above
 from .choice_budgets import (
     CAP as CAP,
     budget_of_choices as budget_of_choices,
@@ -6,9 +7,8 @@ from .choice_budgets import (
     rows_meant as rows_meant,
 )
 from .joint_fit import DESIGNS as DESIGNS
-from .joint_reading import OverlappingTables as OverlappingTables
-from .matches import Match as Match, MatchScores as MatchScores, binary_tests as binary_tests
+from .joint_redescriptions import OverlappingTables as OverlappingTables
+from .match_scores import Match as Match, MatchScores as MatchScores, binary_tests as binary_tests
 from .redescription import Redescription as Redescription, p_values as p_values
 from .redescriptions import Redescriptions as Redescriptions
 from .truth_tables import TruthCells as TruthCells
-from .unions import CellTable as CellTable, Wanted as Wanted, distinct as distinct, nothing_above as nothing_above

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Numeric
-from dpframework.facts.descriptions import Below, Description
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Below, Description
 from dpframework.facts.schema import Schema
 from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.redescription import Redescription

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpframework.facts.descriptions import And, Below, Description, Equals, Not, Or, threshold_text
+from dpframework.facts.logical_descriptions import And, Below, Description, Equals, Not, Or, threshold_text
 from dpframework.facts.printable import printable
 
 

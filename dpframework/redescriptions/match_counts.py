@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.descriptions import Description, Equals, Literal
-from dpframework.queries.set_tables import RowSets, in_common
+from dpframework.facts.logical_descriptions import Description, Equals, Literal
+from dpframework.queries.row_sets import RowSets, in_common
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 from dpframework.tables.tallies import joint_codes
@@ -85,7 +85,7 @@ class ViewTests:
 
     def words(self, block: Block) -> NDArray[np.uint64]:
         """Return the sets of a block's rows as bits, shape (sets, words of 64 rows). Spare bits may be set too."""
-        from dpframework.redescriptions.kernels.matches import fill_sets
+        from dpframework.redescriptions.kernels.match_kernels import fill_sets
 
         words = empty_words(self.number, block.rows)
         position, nullable = 0, sum(map(len, self.tests))
@@ -157,7 +157,7 @@ def common_counts(
     NDArray[np.int32]
         The counts, shape (all rows if `everyone` and then known sets, left sets, right sets).
     """
-    from dpframework.redescriptions.kernels.matches import count_common
+    from dpframework.redescriptions.kernels.match_kernels import count_common
 
     # Where two attributes have many pairs of tests, their cross table takes less time than intersecting sets of bits.
     tabled = [

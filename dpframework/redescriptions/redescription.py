@@ -18,8 +18,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.descriptions import Description, description_from_dict
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Description, description_from_dict
 from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.jaccard_intervals import least_jaccard_if_shown
 from dpframework.results.noisy_counts import CONFIDENCE, Noisy, as_noisy, error_of, quantile
@@ -73,11 +73,12 @@ class Redescription(Kept):
         How many candidates the miner looked at before it showed this one, itself included.
     deviation
         The standard error of the Jaccard index where the counts come from a model of several tables
-        (`dpframework.redescriptions.joint_reading`), by a bootstrap. None where they are sums of released counts.
+        (`dpframework.redescriptions.joint_redescriptions`), by a bootstrap. None where they are sums of released
+        counts.
 
     Examples
     --------
-    >>> from dpframework.facts.descriptions import Below, Equals
+    >>> from dpframework.facts.logical_descriptions import Below, Equals
     >>> found = Redescription(Equals("smoker", "true"), Below("fev", 3), both=Noisy(400, 50), apart=Noisy(100, 50))
     >>> print(found)
     smoker  ~  fev < 3  (Jaccard 0.80 [0.78, 0.83], support 400 ± 16)

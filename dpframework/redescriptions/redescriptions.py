@@ -14,7 +14,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.notebook import html_line
-from dpframework.redescriptions import views
+from dpframework.redescriptions import redescription_displays
 from dpframework.redescriptions.area_map import draw_map
 from dpframework.redescriptions.redescription import ERROR, MOST_SHARE, Redescription
 from dpframework.results.noisy_counts import CONFIDENCE, error_of, quantile
@@ -66,7 +66,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
 
     Examples
     --------
-    >>> from dpframework.facts.descriptions import Below, Equals
+    >>> from dpframework.facts.logical_descriptions import Below, Equals
     >>> from dpframework.results.noisy_counts import Noisy
     >>> smoker, weak = Equals("smoker", "true"), Below("fev", 3)
     >>> counts = {"left_only": Noisy(60, 50), "right_only": Noisy(40, 50), "rows": 1000}
@@ -91,7 +91,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
     """
 
     called = "a list of redescriptions"
-    figure = views.FIGURE
+    figure = redescription_displays.FIGURE
     items: tuple[Redescription, ...] = attrs.field(converter=_as_tuple)
     candidates: int = attrs.field(
         default=attrs.Factory(lambda self: len(self.items), takes_self=True), validator=_count_all
@@ -166,9 +166,9 @@ class Redescriptions(Sequence[Redescription], Drawn):
         """Return the best redescription of each of the `findings`. The others of a finding are its variants."""
         return attrs.evolve(self, items=[group[0] for group in self.findings])
 
-    def _lines(self) -> list[views.Finding]:
+    def _lines(self) -> list[redescription_displays.Finding]:
         """Return the lines of a table, one for each redescription or, if there are many, for each of the `findings`."""
-        if len(self.items) <= views.SHOWN:
+        if len(self.items) <= redescription_displays.SHOWN:
             return [(item, mark, 0) for item, mark in zip(self.items, self.trusted, strict=True)]
         return [(group.items[0], group.trusted[0], len(group) - 1) for group in self.findings]
 
@@ -179,14 +179,14 @@ class Redescriptions(Sequence[Redescription], Drawn):
             return (
                 f"No redescriptions; {self.candidates} were looked at." if self.candidates else "No redescriptions."
             ) + why
-        return views.table(self._lines(), self.candidates)
+        return redescription_displays.table(self._lines(), self.candidates)
 
     def _repr_html_(self) -> str:
-        return views.html(self._lines(), self.candidates) if self.items else html_line(str(self))
+        return redescription_displays.html(self._lines(), self.candidates) if self.items else html_line(str(self))
 
     def to_frame(self) -> pl.DataFrame:
         """Return a polars dataframe with a row for each redescription and the columns of `to_csv`."""
-        return views.frame(self.items, self.trusted)
+        return redescription_displays.frame(self.items, self.trusted)
 
     def __repr__(self) -> str:
         return f"<{len(self.items)} redescriptions of {self.candidates} candidates>"
@@ -211,9 +211,9 @@ class Redescriptions(Sequence[Redescription], Drawn):
         InputError
             If the file cannot be written.
         """
-        text = views.lines(self.items, self.trusted)
+        text = redescription_displays.lines(self.items, self.trusted)
         if isinstance(path_or_buffer, str | os.PathLike):
-            write_whole(Path(path_or_buffer), text, views.CSV_FILE)
+            write_whole(Path(path_or_buffer), text, redescription_displays.CSV_FILE)
         else:
             path_or_buffer.write(text)
 
@@ -223,7 +223,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         The dark part of both bars stands for the rows of both descriptions, with a 95 % interval. Beside the bars
         stands the noisy Jaccard index, with a star where the redescription is starred.
         """
-        views.draw_bars(self.items, self.trusted, axes)
+        redescription_displays.draw_bars(self.items, self.trusted, axes)
 
     def plot_supports(self, ax: Any | None = None) -> Any:
         """Draw the noisy Jaccard index against the noisy support, with intervals, and return the matplotlib axes.
@@ -236,7 +236,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
             If matplotlib is not installed.
         """
         axes = axes_or_new(ax)
-        views.draw(self.items, self.trusted, self.min_support_from_scatter(), axes)
+        redescription_displays.draw(self.items, self.trusted, self.min_support_from_scatter(), axes)
         return without_math(axes)
 
     def plot_map(self, x: str, y: str, ax: Any | None = None) -> Any:

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.descriptions import Cases
+from dpframework.facts.logical_descriptions import Cases
 from dpframework.queries.chosen_attributes import ReadsAmong
 from dpframework.queries.counts import CellCounts
 from dpframework.tables.blocks import Block

@@ -2,7 +2,7 @@ from .attribute_reads import AttributeLoss as AttributeLoss, losses_by_attribute
 from .markdown import markdown_report as markdown_report
 from .nodes import NodeRow as NodeRow, node_tree as node_tree
 from .odds import Learned as Learned, learned as learned, learned_sentence as learned_sentence
-from .publications import ResultRow as ResultRow, result_rows as result_rows
+from .publication_rows import ResultRow as ResultRow, result_rows as result_rows
 from .report_facts import About as About
 from .report_files import (
     releases_csv as releases_csv,
@@ -10,6 +10,6 @@ from .report_files import (
     write_report as write_report,
 )
 from .run_summary import RunSummary as RunSummary
-from .steps import StepRow as StepRow, step_rows as step_rows
+from .step_row import StepRow as StepRow, step_rows as step_rows
 from .terminal import terminal_report as terminal_report
 from .text_drawings import dot as dot, mermaid as mermaid, tree as tree

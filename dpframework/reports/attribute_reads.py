@@ -8,10 +8,10 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.privacy import PrivacyLoss
+from dpframework.plan.error_preview import parts_of
 from dpframework.plan.index import PlacedNode, PlanIndex
 from dpframework.plan.nodes import Node
-from dpframework.plan.preview import parts_of
-from dpframework.plan.spending import Spend
+from dpframework.plan.spend_node import Spend
 from dpframework.reports.loss_text import bound_of, share_of
 
 

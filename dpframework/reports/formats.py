@@ -6,7 +6,7 @@ import enum
 from pathlib import Path
 
 from dpframework.facts.output_files import FileKind
-from dpframework.facts.output_text import format_by_name
+from dpframework.facts.output_formats import format_by_name
 
 
 class ReportFormat(enum.StrEnum):

@@ -19,7 +19,7 @@ from dpframework.reports.plan_facts import headlines, is_alarming, public_facts
 from dpframework.reports.report_facts import About, brief
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
-from dpframework.reports.steps import NONE
+from dpframework.reports.step_row import NONE
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__

@@ -1,6 +1,6 @@
 """The nodes of a plan for a report, with their costs and uses.
 
-Drawings are made of `node_drawings.NodeDrawing` instead, which can also show two plans merged into one.
+Drawings are made of `plan_drawing.NodeDrawing` instead, which can also show two plans merged into one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpframework.facts.privacy import readable
 from dpframework.plan.index import PlacedNode
 from dpframework.plan.nodes import Node, Step
 from dpframework.reports.loss_text import loss_of
-from dpframework.reports.steps import StepRow, rows_of_steps
+from dpframework.reports.step_row import StepRow, rows_of_steps
 from dpframework.study.study_plan import StudyPlan
 
 

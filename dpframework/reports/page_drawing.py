@@ -9,10 +9,10 @@ import attrs
 
 from dpframework.facts.phrases import counted
 from dpframework.reports.difference.marks import Mark
-from dpframework.reports.node_drawings import NodeDrawing, draw_difference, draw_plan
 from dpframework.reports.nodes import NodeRow
+from dpframework.reports.plan_drawing import NodeDrawing, draw_difference, draw_plan
 from dpframework.reports.run_summary import RunSummary
-from dpframework.reports.steps import NONE
+from dpframework.reports.step_row import NONE
 from dpframework.study.study_plan import StudyPlan
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import final
 import attrs
 
 from dpframework.checks import Severity
-from dpframework.checks.advice import ONE_ROW_PER_PERSON
+from dpframework.checks.claim_strength import ONE_ROW_PER_PERSON
 from dpframework.facts.privacy import PrivacyLoss, Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROWS_ASSERTED

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dpframework.facts.files import write_whole
-from dpframework.facts.output_text import csv_text
-from dpframework.plan.preview import parts_of
+from dpframework.facts.output_formats import csv_text
+from dpframework.plan.error_preview import parts_of
 from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
 from dpframework.reports.report_facts import About
 from dpframework.reports.run_summary import RunSummary, summarize
-from dpframework.reports.steps import rows_of_steps
+from dpframework.reports.step_row import rows_of_steps
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 

@@ -15,7 +15,7 @@ import attrs
 from dpframework.checks import check_page
 from dpframework.facts.privacy import PrivacyLoss, readable
 from dpframework.formulas.mathml import shape_mathml
-from dpframework.formulas.shapes import Shape
+from dpframework.formulas.score_shapes import Shape
 from dpframework.plan.kinds import KINDS
 from dpframework.reports import blocks
 from dpframework.reports.attribute_reads import AttributeLoss, losses_by_attribute
@@ -25,12 +25,12 @@ from dpframework.reports.nodes import NodeRow, node_tree
 from dpframework.reports.odds import learned
 from dpframework.reports.page_drawing import plan_on_page
 from dpframework.reports.plan_facts import part_rows, public_facts
-from dpframework.reports.publications import ResultRow, merge, result_rows, size_sentence
+from dpframework.reports.publication_rows import ResultRow, merge, result_rows, size_sentence
 from dpframework.reports.report_facts import About, attribute_rows, verdict_facts
 from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.spend_blocks import block_table
+from dpframework.reports.step_row import NONE, StepRow, step_rows
 from dpframework.reports.step_table import PlacedStep, StepTable
-from dpframework.reports.steps import NONE, StepRow, step_rows
 from dpframework.reports.text_drawings import tree
 from dpframework.study.registry import registry
 from dpframework.study.study_plan import StudyPlan

@@ -13,9 +13,9 @@ import attrs
 from dpframework.facts.privacy import readable
 from dpframework.plan.block_requests import request_step, split_request
 from dpframework.plan.nodes import Step
-from dpframework.plan.spending import Amounts, Spend
+from dpframework.plan.spend_node import Amounts, Spend
 from dpframework.reports.blocks import TableBlock
-from dpframework.study.release_places import path_finder
+from dpframework.study.release_steps import path_finder
 from dpframework.study.study_plan import StudyPlan
 
 

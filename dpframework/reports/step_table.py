@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.plan.claim_standing import Standing
 from dpframework.reports.blocks import Paragraph, SectionBlock, TableBlock
-from dpframework.reports.steps import StepRow
+from dpframework.reports.step_row import StepRow
 
 
 @final

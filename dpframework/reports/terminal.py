@@ -10,7 +10,7 @@ from dpframework.facts.printable import printable, printable_lines
 from dpframework.reports import blocks
 from dpframework.reports.odds import learned_sentence
 from dpframework.reports.plan_facts import headlines, is_alarming
-from dpframework.reports.publications import bound_line, error_lines
+from dpframework.reports.publication_rows import bound_line, error_lines
 from dpframework.reports.report_facts import About, brief
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections

@@ -12,7 +12,7 @@ from dpframework.facts.printable import printable
 from dpframework.facts.privacy import decimal_text
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.loss_text import loss_text
-from dpframework.reports.node_drawings import NodeDrawing, draw_difference, draw_plan
+from dpframework.reports.plan_drawing import NodeDrawing, draw_difference, draw_plan
 
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference

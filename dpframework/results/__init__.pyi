@@ -1,5 +1,6 @@
 from .adaptive import AdaptiveGrid as AdaptiveGrid, FoundBounds as FoundBounds
 from .by_key import ByKey as ByKey
+from .class_patterns import Pattern as Pattern
 from .error_bounds import (
     BoundKind as BoundKind,
     ErrorBound as ErrorBound,
@@ -13,7 +14,6 @@ from .keys import KeyTable as KeyTable, ReleasedKeys as ReleasedKeys
 from .marginal_tables import MarginalTable as MarginalTable, MarginalTables as MarginalTables
 from .matrix import Matrix as Matrix, matrices_of as matrices_of
 from .noisy_counts import Noisy as Noisy
-from .patterns import Pattern as Pattern
 from .result import (
     Drawable as Drawable,
     Drawn as Drawn,

@@ -8,14 +8,14 @@ from .observers import (
     Release as Release,
 )
 from .private_table import PrivateTable as PrivateTable
+from .release_scope import (
+    Charge as Charge,
+    Run as Run,
+    Scope as Scope,
+)
 from .row_count import (
     left_by_row_count as left_by_row_count,
     plan_row_count as plan_row_count,
     release_row_count as release_row_count,
-)
-from .scope import (
-    Charge as Charge,
-    Run as Run,
-    Scope as Scope,
 )
 from .spend_block import SpendBlock as SpendBlock

@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut
-from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import (
     DPFrameworkError,
     InputError,
@@ -23,12 +21,14 @@ from dpframework.facts.errors import (
     RunStopped,
     is_failure,
 )
+from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.row_partitions import Cut
 from dpframework.facts.this_process import ProcessMark, this_process
 from dpframework.mechanisms.randomness import Randomness, seed_of
-from dpframework.queries.answers import answers_of
+from dpframework.queries.exact_answers import answers_of
 from dpframework.run.observers import Observer, Release
 from dpframework.run.read_only import read_only
-from dpframework.run.scope import Charge, ChargedRelease, require_own
+from dpframework.run.release_scope import Charge, ChargedRelease, require_own
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import Engine, Rows
 from dpframework.tables.silence import silenced

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import attrs
 
-from dpframework.facts.descriptions import Description
 from dpframework.facts.errors import refuse_loops
 from dpframework.facts.exact_form import exact_form
+from dpframework.facts.logical_descriptions import Description
 from dpframework.facts.privacy import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit

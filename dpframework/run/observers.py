@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from dpframework.run.scope import Charge
+from dpframework.run.release_scope import Charge
 
 
 @attrs.frozen

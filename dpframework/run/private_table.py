@@ -10,15 +10,15 @@ import attrs
 import numpy as np
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, with_sources
-from dpframework.facts.descriptions import Cases, Description
+from dpframework.facts.description_overlaps import first_overlap
 from dpframework.facts.errors import InputError, ReleaseRefused
+from dpframework.facts.logical_descriptions import Cases, Description
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.overlaps import first_overlap
+from dpframework.facts.row_partitions import NOTHING_DERIVED, Cut, MadeOf, with_sources
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step
-from dpframework.run.scope import ChargedRelease, Scope
+from dpframework.run.release_scope import ChargedRelease, Scope
 from dpframework.tables.blocks import cells_of
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import InMemory, Rows

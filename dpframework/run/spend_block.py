@@ -14,10 +14,10 @@ from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.losses import Losses
 from dpframework.plan.block_requests import request_step, request_text
 from dpframework.plan.nodes import Step
-from dpframework.plan.spending import AMOUNTS, Amounts, amount_of, most_of
+from dpframework.plan.spend_node import AMOUNTS, Amounts, amount_of, most_of
 from dpframework.run.gate import Gate
-from dpframework.run.scope import Charge, ChargedRelease, Scope
-from dpframework.run.state import SpendState
+from dpframework.run.node_states import SpendState
+from dpframework.run.release_scope import Charge, ChargedRelease, Scope
 from dpframework.tables.engines import Rows
 
 

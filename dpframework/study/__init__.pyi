@@ -1,4 +1,3 @@
-from .describe import describe as describe
 from .hookspecs import hookimpl as hookimpl
 from .miner_builder import Share as Share
 from .registry import miner as miner, share as share
@@ -7,3 +6,4 @@ from .study import Study as Study
 from .study_file import load_study as load_study
 from .study_plan import StudyPlan as StudyPlan
 from .study_run import StudyRun as StudyRun
+from .table_description import describe as describe

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, final
 
 import attrs
 
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.facts.inner_paths import inner_path, require_inside
-from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.path_containment import inner_path, require_inside
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import expand, prefix_errors, refuse_unknown, require_text, resolve_path
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dpframework.run.recorder import Recorder
     from dpframework.tables.coded_table import Table
     from dpframework.tables.database_table import DatabaseTable
-    from dpframework.tables.files import TableFiles
+    from dpframework.tables.table_files import TableFiles
 
 _ENGINES = 'name an entry of the owner\'s configuration with engine = "duckdb" or "postgres"'
 _KEYS = ("path", "left", "right", "id", "schema", "out_of_domain")

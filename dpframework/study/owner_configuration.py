@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.inner_paths import inner_path, require_relative
+from dpframework.facts.path_containment import inner_path, require_relative
 from dpframework.facts.toml import expand, kind_of, prefix_errors, read_toml, refuse_unknown, require_text
 from dpframework.facts.value_checks import as_pairs
 

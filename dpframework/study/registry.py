@@ -21,7 +21,7 @@ from dpframework.facts.typechecks import typechecked
 from dpframework.mechanisms import Mechanism
 from dpframework.run.miner import Miner
 from dpframework.run.observers import Observer
-from dpframework.study import components, hookspecs
+from dpframework.study import built_in_components, hookspecs
 from dpframework.study.hook_calls import HookCalls
 from dpframework.study.miner_builder import Share, build_miner
 from dpframework.tables.engines import Engine
@@ -99,7 +99,7 @@ class Registry:
     def __init__(self, found: Iterable[EntryPoint] | None = None) -> None:
         self._problems: list[Problem] = []
         self._hooks = HookCalls(self._report)
-        self._hooks.register(components, CORE, self._hooks.marks(components))
+        self._hooks.register(built_in_components, CORE, self._hooks.marks(built_in_components))
         seen: dict[str, EntryPoint] = {}
         loaded: list[tuple[str, Any]] = []
         for point in plugin_points() if found is None else found:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.accountant import Accountant
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.privacy import Amount, Relation, decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
@@ -20,14 +20,14 @@ from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.code import PlannedCode
 from dpframework.plan.nodes import Node, Sequential, sequential
 from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
-from dpframework.run.chain import require_sources
 from dpframework.run.miner import Miner
+from dpframework.run.miner_chain import require_sources
 from dpframework.run.observers import Observer
 from dpframework.run.recorder import Recorder
 from dpframework.study.budget_shares import Shares
 from dpframework.study.miner_builder import Share
 from dpframework.study.notebook_views import study_html
-from dpframework.study.release_runner import plan_form, require_engine
+from dpframework.study.plan_runner import plan_form, require_engine
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_sources import Given
 from dpframework.tables.engines import Engine, InMemory
@@ -161,7 +161,7 @@ class Study:
         """Add planned releases without a miner. A run makes them all, in order.
 
         The result is the release of a single step, else a dictionary of releases by their names (see
-        `release_runner.release_all`).
+        `plan_runner.release_all`).
 
         Raises
         ------

@@ -12,9 +12,9 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.derived_columns import derived_columns
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError, first_line, nearest
-from dpframework.facts.inner_paths import inner_path, require_inside
-from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.path_containment import inner_path, require_inside
 from dpframework.facts.privacy import Amount, Relation, exact, positive
 from dpframework.facts.public_tables import with_tables
 from dpframework.facts.schema import Schema, read_schema
@@ -29,7 +29,7 @@ from dpframework.study.study import Study
 from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine
-from dpframework.tables.files import TableFiles
+from dpframework.tables.table_files import TableFiles
 
 _TABLES = ("data", "read", "derive", "privacy", "step", "engine")
 _PRIVACY_KEYS = ("epsilon", "relation", "delta", "allow", "unit", "rows_per_unit", "period", "date")

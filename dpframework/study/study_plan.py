@@ -16,8 +16,8 @@ from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.notebook import html_budget, html_table
 from dpframework.facts.privacy import readable
 from dpframework.mechanisms.base import Mechanism, Preview
+from dpframework.plan.error_preview import planned_parts, previews
 from dpframework.plan.graph import plan_graph
-from dpframework.plan.preview import planned_parts, previews
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import Drawable
 from dpframework.run.miner import Miner

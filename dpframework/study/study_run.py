@@ -12,16 +12,16 @@ from dpframework.facts.errors import DPFrameworkError, RunStopped, is_failure
 from dpframework.facts.periods import Period
 from dpframework.mechanisms.randomness import Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.plan.nodes import Sequential
-from dpframework.run.chain import mine_part
 from dpframework.run.gate import Gate
 from dpframework.run.miner import Miner
+from dpframework.run.miner_chain import mine_part
 from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.recorder import Recorder
-from dpframework.run.scope import Run
+from dpframework.run.release_scope import Run
 from dpframework.study.data import values_read
+from dpframework.study.plan_runner import release_all, require_no_choice, require_samples_anew
 from dpframework.study.registry import registry
-from dpframework.study.release_runner import release_all, require_no_choice, require_samples_anew
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_opener import open_table

@@ -19,9 +19,9 @@ from dpframework.study.table_sources import Given
 from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.engines import Engine, Rows
-from dpframework.tables.files import TableFiles
 from dpframework.tables.silence import silenced
 from dpframework.tables.table_builder import require_public_counts
+from dpframework.tables.table_files import TableFiles
 
 
 def open_table(

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
-from dpframework.tables.files import TableFiles
+from dpframework.tables.table_files import TableFiles
 
 #: A table, its files, a database's table, or a function that returns one of them.
 Given: TypeAlias = Table | TableFiles | DatabaseTable | Callable[[], Table | TableFiles | DatabaseTable]

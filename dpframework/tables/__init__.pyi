@@ -15,7 +15,6 @@ from .engines import (
     Threads as Threads,
 )
 from .file_guess import guess_file as guess_file
-from .files import TableFiles as TableFiles
 from .grouping_engine import (
     CaseColumn as CaseColumn,
     GroupingEngine as GroupingEngine,
@@ -39,12 +38,12 @@ from .joint_counts import (
     joint_counts_of as joint_counts_of,
 )
 from .kernels import popcount as popcount
-from .keys import KeyBook as KeyBook, KeyColumn as KeyColumn
-from .new_rows import (
+from .key_columns import KeyBook as KeyBook, KeyColumn as KeyColumn
+from .postgres_engine import Postgres as Postgres
+from .prediction_rows import (
     NewRows as NewRows,
     UnknownCellWarning as UnknownCellWarning,
 )
-from .postgres_engine import Postgres as Postgres
 from .reading import (
     read_table as read_table,
     table_from_columns as table_from_columns,
@@ -56,9 +55,10 @@ from .schema_fit import (
     check_fit as check_fit,
 )
 from .silence import silenced as silenced
-from .sql_text import SqlColumns as SqlColumns
+from .sql_expressions import SqlColumns as SqlColumns
+from .table_files import TableFiles as TableFiles
 from .tallies import (
     counts_by_class as counts_by_class,
     tally as tally,
 )
-from .views import read_two_views as read_two_views
+from .two_views import read_two_views as read_two_views

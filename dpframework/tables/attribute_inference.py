@@ -15,9 +15,9 @@ from dpframework.facts.canonical_cells import TRUTHS, Form, label_of, of_text
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
-from dpframework.tables.binning import feasible_bins, freedman_diaconis, k_means, midpoints
-from dpframework.tables.columns import Column, as_numbers, is_textual
+from dpframework.tables.bin_inference import feasible_bins, freedman_diaconis, k_means, midpoints
 from dpframework.tables.distinct_cells import DistinctCells
+from dpframework.tables.plain_columns import Column, as_numbers, is_textual
 
 if TYPE_CHECKING:
     import polars as pl

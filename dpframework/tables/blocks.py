@@ -1,6 +1,7 @@
 """Blocks of encoded rows, which queries count on the data owner's side.
 
-A cut divides the rows of a block into disjoint parts by the values of attributes (see `dpframework.facts.cuts`).
+A cut divides the rows of a block into disjoint parts by the values of attributes (see
+`dpframework.facts.row_partitions`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, attributes_of, with_sources
-from dpframework.facts.descriptions import And, Below, Cases, Description, Equals, Not, Or
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import And, Below, Cases, Description, Equals, Not, Or
 from dpframework.facts.open_attribute import Open
+from dpframework.facts.row_partitions import NOTHING_DERIVED, Cut, MadeOf, attributes_of, with_sources
 from dpframework.facts.schema import Schema
-from dpframework.tables.keys import KeyColumn
+from dpframework.tables.key_columns import KeyColumn
 from dpframework.tables.places_in_unit import RowPlaces, as_row_places
 
 TILE = 1 << 17  # rows of a tile; arrays made from a few columns of a tile stay in the processor's cache

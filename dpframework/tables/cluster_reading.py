@@ -13,7 +13,7 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.cluster_table import OpenedTable, pickle
 from dpframework.tables.progress import tell
 from dpframework.tables.shuffle import Shuffle, ShuffleFindings
-from dpframework.tables.worker_answers import (
+from dpframework.tables.worker_messages import (
     Answer,
     FailureAnswer,
     ReadAnswer,

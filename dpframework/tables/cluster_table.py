@@ -9,14 +9,14 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut
-from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.row_partitions import Cut
 from dpframework.tables.cluster_worker import Derivation, Mask, SampleOf
-from dpframework.tables.files import Piece
 from dpframework.tables.related_caches import RelatedCaches
 from dpframework.tables.shuffle import Shuffle
-from dpframework.tables.worker_answers import ReadAnswer
+from dpframework.tables.table_files import Piece
+from dpframework.tables.worker_messages import ReadAnswer
 
 
 @attrs.define(eq=False)

@@ -2,7 +2,7 @@
 
 Every error is caught here, and the other side learns only its kind or, where a worker reads, the sentence of an
 `InputError`. A cluster's log shows the text of an error that escapes, and that text may quote a row. Counts are sums of
-integers, and all answers are sent as plain data (see `worker_answers`).
+integers, and all answers are sent as plain data (see `worker_messages`).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut
-from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.packages import package_form
+from dpframework.facts.row_partitions import Cut
 from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import Mapped
-from dpframework.tables.files import Piece
-from dpframework.tables.keys import add_counts
+from dpframework.tables.key_columns import add_counts
 from dpframework.tables.silence import silenced
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.worker_answers import (
+from dpframework.tables.table_files import Piece
+from dpframework.tables.worker_messages import (
     AbsentAnswer,
     Answer,
     FailureAnswer,

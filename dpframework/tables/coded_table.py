@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.attributes import Numeric
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.notebook import html_line
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.tables.columns import quietly
 from dpframework.tables.encoding import encode_column, stored_dtype
-from dpframework.tables.keys import KeyColumn, keys_of_texts
+from dpframework.tables.key_columns import KeyColumn, keys_of_texts
 from dpframework.tables.places_in_unit import RowPlaces, as_row_places
+from dpframework.tables.plain_columns import quietly
 from dpframework.tables.silence import silenced
 from dpframework.tables.storage import read_only
 

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut, number_of_parts
-from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.packages import distributions
+from dpframework.facts.row_partitions import Cut, number_of_parts
 from dpframework.tables.blocks import Block
 from dpframework.tables.cluster_reading import MOST_LOSSES, ClusterReader
 from dpframework.tables.cluster_table import ClusterRows, OpenedTable, pickle
@@ -31,11 +31,11 @@ from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
 from dpframework.tables.engines import Engine, rows_of
-from dpframework.tables.files import TableFiles
-from dpframework.tables.keys import add_counts
+from dpframework.tables.key_columns import add_counts
 from dpframework.tables.piecewise_reading import shuffle_of
 from dpframework.tables.table_builder import RowFindings, require_found
-from dpframework.tables.worker_answers import MISMATCH, AbsentAnswer, Answer, TallyAnswer, answer_of, require_answer
+from dpframework.tables.table_files import TableFiles
+from dpframework.tables.worker_messages import MISMATCH, AbsentAnswer, Answer, TallyAnswer, answer_of, require_answer
 
 POLL = 0.5  # how many seconds to wait for an answer before looking whether the worker is still there
 

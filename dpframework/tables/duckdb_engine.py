@@ -11,11 +11,11 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.value_checks import positive_count
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.duckdb_connection import SOURCE, DuckDBConnection
-from dpframework.tables.files import TableFiles
 from dpframework.tables.sources import open_source
 from dpframework.tables.sql_connection import quoted, text
 from dpframework.tables.sql_engine import SqlEngine
 from dpframework.tables.sql_row_choice import PLACE, RowChooser, SqlPiece
+from dpframework.tables.table_files import TableFiles
 from dpframework.tables.table_paths import is_url
 
 _ROW = "file_row_number"

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.canonical_cells import Form, label_of, numbers_of, of_number, of_text
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.typechecks import typechecked
-from dpframework.tables.columns import Column, as_column, as_numbers, is_textual
-from dpframework.tables.keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
+from dpframework.tables.key_columns import KEY_CODES, NO_KEY, KeyBook, KeyColumn
+from dpframework.tables.plain_columns import Column, as_column, as_numbers, is_textual
 
 _TRUTHS: dict[Form, int] = {
     **dict.fromkeys((0.0, "no", "f"), 0),

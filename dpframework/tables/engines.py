@@ -17,19 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut
-from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.parameter_checks import is_whole_number
-from dpframework.tables.block_parts import parts_of
+from dpframework.facts.row_partitions import Cut
+from dpframework.tables.block_split import parts_of
 from dpframework.tables.blocks import Block, pack_index
-from dpframework.tables.keys import add_counts
+from dpframework.tables.count_width import in_64_bits
+from dpframework.tables.key_columns import add_counts
 from dpframework.tables.related_caches import RelatedCaches
-from dpframework.tables.wide_counts import in_64_bits
 
 if TYPE_CHECKING:
     from dpframework.tables.coded_table import Table
-    from dpframework.tables.files import TableFiles
+    from dpframework.tables.table_files import TableFiles
 
 MOST_ROWS = 1 << 20  # the most rows of a block, so that kernels need little memory besides its codes
 Rows: TypeAlias = Any  # an engine's opaque handle of some rows

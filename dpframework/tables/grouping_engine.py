@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import NOTHING_DERIVED, Cut, MadeOf, number_of_parts, with_sources
-from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.row_partitions import NOTHING_DERIVED, Cut, MadeOf, number_of_parts, with_sources
 from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block, cells_of
 from dpframework.tables.engines import Engine, Rows, rows_of

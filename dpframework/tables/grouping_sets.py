@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframework.tables.grouping_engine import CaseColumn, SelectedRows
 from dpframework.tables.joint_counts import Crosstab
-from dpframework.tables.sql_text import SqlColumns
+from dpframework.tables.sql_expressions import SqlColumns
 
 MOST_COLUMNS, MOST_SETS = 48, 64  # from these numbers of columns or grouping sets on, a query takes no more tables
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
-from dpframework.facts.cuts import MadeOf, attributes_of
-from dpframework.facts.descriptions import Below, Cases, Description, Not, Or
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Below, Cases, Description, Not, Or
+from dpframework.facts.row_partitions import MadeOf, attributes_of
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import as_float, as_whole_numbers
 from dpframework.tables.blocks import TILE, Block

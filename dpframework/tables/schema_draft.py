@@ -24,8 +24,8 @@ from dpframework.tables.column_guess import (
     with_groups,
     yes_and_no,
 )
-from dpframework.tables.columns import Column, as_column, is_textual, plain_cells
 from dpframework.tables.distinct_cells import DistinctCells, distinct_cells
+from dpframework.tables.plain_columns import Column, as_column, is_textual, plain_cells
 from dpframework.tables.written_cells import read_cells
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import numpy as np
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.phrases import first_of
 from dpframework.facts.read_options import PLAIN, ReadOptions
-from dpframework.tables.columns import Column, as_column, quietly
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.parquet_files import ParquetFile
+from dpframework.tables.plain_columns import Column, as_column, quietly
 from dpframework.tables.progress import tell
 from dpframework.tables.table_paths import DATABASES, KINDS, files_at, is_url, name_of
 

@@ -20,18 +20,18 @@ from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.encoding import Unfit, require_fit
 from dpframework.tables.engines import Rows
-from dpframework.tables.files import TableFiles
 from dpframework.tables.grouping_engine import CaseColumn, GroupingEngine, SelectedRows
 from dpframework.tables.grouping_sets import families, grouping_queries
 from dpframework.tables.joint_counts import Crosstab
 from dpframework.tables.sources import Source
 from dpframework.tables.sql_connection import SqlConnection, identifier, quoted
 from dpframework.tables.sql_derivation import with_derived_columns
-from dpframework.tables.sql_reading import SourceEncoder, SqlSource, column_names, needed_values
+from dpframework.tables.sql_encoding import SourceEncoder, SqlSource, column_names, needed_values
+from dpframework.tables.sql_expressions import SqlColumns
 from dpframework.tables.sql_row_choice import DAY, ID, NTH, ORDER, PLACE, UNIT, RowChooser, SqlPiece
-from dpframework.tables.sql_text import SqlColumns
 from dpframework.tables.sql_units import table_of_units
 from dpframework.tables.table_builder import RowFindings, require_found
+from dpframework.tables.table_files import TableFiles
 
 MOST_CELLS = 1 << 26  # the most cells of a cross table, which take 512 MiB
 

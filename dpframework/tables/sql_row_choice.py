@@ -15,18 +15,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.periods import Period
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.contributions import KEY_BYTES, choose_places, order_by_hash, rows_of_each, unit_keys
-from dpframework.tables.dates import rows_in
 from dpframework.tables.id_types import ACCEPTED
 from dpframework.tables.ids import missing_ids
-from dpframework.tables.sql_cells import CellKind, ColumnType
+from dpframework.tables.row_dates import rows_in
+from dpframework.tables.sql_column_types import CellKind, ColumnType
 from dpframework.tables.sql_connection import SqlConnection
-from dpframework.tables.sql_reading import CellNumbers, SqlSource
+from dpframework.tables.sql_encoding import CellNumbers, SqlSource
 from dpframework.tables.written_cells import read_days, read_ids
 
 #: Names of columns in the engine's queries and tables.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpframework.facts.derived_columns import DerivedColumn
 from dpframework.facts.expression_operands import Numbers, Operand, domain_of
 from dpframework.facts.schema import Schema
-from dpframework.facts.unit_expressions import AGGREGATED, aggregate, row_parts
+from dpframework.facts.unit_aggregates import AGGREGATED, aggregate, row_parts
 from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.derivation import settle_cells
 from dpframework.tables.encoding import stored_dtype

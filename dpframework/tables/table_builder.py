@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Numeric
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.coded_table import Table
-from dpframework.tables.columns import as_column
 from dpframework.tables.derivation import derive, read_cells
 from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, stored_dtype, unfit
-from dpframework.tables.keys import KEY_CODES, KeyBook, KeyColumn
+from dpframework.tables.key_columns import KEY_CODES, KeyBook, KeyColumn
+from dpframework.tables.plain_columns import as_column
 from dpframework.tables.storage import growing_array
 
 

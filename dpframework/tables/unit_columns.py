@@ -1,4 +1,4 @@
-"""Aggregates of the rows of each unit, updated block by block (see `dpframework.facts.unit_expressions`).
+"""Aggregates of the rows of each unit, updated block by block (see `dpframework.facts.unit_aggregates`).
 
 Each aggregate keeps a few arrays with one element per unit. A row changes the elements of its own unit alone, and rows
 are taken in order. So a unit's result depends on its own rows alone, whatever rows of other units lie between them and
@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.derived_columns import DerivedColumn
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.expression_operands import Cells, Labels, Numbers, Operand, domain_of
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import prefix_errors
-from dpframework.facts.unit_expressions import AGGREGATED, aggregate, row_parts
+from dpframework.facts.unit_aggregates import AGGREGATED, aggregate, row_parts
 from dpframework.facts.unit_schemas import UnitRows
-from dpframework.tables.columns import as_column
 from dpframework.tables.derivation import read_cells, settle_cells, with_derived
 from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, unfit
+from dpframework.tables.plain_columns import as_column
 
 Units = NDArray[np.intp]
 MOST_PAIRS = 1 << 22  # the most pairs of unit and code that `mode` holds before it counts them

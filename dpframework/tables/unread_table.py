@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from dpframework.facts.policies import OutOfDomain, as_policy
+from dpframework.facts.domain_policies import OutOfDomain, as_policy
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.value_checks import as_names

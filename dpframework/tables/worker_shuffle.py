@@ -13,9 +13,9 @@ from typing import Any, final
 import attrs
 
 from dpframework.tables.coded_table import Table
-from dpframework.tables.files import Piece
 from dpframework.tables.shuffle import Shuffle, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
+from dpframework.tables.table_files import Piece
 
 PIECES, BUCKETS = "pieces", "buckets"  # the kinds of senders of messages
 

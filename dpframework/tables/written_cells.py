@@ -21,8 +21,8 @@ from dpframework.facts.canonical_cells import Form, label_of, of_id, of_number, 
 from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
-from dpframework.tables.columns import Column, as_column, as_numbers, is_textual, plain_cells
 from dpframework.tables.ids import SPACE, Ids, ids_of
+from dpframework.tables.plain_columns import Column, as_column, as_numbers, is_textual, plain_cells
 from dpframework.tables.sources import Source
 from dpframework.tables.written_dates import date_number, numbers_of_times, times_of_texts
 
@@ -310,7 +310,7 @@ def read_days(options: ColumnOptions, values: Any, where: str) -> Any:
     """Return the dates in a column, null where a cell has none. They say which period a row lies in."""
     import polars as pl
 
-    from dpframework.tables.dates import days_of
+    from dpframework.tables.row_dates import days_of
     from dpframework.tables.written_dates import days_of_texts
 
     cells, _ = plain_cells(values, where)

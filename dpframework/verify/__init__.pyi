@@ -1,5 +1,5 @@
 from .accountants.accountant_conformance import AccountantConformance as AccountantConformance
-from .accountants.composition import (
+from .accountants.accountant_totals import (
     AccountantReport as AccountantReport,
     check_accountant as check_accountant,
 )

@@ -30,10 +30,10 @@ from dpframework.facts.privacy import Relation, exact
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import PiecewiseScores, Query
-from dpframework.queries.answers import answer_of, answers_of
+from dpframework.queries.exact_answers import answer_of, answers_of
 from dpframework.results.json_safe import to_json_safe
-from dpframework.run.chain import shown_miner
 from dpframework.run.miner import Example, Miner
+from dpframework.run.miner_chain import shown_miner
 from dpframework.study.study import Study
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.coded_table import Table
@@ -57,7 +57,7 @@ from dpframework.verify.queries.answer_changes import measure
 from dpframework.verify.queries.other_process import AskedHere, differences, is_foreign
 from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.reference_engines import ByTables, Together
-from dpframework.verify.tables.small_tables import SmallTables
+from dpframework.verify.tables.table_handles import SmallTables
 
 # A budget at which outputs are hardly anything but noise, and one at which they have hardly any noise.
 EXTREMES = (Fraction(1, 10**6), Fraction(10**6))

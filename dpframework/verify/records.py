@@ -10,8 +10,8 @@ from dpframework.facts.privacy import Relation
 from dpframework.plan.code import code_form, code_of
 from dpframework.plan.nodes import sequential
 from dpframework.plan.verification_records import VerifiedCode
-from dpframework.run.chain import shown_miner
 from dpframework.run.miner import Example, Miner
+from dpframework.run.miner_chain import shown_miner
 from dpframework.verify.verification_report import Verification
 
 

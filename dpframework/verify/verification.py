@@ -12,7 +12,7 @@ from dpframework.accountant import BUILT_IN, Accountant
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Example
-from dpframework.verify.accountants.composition import AccountantReport, check_accountant
+from dpframework.verify.accountants.accountant_totals import AccountantReport, check_accountant
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.audits import audit
 from dpframework.verify.miners.distinguisher import Distinguished, distinguish

@@ -9,7 +9,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.privacy import Relation
-from dpframework.verify.accountants.composition import AccountantReport
+from dpframework.verify.accountants.accountant_totals import AccountantReport
 from dpframework.verify.mechanisms.losses import LossReport
 from dpframework.verify.mechanisms.samplers import SamplerReport
 from dpframework.verify.miners.distinguisher import Distinguished

@@ -24,15 +24,15 @@ from dpframework.accountant import PLDAccountant, PureAccountant
 from dpframework.accountant.base import Accountant
 from dpframework.accountant.built_in import BUILT_IN
 from dpframework.accountant.distributions import AnyRho
+from dpframework.accountant.plan_totals import built_in_at
 from dpframework.accountant.pld import _join
 from dpframework.accountant.pure import AdditiveAccountant
-from dpframework.accountant.totals import built_in_at
 from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts.errors import DPFrameworkError, PlanRefused, ReleaseRefused
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Node, Step
-from dpframework.run.scope import Scope
-from dpframework.run.state import StepState
+from dpframework.run.node_states import StepState
+from dpframework.run.release_scope import Scope
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Boolean("b"), dpf.Categorical("c", ["x", "y", "z"])])
 TABLE = dpf.Table.from_codes(SCHEMA, [[0, 1, 1, 0], [0, 0, 1, 1], [0, 1, 2, 2]])

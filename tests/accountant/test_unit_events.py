@@ -18,7 +18,7 @@ from dpframework.accountant.pld import _count_events
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
 from dpframework.mechanisms.shifts import unit_shifts
-from dpframework.queries.released_rows import AtReleasedRows
+from dpframework.queries.row_caps import AtReleasedRows
 from dpframework.verify.accountants.enumeration import SCHEMA, delta_at, pairs_of
 
 DELTA = 1e-3

@@ -24,7 +24,7 @@ from dpframework.verify.accountants.enumeration import RAREST, SCHEMA, delta_at,
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.replay import samples_of
 from dpframework.verify.tables.neighbours import Universe
-from dpframework.verify.tables.small_tables import SmallTables, units_of
+from dpframework.verify.tables.table_handles import SmallTables, units_of
 from dpframework.verify.tables.unit_samples import assert_units_sampled
 
 ASSERTED = dpf.PrivacyUnit(rows=2)

@@ -17,7 +17,7 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Gaussian
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Marginals
-from dpframework.queries.residuals import Residuals
+from dpframework.queries.marginal_residuals import Residuals
 
 RHO = Fraction(1, 2)
 SETTINGS = list(itertools.product(Relation, (None, 900), (1, 3)))

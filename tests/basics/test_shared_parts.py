@@ -13,8 +13,8 @@ import pytest
 
 import dpframework as dpf
 from dpframework.basics import MarginalsMiner, RowsPerUnitMiner
-from dpframework.basics.cells import _biases, counting_mechanism
-from dpframework.basics.given_bounds import as_bounds, bounds_misfit
+from dpframework.basics.bounds_parameter import as_bounds, bounds_misfit
+from dpframework.basics.crosstabs import _biases, counting_mechanism
 from dpframework.basics.histograms import _cut_between, _rebin
 from dpframework.basics.means import _of_sum, _share_of, share_interval
 from dpframework.basics.one_way_marginals import NoisyHistogram, OneWayMarginals

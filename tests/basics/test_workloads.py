@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.basics.largest_variance import predict_largest
+from dpframework.basics.minimax_weights import predict_largest
 from dpframework.basics.workloads import MOST_RATIO, Workload, all_sets, cell_variance, marginal_of, sum_variance
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import LARGEST_WEIGHT, subsets

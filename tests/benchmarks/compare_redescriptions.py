@@ -28,9 +28,9 @@ from typing import Any
 import attrs
 import numpy as np
 from compare_dp_id3 import PACKAGES
-from dpframework_trees.complete import CompleteTree
-from dpframework_trees.extraction import Constraints, extract
+from dpframework_trees.complete_tree import CompleteTree
 from dpframework_trees.queries import Associations
+from dpframework_trees.redescription_extraction import Constraints, extract
 from dpframework_trees.splits import Candidates
 from numpy.typing import NDArray
 from peers import peak_mib

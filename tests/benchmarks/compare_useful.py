@@ -25,7 +25,7 @@ import attrs
 import numpy as np
 from compare_redescriptions import CartWheels
 from dpframework_greedy import greedy_without_privacy
-from dpframework_trees.extraction import Constraints
+from dpframework_trees.redescription_extraction import Constraints
 from redescription_tasks import TASKS, default_data, task, two_view_table
 
 import dpframework as dpf

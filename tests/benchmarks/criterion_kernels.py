@@ -29,14 +29,14 @@ from dpframework_trees.kernels import (
     kernels_of,
     scores as of_scores,
     walks as of_walks,
-    weights as of_weights,
+    weight_kernels as of_weights,
 )
 from numba import njit
 
 import dpframework as dpf
 from dpframework.formulas import Cells, as_formula, compiled_for, public, score_kernel, scores_of
 from dpframework.redescriptions import MatchScores
-from dpframework.redescriptions.kernels.matches import _cells, match_scores
+from dpframework.redescriptions.kernels.match_kernels import _cells, match_scores
 
 MINERS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-id3, depth 5": ("dp-id3", {"target": "b0", "max_depth": 5}),

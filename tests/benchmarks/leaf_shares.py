@@ -26,7 +26,7 @@ import numpy as np
 from benchmark_tasks import default_data
 from classifier_goals import DRAWS, fair_calibration, table_of
 from compare_classifiers import METHODS, calibration_error, classes_of, draw_classes, folds_of, measures, ours
-from dpframework_trees import estimates
+from dpframework_trees import tree_estimates
 from dpframework_trees.default import ADDITIVE
 from dpframework_trees.leaf_shares import (
     LEAF_CONCENTRATIONS,
@@ -107,7 +107,7 @@ def both(task: str, method: str, epsilon: float, args: argparse.Namespace) -> ND
     """Return measures, what is said, right and fair, shape (fits, 2, measures + 3), by the posterior and that rule."""
     table, target = table_of(args.data, task)
     released: list[Any] = []
-    finish, posterior_shares = estimates.finish, estimates.posterior_shares
+    finish, posterior_shares = tree_estimates.finish, tree_estimates.posterior_shares
     counted: list[tuple[Branch, NoisyLeaves]] = []
 
     def keep_counts(tree: Branch, leaves: NoisyLeaves) -> Reals:
@@ -118,7 +118,7 @@ def both(task: str, method: str, epsilon: float, args: argparse.Namespace) -> ND
         released.append(root)
         return finish(root)
 
-    estimates.finish, estimates.posterior_shares = finish_and_keep, keep_counts
+    tree_estimates.finish, tree_estimates.posterior_shares = finish_and_keep, keep_counts
     found, rng = [], np.random.default_rng(0)
     for fold, (train, test) in enumerate(folds_of(table)):
         for repeat in range(args.fits):
@@ -132,7 +132,7 @@ def both(task: str, method: str, epsilon: float, args: argparse.Namespace) -> ND
             others = [of_right, fair_calibration(predicted[0])]
             y = classes_of(test, target)
             found.append([[*measures(p, y).values(), p.max(axis=1).mean(), *others] for p in predicted])
-    estimates.finish, estimates.posterior_shares = finish, posterior_shares
+    tree_estimates.finish, tree_estimates.posterior_shares = finish, posterior_shares
     return np.array(found)
 
 

@@ -28,7 +28,7 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.neighbors import KNeighborsClassifier
 
 import dpframework as dpf
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 
 ROOT = Path(__file__).parents[2]
 TABLES = {

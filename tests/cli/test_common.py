@@ -18,8 +18,8 @@ from rich.console import Console
 
 import dpframework as dpf
 from dpframework.cli import common, listing
+from dpframework.cli.command_classes import Command, _read_simply
 from dpframework.cli.common import console, on_terminal, plain_table, show_lines
-from dpframework.cli.parameters import Command, _read_simply
 from dpframework.study.registry import Registered
 from dpframework.study.study_file import EngineChoice
 

@@ -16,7 +16,7 @@ from people import TREE_STUDY
 
 import dpframework as dpf
 from dpframework.cli import main, run as run_commands
-from dpframework.ledger import journal
+from dpframework.ledger import release_journal
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])
 ON = ("--ledger", "people.ledger", "--data-set", "people")
@@ -153,9 +153,9 @@ def test_a_journal_that_cannot_be_begun_holds_no_lock(tmp_path, monkeypatch):
     path = tmp_path / "run.journal"
     with monkeypatch.context() as patched:
         patched.setattr(
-            journal, "connect", lambda *_, **__: sqlite3.connect(path, isolation_level=None, factory=NoRoom)
+            release_journal, "connect", lambda *_, **__: sqlite3.connect(path, isolation_level=None, factory=NoRoom)
         )
         with pytest.raises(dpf.InputError, match="disk is full") as kept:
-            journal.Journal(path, b"key")
+            release_journal.Journal(path, b"key")
     assert kept.value.__traceback__ is not None
-    journal.Journal(path, b"key").close()
+    release_journal.Journal(path, b"key").close()

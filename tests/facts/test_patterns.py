@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.facts.descriptions import (
+from dpframework.facts.description_overlaps import first_overlap
+from dpframework.facts.description_shortener import Shortener, otherwise, shortened
+from dpframework.facts.logical_descriptions import (
     And,
     Below,
     Cases,
@@ -21,8 +23,6 @@ from dpframework.facts.descriptions import (
     Or,
     description_from_dict,
 )
-from dpframework.facts.overlaps import first_overlap
-from dpframework.facts.shortener import Shortener, otherwise, shortened
 
 SCHEMA = dpf.Schema(
     [

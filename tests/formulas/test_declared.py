@@ -17,7 +17,7 @@ from dpframework.plan import Step, walk
 from dpframework.plan.claim_standing import covers
 from dpframework.queries import QuantileScores
 from dpframework.redescriptions import MatchScores
-from dpframework.redescriptions.matches import GIVEN_CAP
+from dpframework.redescriptions.match_scores import GIVEN_CAP
 from dpframework.study.registry import registry
 
 

@@ -15,7 +15,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import ByRelation, exact
 from dpframework.formulas import Argument, Claim, audit, installed, prove
 from dpframework.formulas.formula_reading import read_formula
-from dpframework.formulas.ground_goals import value_in
+from dpframework.formulas.goal_reader import value_in
 from dpframework.formulas.solvers import SOLVERS, solve
 
 pytestmark = pytest.mark.skipif(not installed(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")

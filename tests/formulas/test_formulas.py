@@ -51,7 +51,7 @@ from dpframework.formulas import (
 from dpframework.formulas.derivation import fit_bound
 from dpframework.formulas.formula import Formula, at_least, largest_over_classes, least, x_log2_x
 from dpframework.formulas.mathml import shape_mathml
-from dpframework.formulas.shapes import Adds, Shape
+from dpframework.formulas.score_shapes import Adds, Shape
 from dpframework.formulas.small_tables import tables_of
 from dpframework.queries import FormulaScores, Norm
 

@@ -39,7 +39,7 @@ from dpframework.formulas import (
 )
 from dpframework.formulas.goals_of_cells import cell_goals, range_goals
 from dpframework.formulas.goals_of_parts import FACTS, induction_goals, part_goals, replacement_goal
-from dpframework.formulas.goals_of_sums import norm_goals, outer_goals
+from dpframework.formulas.goals_of_totals import norm_goals, outer_goals
 
 CHANGES = (Change.RISE, Change.FALL, Change.REPLACED)
 

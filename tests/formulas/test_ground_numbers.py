@@ -42,8 +42,8 @@ from dpframework.formulas import (
     x_log2_x,
 )
 from dpframework.formulas.claims import ScoreClaims, score_claims
+from dpframework.formulas.goal_reader import _DENIALS, NAMED, GroundGoal
 from dpframework.formulas.goals_of_cells import cell_goals, range_goals
-from dpframework.formulas.ground_goals import _DENIALS, NAMED, GroundGoal
 from dpframework.formulas.ground_test import (
     GroundPair,
     _problem,

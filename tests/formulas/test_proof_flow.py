@@ -24,9 +24,9 @@ from dpframework.formulas import (
     rows,
     solvers,
 )
-from dpframework.formulas.arguments import Argument, Rule
 from dpframework.formulas.goals_of_cells import cell_goals, range_goals
 from dpframework.formulas.goals_of_parts import part_goals
+from dpframework.formulas.proof_arguments import Argument, Rule
 from dpframework.formulas.proofs import ProofSummary, prove_facts, vacuous
 
 RISE = Claim("rise", 1)

@@ -43,7 +43,7 @@ from dpframework.formulas import (
 )
 from dpframework.formulas.goals_of_cells import cell_goals, simpler_claims
 from dpframework.formulas.goals_of_parts import part_goals, provable_facts
-from dpframework.formulas.goals_of_sums import norm_goals, outer_goals
+from dpframework.formulas.goals_of_totals import norm_goals, outer_goals
 from dpframework.formulas.smt import (
     Goal,
     UnprovableError,

@@ -11,7 +11,7 @@ from scipy.stats import pearsonr
 
 import dpframework as dpf
 from dpframework.lab.evaluation import cart, correlations, retention_of
-from dpframework.lab.evaluation.noise import distribution_preserving_noise, uniform_noise
+from dpframework.lab.evaluation.row_noise import distribution_preserving_noise, uniform_noise
 
 ROWS = 20_000
 SCHEMA = dpf.Schema(

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import spearmanr
 
 import dpframework as dpf
-from dpframework.lab.evaluation.correlation import correlations
-from dpframework.lab.evaluation.distances import adjust_for_chance, chance_f_score, f_score, l1, pearson
+from dpframework.lab.evaluation.distance_comparison import adjust_for_chance, chance_f_score, f_score, l1, pearson
+from dpframework.lab.evaluation.measure_correlations import correlations
 from dpframework.lab.evaluation.redescriptions import RedescriptionQuality
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.stats import spearmanr
 
 import dpframework as dpf
-from dpframework.facts.descriptions import And, Equals, Not, Or
+from dpframework.facts.logical_descriptions import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts, matched, redescription_quality
 from dpframework.lab.evaluation.distinct_redescriptions import leave_out_each, without_nothing
 from dpframework.lab.evaluation.redescriptions import select_redescriptions

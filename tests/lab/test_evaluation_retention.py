@@ -12,11 +12,11 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 import dpframework as dpf
-from dpframework.facts.descriptions import And, Below, Equals, Not
+from dpframework.facts.logical_descriptions import And, Below, Equals, Not
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation import retention_of, select_rows
-from dpframework.lab.evaluation.classifiers import Encoded, Encoding, cart
-from dpframework.lab.evaluation.retention import chi_squared_distance, class_counts
+from dpframework.lab.evaluation.pattern_retention import chi_squared_distance, class_counts
+from dpframework.lab.evaluation.sklearn_classifiers import Encoded, Encoding, cart
 from dpframework.results import Pattern
 
 SCHEMA = dpf.Schema(

@@ -22,12 +22,12 @@ from dpframework import cli
 from dpframework.lab.experiment import experiment_file, load_experiment, run_experiment
 from dpframework.lab.experiment.grid import Cell, Experiment
 from dpframework.lab.experiment.groups import _spread_of
+from dpframework.lab.experiment.input_tables import Fold
 from dpframework.lab.experiment.job import _reason
 from dpframework.lab.experiment.job_list import jobs_of
 from dpframework.lab.experiment.results import _parameter
 from dpframework.lab.experiment.spread import Spread, median_interval
 from dpframework.lab.experiment.summary import sample_note
-from dpframework.lab.experiment.tables import Fold
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=4)])
 

@@ -13,9 +13,9 @@ from packaging.requirements import Requirement
 
 import dpframework as dpf
 from dpframework.lab.experiment import Experiment, load_experiment
-from dpframework.lab.experiment.code import Code
 from dpframework.lab.experiment.job import FinishedCell, compute
 from dpframework.lab.experiment.job_list import jobs_of
+from dpframework.lab.experiment.user_functions import Code
 
 FOLDER = Path(__file__).parents[2] / "docs" / "experiments"
 FILES = sorted(path for path in FOLDER.rglob("*.toml") if not path.name.endswith(".schema.toml"))

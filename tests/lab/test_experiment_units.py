@@ -13,8 +13,8 @@ import pytest
 import dpframework as dpf
 from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.lab.experiment import load_experiment, run_experiment
+from dpframework.lab.experiment.input_tables import Fold, rows_of
 from dpframework.lab.experiment.job_list import jobs_of
-from dpframework.lab.experiment.tables import Fold, rows_of
 
 PEOPLE, ROWS = 30, 2
 FILE = """

@@ -13,7 +13,7 @@ from dpframework_distance.evaluation import distances
 
 import dpframework as dpf
 from dpframework.lab.evaluation import Trial
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiments" / "dp-dilca.md"
 FOLDER = PAGE.with_suffix("")

@@ -12,7 +12,7 @@ from dpframework_trees import DPID3
 from dpframework_trees.queries import SplitScores, ThresholdScores
 
 import dpframework as dpf
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 from dpframework.plan import Step, walk
 
 FOLDER = Path(__file__).parents[2] / "docs" / "experiments" / "dp-id3"

@@ -10,7 +10,7 @@ import pytest
 
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation import Trial, cart, select_rows
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 
 FOLDER = Path(__file__).parents[2] / "docs" / "experiments" / "retention"
 TARGET = "type 2 diabetes"

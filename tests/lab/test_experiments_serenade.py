@@ -10,11 +10,11 @@ import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES
 
 import dpframework as dpf
-from dpframework.facts.descriptions import Equals
+from dpframework.facts.logical_descriptions import Equals
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation.redescriptions import exact_counts
 from dpframework.lab.evaluation.trial import Trial
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.noisy_counts import Noisy

@@ -13,7 +13,7 @@ from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 
 import dpframework as dpf
 from dpframework.lab.evaluation import redescription_quality
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiments" / "tree-redescriptions.md"
 FOLDER = PAGE.with_suffix("")

@@ -25,8 +25,8 @@ from dpframework import cli
 from dpframework.cli.run import write_outputs
 from dpframework.ledger.chain import Chain
 from dpframework.ledger.data_sets import DataSet
-from dpframework.ledger.journal import Journal
-from dpframework.ledger.key import journal_key
+from dpframework.ledger.release_journal import Journal
+from dpframework.ledger.sealing_key import journal_key
 from dpframework.run.gate import Gate
 from dpframework.study.registry import registry
 

@@ -18,8 +18,8 @@ from dpframework.cli import main
 from dpframework.facts.privacy import ByRelation
 from dpframework.ledger import GroupBy, LedgerTampered, OutsideKind, grouped, remainder
 from dpframework.ledger.chain import Chain
+from dpframework.ledger.run_subject import RecordedResult
 from dpframework.ledger.spending_report import _cost
-from dpframework.ledger.subjects import RecordedResult
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")])

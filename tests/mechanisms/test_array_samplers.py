@@ -20,8 +20,8 @@ from scipy import stats
 
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms import (
-    bucket_selection,
     digit_laplace,
+    exact_choice,
     opendp_samplers,
     permute_and_flip_log_probability,
     rejection_gaussian,
@@ -33,7 +33,7 @@ from dpframework.mechanisms.rejection_gaussian import discrete_gaussian, exact_e
 from dpframework.mechanisms.uniforms import exp_bounds
 
 LEVEL = 1e-6
-CHOICES = {"gumbel": bucket_selection.exponential_choice, "exponential": bucket_selection.permute_and_flip}
+CHOICES = {"gumbel": exact_choice.exponential_choice, "exponential": exact_choice.permute_and_flip}
 
 
 def words(seed: int) -> Callable[[int], Any]:
@@ -253,7 +253,7 @@ def test_a_candidate_is_never_likelier_than_its_bucket_says() -> None:
     for scale in (1.0, 3.0, 2.0**20 / 0.7, 1e-3, 1e9):
         near = {round(k * scale * math.log(2)) + off for k in range(70) for off in (-1, 0, 1)}
         gaps = np.array(sorted(gap for gap in near if 0 <= gap < 2**62))
-        buckets, members = bucket_selection.buckets_of(-gaps, scale)
+        buckets, members = exact_choice.buckets_of(-gaps, scale)
         assert members == np.bincount(buckets, minlength=64).tolist()
         for gap, bucket in zip(gaps.tolist(), buckets.tolist(), strict=True):
             assert gap == 0 or exp_bounds(-gap / Fraction(scale), 200)[1] <= 2 ** (200 - bucket)
@@ -269,7 +269,7 @@ def test_a_choice_is_the_same_however_many_scores_are_looked_at_at_once(
     scores = round_to(real, 0.25)
     at_once = [CHOICES[noise](words(seed), scores, 200.0) for seed in range(60)]
     for number in (1, 7, 499, 500):
-        monkeypatch.setattr(bucket_selection, "AT_ONCE", number)
+        monkeypatch.setattr(exact_choice, "AT_ONCE", number)
         for given in (scores, LatticePoints(real, 0.25)):
             assert [CHOICES[noise](words(seed), given, 200.0) for seed in range(60)] == at_once
     assert len(set(at_once)) > 20
@@ -278,7 +278,7 @@ def test_a_choice_is_the_same_however_many_scores_are_looked_at_at_once(
 @pytest.mark.parametrize(("number", "rounds"), [(100, 3), (64, 1), (65, 2), (7, 0), (1, 4)])
 def test_as_many_survive_as_coins_say(number: int, rounds: int) -> None:
     random = words(number)
-    draws = np.array([bucket_selection.survivors(random, number, rounds) for _ in range(10_000)])
+    draws = np.array([exact_choice.survivors(random, number, rounds) for _ in range(10_000)])
     assert follows(draws, lambda k: float(stats.binom.pmf(k, number, 0.5**rounds)))
 
 
@@ -299,7 +299,7 @@ def test_everything_is_drawn_by_the_samplers_that_are_chosen(
     monkeypatch.setattr(digit_laplace, "discrete_laplace", noted("ours", np.zeros(1)))
     monkeypatch.setattr(rejection_gaussian, "discrete_gaussian", noted("ours", np.zeros(1)))
     for name in ("exponential_choice", "permute_and_flip"):
-        monkeypatch.setattr(bucket_selection, name, noted("ours", 0))
+        monkeypatch.setattr(exact_choice, name, noted("ours", 0))
     for size, scale in ((1, 1.0), (1000, 2.0**52), (1000, 2.0**-30)):
         source.discrete_laplace(size, scale)
         source.discrete_gaussian(size, scale)

@@ -15,8 +15,8 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import Calibration, PartitionSelection
+from dpframework.mechanisms.partition_noise import selection_noise
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
-from dpframework.mechanisms.selection_noise import selection_noise
 from dpframework.queries import QueryFacts
 from dpframework.verify import MechanismConformance, audit, check_losses
 

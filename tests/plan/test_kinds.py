@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.file_formats import require_form
+from dpframework.facts.json_schemas import require_form
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node
 from dpframework.plan.kinds import KINDS, NodeKind, kind_of
@@ -22,7 +22,7 @@ from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference, html_report
 from dpframework.reports.report_files import lay_out
 from dpframework.reports.text_drawings import difference_tree
-from dpframework.run.state import SequentialState, state_of
+from dpframework.run.node_states import SequentialState, state_of
 
 SCHEMA = dpf.Schema([dpf.Boolean("a")])
 #: Shares no code with totals, which are tested against it.

@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 from random_plans import compositions
 
 import dpframework as dpf
-from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.unit import PrivacyUnit, UnitChange
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, Gaussian, Laplace, PermuteAndFlip
 from dpframework.plan import Budget, Node, Repeat, Step, plan_from_json, walk

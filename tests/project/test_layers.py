@@ -156,7 +156,7 @@ def test_accounting_loads_no_rows() -> None:
     rooms, packages, readers = ran.stdout.split("\n")[:3]
     assert readers == "", "a study is described without what reads files"
     assert set(rooms.split()) <= {
-        f"dpframework.tables.{name}" for name in ("blocks", "keys", "places_in_unit", "wide_counts")
+        f"dpframework.tables.{name}" for name in ("blocks", "count_width", "key_columns", "places_in_unit")
     }
     assert packages == ""
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.facts import Below, Boolean, Cases, Categorical, Equals, Not, Numeric
-from dpframework.queries.answers import answer_of
-from dpframework.queries.set_tables import RowSets, in_common
+from dpframework.queries.exact_answers import answer_of
+from dpframework.queries.row_sets import RowSets, in_common
 from dpframework.study.registry import registry
 from dpframework.tables.engines import InMemory, _Blocks
 from dpframework.tables.grouping_engine import GroupingEngine, SelectedRows, selected, whole_tables

@@ -18,9 +18,9 @@ import dpframework as dpf
 from dpframework.mechanisms import Calibration, GaussianThreshold, PartitionSelection
 from dpframework.mechanisms.gaussian_threshold import _tail, threshold_of
 from dpframework.queries import KeyCounts, Keys
-from dpframework.queries.answers import answer_of
+from dpframework.queries.exact_answers import answer_of
 from dpframework.results import ReleasedKeys
-from dpframework.tables.keys import KeyColumn
+from dpframework.tables.key_columns import KeyColumn
 from dpframework.verify import MechanismConformance, audit, check_losses, search_sensitivity
 
 ADD, REPLACE = dpf.Relation

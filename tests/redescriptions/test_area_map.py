@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dpframework.facts import And, Below, Equals, InputError, Not, Or
-from dpframework.facts.descriptions import Description
+from dpframework.facts.logical_descriptions import Description
 from dpframework.redescriptions import Redescription, Redescriptions
 from dpframework.redescriptions.area_map import MOST_REGIONS, _Points, region
 from dpframework.results import Noisy

@@ -17,7 +17,8 @@ from hypothesis import example, given, settings, strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, laplace, norm
 
-from dpframework.facts.descriptions import Equals
+from dpframework.facts.logical_descriptions import Equals
+from dpframework.redescriptions.cell_unions import CellTable, Wanted
 from dpframework.redescriptions.jaccard_intervals import (
     OF_ALL,
     OF_FLOOR,
@@ -27,7 +28,6 @@ from dpframework.redescriptions.jaccard_intervals import (
 )
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
-from dpframework.redescriptions.unions import CellTable, Wanted
 from dpframework.results.noisy_counts import Noisy, heavy_deviation, quantile
 from dpframework.results.share_intervals import least_share, noise_at
 

@@ -20,10 +20,10 @@ from dpframework.redescriptions import (
     Redescriptions,
     Wanted,
     joint_fit,
-    joint_reading,
+    joint_redescriptions,
 )
 from dpframework.redescriptions.joint_fit import Floats, Joint, as_cells, fit, trios
-from dpframework.redescriptions.joint_reading import (
+from dpframework.redescriptions.joint_redescriptions import (
     DEVIATIONS,
     Joined,
     _different,
@@ -258,7 +258,7 @@ def test_what_could_be_noise_is_not_read(monkeypatch: pytest.MonkeyPatch) -> Non
     """
     counts = tables_of(TABLE, SIDES)
     monkeypatch.setattr(joint_fit, "OF_NOISE", 0)
-    monkeypatch.setattr(joint_reading, "OF_NOISE", 0)
+    monkeypatch.setattr(joint_redescriptions, "OF_NOISE", 0)
 
     def read(variance: float) -> set[float]:
         found, _ = overlapping(counts, variance).read(Wanted(0.58), np.random.default_rng(0))
@@ -358,7 +358,7 @@ def test_what_a_member_changes_is_the_rows_of_all_cells_that_it_changes() -> Non
 
 def test_of_sentences_that_hold_for_nearly_the_same_rows_the_first_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the joint of the exact tables, whose blocks are compared with each other too."""
-    monkeypatch.setattr(joint_reading, "AT_ONCE", 32)
+    monkeypatch.setattr(joint_redescriptions, "AT_ONCE", 32)
     joint = fit(5, np.stack([as_cells(one) for one in tables_of(TABLE, SIDES)]) / ROWS)
     everything = list(sentences_of(5, (True,) * 5))
     kept = _different(everything, joint)

@@ -14,11 +14,11 @@ from dpframework.plan.nodes import Sequential, Step
 from dpframework.reports.blocks import LearnedShares, Paragraph, TableBlock
 from dpframework.reports.difference import difference
 from dpframework.reports.difference.marks import Mark
-from dpframework.reports.node_drawings import NodeDrawing
 from dpframework.reports.nodes import node_tree
 from dpframework.reports.odds import Learned
 from dpframework.reports.page_drawing import _fold_if_large, difference_on_page, merge_equal, plan_on_page
-from dpframework.reports.publications import (
+from dpframework.reports.plan_drawing import NodeDrawing
+from dpframework.reports.publication_rows import (
     ResultRow,
     bias_rows,
     bound_line,

@@ -13,7 +13,7 @@ from random_plans import compositions
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 from dpframework.plan import Node, Step
-from dpframework.reports.difference.plan_node import Side, own_content
+from dpframework.reports.difference.node_side import Side, own_content
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"])])
 NAMES = st.sampled_from(["one", "two", "three"])

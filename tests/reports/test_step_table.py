@@ -11,8 +11,8 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan.claim_standing import Standing
 from dpframework.reports.blocks import Paragraph, TableBlock
+from dpframework.reports.step_row import StepRow, step_rows
 from dpframework.reports.step_table import StepTable
-from dpframework.reports.steps import StepRow, step_rows
 
 SCHEMA = dpf.Schema([dpf.Boolean("a")])
 STANDINGS = st.lists(st.sampled_from(list(Standing)), max_size=5)

@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.reports import write_report
 from dpframework.results import Estimate, Frequencies, Kept, Noisy
 from dpframework.study.registry import registry
-from dpframework.study.release_places import path_finder
+from dpframework.study.release_steps import path_finder
 from dpframework.study.results import Results
 
 SCHEMA = dpf.Schema(

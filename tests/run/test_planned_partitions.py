@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.cuts import sources_of
+from dpframework.facts.row_partitions import sources_of
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.run.scope import _Parts
+from dpframework.run.release_scope import _Parts
 
 ILL, YOUNG = dpf.Boolean("ill"), dpf.Boolean("young")
 SICK, CHILD = dpf.Equals("ill", "true"), dpf.Below("age", 18)

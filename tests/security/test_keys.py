@@ -22,9 +22,9 @@ from dpframework.facts.open_attribute import Open
 from dpframework.mechanisms import PartitionSelection
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.queries import KeyCounts, Keys
-from dpframework.queries.answers import answer_of
+from dpframework.queries.exact_answers import answer_of
 from dpframework.tables.encoding import encode_column
-from dpframework.tables.keys import KeyBook
+from dpframework.tables.key_columns import KeyBook
 
 SECRET = "ullapool-where-one-person-lives"
 SCHEMA = dpf.Schema([Open("town"), dpf.Boolean("ill")])

@@ -13,8 +13,8 @@ import pytest
 from dpframework_distance.metric import _require_asked
 from dpframework_greedy.language import Language
 from dpframework_tables import SyntheticTable
-from dpframework_trees.pair_counts import pair_work, pairs_misfit
-from dpframework_trees.weights import require_feasible
+from dpframework_trees.tree_pair_counts import pair_work, pairs_misfit
+from dpframework_trees.tree_weights import require_feasible
 
 import dpframework as dpf
 from dpframework.basics.workloads import Workload
@@ -22,14 +22,14 @@ from dpframework.facts.expression_operands import labels_of
 from dpframework.facts.expressions import parse
 from dpframework.facts.public_tables import as_public_table
 from dpframework.facts.read_options import ReadOptions
-from dpframework.facts.unit_expressions import aggregate
+from dpframework.facts.unit_aggregates import aggregate
 from dpframework.formulas.formula_reading import read_formula
 from dpframework.mechanisms.block_norm import BlockNorm
 from dpframework.mechanisms.knorm import KNorm
 from dpframework.queries import Norm, QueryFacts, Sensitivity
+from dpframework.queries.marginal_residuals import Residuals
 from dpframework.queries.marginals import Marginals
 from dpframework.queries.ranks import QuantileScores
-from dpframework.queries.residuals import Residuals
 from dpframework.tables.table_builder import require_public_counts
 
 
@@ -146,7 +146,7 @@ LIMITS = {
     ),
     "cells of a cross table": Limit(
         lambda n: planned("crosstab", n, attributes=["n", "ill"]), 4, "cells, more than 8",
-        "dpframework.basics.cells.MOST_CODES", 8,
+        "dpframework.basics.crosstabs.MOST_CODES", 8,
     ),
     "cells of a marginal": Limit(
         lambda n: planned("marginals", n, of=[["n", "ill"]]), 4, "cells, more than 8",

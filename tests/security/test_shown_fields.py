@@ -20,7 +20,7 @@ from dpframework.tables.excel_file import ExcelFile
 from dpframework.tables.shuffle import IdFinding, ShuffleFindings
 from dpframework.tables.sources import open_source
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.worker_answers import ReadAnswer
+from dpframework.tables.worker_messages import ReadAnswer
 
 TYPES = ("bytes", "bytes | None", "Mapping[str, str]", "tuple[tuple[str, str], ...]")
 SECRET_NAMES = ("key", "options", "secret", "password", "token", "credentials")

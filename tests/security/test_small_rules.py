@@ -13,10 +13,10 @@ import pytest
 import dpframework as dpf
 from dpframework.facts import output_files, printable as shown
 from dpframework.facts.errors import NotOpened
-from dpframework.facts.inner_paths import inner_path, require_inside, require_relative
 from dpframework.facts.input_limits import MOST_KEY_PARTS, MOST_NESTED, MOST_NESTED_JSON, MOST_TOML_BYTES
 from dpframework.facts.json_text import parsed_json
 from dpframework.facts.output_files import IN_OWN_FOLDER, FileKind, require_output
+from dpframework.facts.path_containment import inner_path, require_inside, require_relative
 from dpframework.facts.toml import (
     expand,
     parse_toml,

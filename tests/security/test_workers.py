@@ -15,7 +15,7 @@ from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.shuffle import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.worker_answers import (
+from dpframework.tables.worker_messages import (
     AbsentAnswer,
     FailureAnswer,
     ReadAnswer,

@@ -568,14 +568,14 @@ class Taken(Good):
 
 
 def test_the_core_is_brought_through_the_hooks_that_plugins_use() -> None:
-    from dpframework.study import components, hookspecs
+    from dpframework.study import built_in_components, hookspecs
 
     for hook in vars(hookspecs):
         if hook.startswith("dpframework_"):
-            assert isinstance(getattr(components, hook)(), list)
+            assert isinstance(getattr(built_in_components, hook)(), list)
     found = Registry([])
     assert [kind.name for kind in found.accountants_at(Fraction(1, 100))] == ["pure", "zcdp", "rdp", "pld"]
     assert [kind.name for kind in found.accountants_at(Fraction(0))] == ["pure"]
-    assert found.checks == components.dpframework_checks()
-    assert set(found.engines) == {kind.name for kind in components.dpframework_engines()}
-    assert set(found.mechanisms) == {kind.name for kind in components.dpframework_mechanisms()}
+    assert found.checks == built_in_components.dpframework_checks()
+    assert set(found.engines) == {kind.name for kind in built_in_components.dpframework_engines()}
+    assert set(found.mechanisms) == {kind.name for kind in built_in_components.dpframework_mechanisms()}

@@ -19,8 +19,8 @@ from hypothesis import assume, given, strategies as st
 
 from dpframework.facts.attributes import Boolean, Categorical, Numeric
 from dpframework.facts.canonical_cells import of_text
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
@@ -28,7 +28,7 @@ from dpframework.tables.coded_table import Table
 from dpframework.tables.encoding import encode_column
 from dpframework.tables.inference import infer_schema, infer_two_view_schema
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
-from dpframework.tables.views import read_two_views
+from dpframework.tables.two_views import read_two_views
 
 SECRET = "s3cr3t"
 AGE = Numeric("age", 17, 90, cuts=[25, 65], missing=True)

@@ -19,11 +19,11 @@ from dpframework.facts.errors import NotOpened
 from dpframework.tables import cluster_reading, cluster_worker, dask_client, dask_engine, worker_shuffle
 from dpframework.tables.cluster_table import ClusterRows
 from dpframework.tables.cluster_worker import ClusterWorker, SampleOf
-from dpframework.tables.files import TableFiles
 from dpframework.tables.piecewise_reading import shuffle_of
 from dpframework.tables.shuffle import IdFinding
-from dpframework.tables.shuffled_units import BoundedRows
-from dpframework.tables.worker_answers import (
+from dpframework.tables.table_files import TableFiles
+from dpframework.tables.unit_shuffle import BoundedRows
+from dpframework.tables.worker_messages import (
     AbsentAnswer,
     FailureAnswer,
     ShuffleAnswer,

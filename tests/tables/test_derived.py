@@ -18,7 +18,7 @@ import dpframework as dpf
 from dpframework.facts.expression_operands import Numbers
 from dpframework.facts.expressions import FUNCTIONS
 from dpframework.reports.text_drawings import dot, mermaid, tree
-from dpframework.tables.new_rows import NewRows
+from dpframework.tables.prediction_rows import NewRows
 from dpframework.verify import assert_derived_row_by_row, assert_read_row_by_row, built_in_readers
 
 A, B = dpf.Numeric("a", -3, 4, bins=7), dpf.Numeric("b", 1, 5, bins=4, missing=True)

@@ -16,13 +16,13 @@ from tables.database_studies import connection_of
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.plan import Step, walk
-from dpframework.queries.answers import answer_of
+from dpframework.queries.exact_answers import answer_of
 from dpframework.study.registry import registry
 from dpframework.tables import Crosstab, sql_engine
 from dpframework.tables.duckdb_connection import DuckDBConnection
 from dpframework.tables.duckdb_engine import DuckDB
-from dpframework.tables.files import TableFiles
 from dpframework.tables.sql_bins import EvenSteps, bin_of
+from dpframework.tables.table_files import TableFiles
 from dpframework.verify import EngineConformance
 
 duckdb = pytest.importorskip("duckdb", reason="the extra 'database' is not installed")

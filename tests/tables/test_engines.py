@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
-from dpframework.tables import block_parts, engines
+from dpframework.tables import block_split, engines
 from dpframework.tables.blocks import TILE, Block, HiddenColumn, PackedIndex, cells_of, pack_index
 from dpframework.tables.built_in import BUILT_IN
+from dpframework.tables.count_width import in_64_bits
 from dpframework.tables.silence import silenced
 from dpframework.tables.storage import growing_array
-from dpframework.tables.wide_counts import in_64_bits
 from dpframework.verify import EngineConformance
 
 SCHEMA = dpf.Schema(
@@ -113,8 +113,8 @@ def test_each_row_is_in_the_part_of_its_values_in_order(cut: Any, packs: bool, m
     for block in (whole, whole.at(np.flatnonzero(np.arange(rows) % 7 < 4).astype(np.int32))):
         holds = cells_of(cut, block)
         for many in (1, rows + 1):  # by the kernel for two parts if it can be, and without
-            monkeypatch.setattr(block_parts, "MANY", many)
-            parts = block_parts.parts_of(cut, block, packs=packs)
+            monkeypatch.setattr(block_split, "MANY", many)
+            parts = block_split.parts_of(cut, block, packs=packs)
             for k, part in enumerate(parts):
                 assert part.index.tolist() == block.index[holds == k].tolist()
                 assert part.index.dtype == np.int32

@@ -13,9 +13,9 @@ from tables.postgres_cluster import Cluster
 
 import dpframework as dpf
 from dpframework.facts.errors import NotOpened
-from dpframework.tables.files import TableFiles
 from dpframework.tables.postgres_connection import PostgresConnection
 from dpframework.tables.postgres_engine import Postgres
+from dpframework.tables.table_files import TableFiles
 from dpframework.verify import EngineConformance
 
 

@@ -16,7 +16,6 @@ from hypothesis import assume, given, settings, strategies as st
 import dpframework as dpf
 from dpframework.facts.canonical_cells import label_of, numbers_of, of_number, of_text
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.tables.columns import as_column, as_numbers
 from dpframework.tables.encoding import (
     _SMALL,
     OUTSIDE,
@@ -29,6 +28,7 @@ from dpframework.tables.encoding import (
     encode_column,
     unfit,
 )
+from dpframework.tables.plain_columns import as_column, as_numbers
 from dpframework.verify import assert_read_row_by_row, built_in_readers, check_reading
 
 HALVES = dpf.Categorical("c", ["1.0", "1.5", "2.0", "2.5"], missing=True)

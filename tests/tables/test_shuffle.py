@@ -18,12 +18,13 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.tables import shuffled_units
+from dpframework.tables import unit_shuffle
+from dpframework.tables.aggregate_shuffle import RowsOfUnits
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import ranges
 from dpframework.tables.encoding import Unfit
-from dpframework.tables.files import Piece, TableFiles
 from dpframework.tables.ids import ids_of
+from dpframework.tables.key_shuffle import firsts_of_units
 from dpframework.tables.piecewise_reading import read_in_pieces, shuffle_of
 from dpframework.tables.shuffle import (
     IdFinding,
@@ -33,10 +34,9 @@ from dpframework.tables.shuffle import (
     numbers_by_hash,
     pack_frames,
 )
-from dpframework.tables.shuffled_columns import RowsOfUnits
-from dpframework.tables.shuffled_keys import firsts_of_units
-from dpframework.tables.shuffled_units import BoundedRows, IdRows
-from dpframework.tables.shuffled_views import JoinedRows
+from dpframework.tables.table_files import Piece, TableFiles
+from dpframework.tables.unit_shuffle import BoundedRows, IdRows
+from dpframework.tables.view_shuffle import JoinedRows
 from dpframework.verify import EngineConformance, check_bounding, unit_readers
 from dpframework.verify.tables.people_tables import (
     KEY,
@@ -347,19 +347,19 @@ def test_findings_add_up() -> None:
 
 
 def test_units_are_chosen_among_together_while_they_have_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shuffled_units, "MOST_CHOSEN", 10)
+    monkeypatch.setattr(unit_shuffle, "MOST_CHOSEN", 10)
     units, sizes = np.arange(6), np.array([4, 4, 4, 30, 1, 1])
-    groups = [one.tolist() for one in shuffled_units._together(units, sizes)]
+    groups = [one.tolist() for one in unit_shuffle._together(units, sizes)]
     assert [unit for group in groups for unit in group] == units.tolist()
     assert [sum(sizes[group[1:]]) < 10 for group in groups] == [True] * 3
-    assert list(shuffled_units._together(units[:0], sizes[:0])) == []
+    assert list(unit_shuffle._together(units[:0], sizes[:0])) == []
 
 
 def test_rows_are_the_same_where_few_are_chosen_among_at_once(
     people: dict[str, TableFiles], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = people["at most 3 rows of a person"]
-    monkeypatch.setattr(shuffled_units, "MOST_CHOSEN", 2)
+    monkeypatch.setattr(unit_shuffle, "MOST_CHOSEN", 2)
     require_same(read_in_pieces(files, 3, 2), files.read())
 
 
@@ -384,7 +384,7 @@ class BucketsByText(BoundedRows):
         def by_text(ids: pl.Series, *given: Any) -> Any:
             return whole(pl.Series([written[one] for one in ids], dtype=pl.String), *given)
 
-        with mock.patch.object(shuffled_units, "numbers_by_hash", by_text):
+        with mock.patch.object(unit_shuffle, "numbers_by_hash", by_text):
             return super().spread(piece, buckets)
 
 
@@ -435,7 +435,7 @@ class KeysOfEachPiece(BoundedRows):
             own = [np.isin(np.arange(len(kept)), places) for places, _ in parts]
             return np.any([whole([part], kept & here, totals) for part, here in zip(parts, own, strict=True)], axis=0)
 
-        with mock.patch.object(shuffled_units, "firsts_of_units", of_each):
+        with mock.patch.object(unit_shuffle, "firsts_of_units", of_each):
             return super().gather(messages)
 
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 import dpframework as dpf
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit, NotOpened
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import MOST_ROWS
 from dpframework.tables import csv_file, parquet_files

@@ -14,12 +14,12 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.tables import grouping_sets, sql_reading
+from dpframework.tables import grouping_sets, sql_encoding
 from dpframework.tables.duckdb_connection import DuckDBConnection
-from dpframework.tables.sql_cells import ColumnType
+from dpframework.tables.sql_column_types import ColumnType
 from dpframework.tables.sql_engine import SqlEngine
+from dpframework.tables.sql_expressions import SqlColumns
 from dpframework.tables.sql_row_choice import RowChooser
-from dpframework.tables.sql_text import SqlColumns
 from dpframework.verify import EngineConformance
 
 pytest.importorskip("duckdb", reason="the extra 'database' is not installed")
@@ -35,24 +35,24 @@ Patch = Callable[[Any, str, Any], None]
 
 
 def nulls_join_nothing(patch: Patch) -> None:
-    looked_up = sql_reading.SourceEncoder._look_up
+    looked_up = sql_encoding.SourceEncoder._look_up
 
     def inner(*given: Any) -> Any:
         found = looked_up(*given)
         return attrs.evolve(found, joined=found.joined.replace("left join", "join"))
 
     patch(DuckDBConnection, "lookups", lambda *given: None)
-    patch(sql_reading.SourceEncoder, "_look_up", inner)
+    patch(sql_encoding.SourceEncoder, "_look_up", inner)
 
 
 def nulls_are_a_group_of_the_first_code(patch: Patch) -> None:
-    looked_up = sql_reading.SourceEncoder._look_up
+    looked_up = sql_encoding.SourceEncoder._look_up
 
     def first(*given: Any) -> Any:
         found = looked_up(*given)
         return attrs.evolve(found, code=re.sub("is null then [0-9]+", "is null then 0", found.code))
 
-    patch(sql_reading.SourceEncoder, "_look_up", first)
+    patch(sql_encoding.SourceEncoder, "_look_up", first)
 
 
 def collation(patch: Patch) -> None:

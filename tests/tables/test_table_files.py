@@ -12,7 +12,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.tables import reading, sources, written_cells
-from dpframework.tables.files import TableFiles
+from dpframework.tables.table_files import TableFiles
 
 URL = "https://example.org/c.csv"
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])

@@ -14,7 +14,7 @@ import pytest
 import dpframework as dpf
 from dpframework.facts.derived_columns import DerivedColumn
 from dpframework.facts.expression_operands import Labels, Numbers, Operand, Truths
-from dpframework.facts.unit_expressions import AGGREGATES, MOST_SUMMED, aggregate, aggregate_parts, row_parts
+from dpframework.facts.unit_aggregates import AGGREGATES, MOST_SUMMED, aggregate, aggregate_parts, row_parts
 from dpframework.reports.dossier import dossier
 from dpframework.study.study_file import load_study
 from dpframework.tables import sql_engine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dpframework as dpf
-from dpframework.facts.policies import OutOfDomain
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.tables.unread_table import UnreadTable
 
 LEFT, RIGHT = dpf.Boolean("ill", view="left"), dpf.Boolean("cold", view="right")

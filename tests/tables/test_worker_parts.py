@@ -17,10 +17,9 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
-from dpframework.tables import dask_client, plain_messages as plain
+from dpframework.tables import dask_client, dask_messages as plain
 from dpframework.tables.dask_client import Connection, _local_settings
 from dpframework.tables.encoding import Unfit
-from dpframework.tables.files import TableFiles
 from dpframework.tables.shuffle import (
     IdFinding,
     Shuffle,
@@ -35,7 +34,8 @@ from dpframework.tables.shuffle import (
     unpack,
 )
 from dpframework.tables.table_builder import RowFindings
-from dpframework.tables.worker_answers import (
+from dpframework.tables.table_files import TableFiles
+from dpframework.tables.worker_messages import (
     MISMATCH,
     AbsentAnswer,
     FailureAnswer,

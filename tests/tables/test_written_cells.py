@@ -22,12 +22,12 @@ from dpframework.cli import main
 from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import MOST_SKIPPED, ReadOptions
-from dpframework.tables.files import TableFiles
 from dpframework.tables.inference import draft_schema, infer_schema
-from dpframework.tables.new_rows import NewRows
+from dpframework.tables.prediction_rows import NewRows
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.schema_draft import ColumnNote
 from dpframework.tables.schema_fit import check_fit
+from dpframework.tables.table_files import TableFiles
 from dpframework.tables.written_cells import read_cells
 from dpframework.tables.written_dates import date_number, times_of_texts
 

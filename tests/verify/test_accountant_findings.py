@@ -17,9 +17,14 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan.nodes import step
 from dpframework.plan.plan import Plan
 from dpframework.queries import Count
-from dpframework.verify.accountants import composition as accountants
+from dpframework.verify.accountants import accountant_totals as accountants
 from dpframework.verify.accountants.accountant_plans import MISTAKES, Case, cases
-from dpframework.verify.accountants.composition import AccountantReport, _AccountantCheck, check_accountant, has_claim
+from dpframework.verify.accountants.accountant_totals import (
+    AccountantReport,
+    _AccountantCheck,
+    check_accountant,
+    has_claim,
+)
 from dpframework.verify.accountants.enumeration import delta_at, pairs_of, renyi
 
 ADD, REPLACE = Relation

@@ -16,7 +16,7 @@ import pytest
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import InMemory, _Blocks
-from dpframework.tables.files import TableFiles
+from dpframework.tables.table_files import TableFiles
 from dpframework.verify import EngineConformance
 from dpframework.verify.tables import engine_conformance as suite_module
 from dpframework.verify.tables.engine_tables import (

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpframework.facts.descriptions import Equals
+from dpframework.facts.logical_descriptions import Equals
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, PartitionSelection

@@ -13,7 +13,7 @@ from known_bugs import already, control, noise, sums, vectors
 from known_bugs.catalogue import ADD
 from verify import test_verify_bugs, test_verify_hidden_bugs
 
-from dpframework.verify.mechanisms.draw_checks import draw_problems
+from dpframework.verify.mechanisms.randomness_checks import draw_problems
 
 ALL = [*sums.BUGS, *vectors.BUGS, *noise.BUGS, *control.BUGS]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "known-bugs.md"

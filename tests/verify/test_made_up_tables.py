@@ -14,9 +14,9 @@ from dpframework.facts.unit import UnitChange
 from dpframework.queries import PiecewiseScores
 from dpframework.verify.mechanisms.probes import probes
 from dpframework.verify.queries.large_tables import ENDS, MANY, largest_number, pairs_of_many, telling_kinds
-from dpframework.verify.tables.block_engines import Halves
 from dpframework.verify.tables.neighbours import Pair, Sizes, Universe, changes
-from dpframework.verify.tables.small_tables import Held, SmallTables, units_of, with_units
+from dpframework.verify.tables.small_table_engines import Halves
+from dpframework.verify.tables.table_handles import Held, SmallTables, units_of, with_units
 
 ADD, REPLACE = Relation
 ILL = dpf.Schema([dpf.Boolean("ill")])

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 import dpframework as dpf
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 
 FOLDER = Path(__file__).parent
 PAPER = {

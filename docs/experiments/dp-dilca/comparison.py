@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from dpframework.lab.evaluation import friedman, mann_whitney, page_trend
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.with_suffix(".md")

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpframework as dpf
-from dpframework.facts.descriptions import Equals, description_from_dict
+from dpframework.facts.logical_descriptions import Equals, description_from_dict
 from dpframework.lab.evaluation import Retention, Trial, cart, retention_of
-from dpframework.lab.evaluation.retention import class_counts
+from dpframework.lab.evaluation.pattern_retention import class_counts
 from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
 from dpframework.results import Pattern
 

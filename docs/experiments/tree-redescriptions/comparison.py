@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from dpframework.lab.evaluation import mann_whitney
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 
 FOLDER = Path(__file__).parent
 LEAST_RUNS = 4

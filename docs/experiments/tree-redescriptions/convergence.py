@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from dpframework_trees.exact_pairs import ExactPairs
+from dpframework_trees.exact_pair_sampler import ExactPairs
 from dpframework_trees.queries import TreePairScores
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_pairs import MarkovChainPairs, pair_score_named, some_pairs
 from numpy.typing import NDArray
 
 import dpframework as dpf
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 from dpframework.mechanisms.randomness import SeededRandomness
 
 FOLDER = Path(__file__).parent

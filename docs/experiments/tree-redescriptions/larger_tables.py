@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 
 FOLDER = Path(__file__).parent
 DATA = ("cms-like-4", "cms-like-8", "cms-like-16")

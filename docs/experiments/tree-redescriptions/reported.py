@@ -22,7 +22,7 @@ import polars as pl
 
 import dpframework as dpf
 from dpframework.lab.evaluation import redescription_quality
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 from dpframework.redescriptions.redescription import p_values
 
 FOLDER = Path(__file__).parent

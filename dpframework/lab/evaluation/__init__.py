@@ -1,9 +1,8 @@
 """Evaluations of results against the exact rows. Nothing here is private, and printed evaluations say so."""
 
-from dpframework.lab.evaluation.classifiers import Encoded, Encoding, cart
-from dpframework.lab.evaluation.correlation import Correlations, correlations
+from dpframework.lab.evaluation.measure_correlations import Correlations, correlations
 from dpframework.lab.evaluation.measures import MEASURES, measure
-from dpframework.lab.evaluation.noise import distribution_preserving_noise, uniform_noise
+from dpframework.lab.evaluation.pattern_retention import Retention, retention_of
 from dpframework.lab.evaluation.prediction import Prediction, prediction_of
 from dpframework.lab.evaluation.rank_tests import Friedman, MannWhitney, PageTrend, friedman, mann_whitney, page_trend
 from dpframework.lab.evaluation.redescriptions import (
@@ -13,7 +12,8 @@ from dpframework.lab.evaluation.redescriptions import (
     matched,
     redescription_quality,
 )
-from dpframework.lab.evaluation.retention import Retention, retention_of
+from dpframework.lab.evaluation.row_noise import distribution_preserving_noise, uniform_noise
+from dpframework.lab.evaluation.sklearn_classifiers import Encoded, Encoding, cart
 from dpframework.lab.evaluation.table_folds import folds, select_rows
 from dpframework.lab.evaluation.trial import Measure, Trial
 

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.lab.evaluation.classifiers import cart as learned_by_cart
+from dpframework.lab.evaluation.pattern_retention import Retention, class_counts, retention_of
 from dpframework.lab.evaluation.prediction import prediction_of
 from dpframework.lab.evaluation.redescriptions import matched, redescription_quality, select_redescriptions
-from dpframework.lab.evaluation.retention import Retention, class_counts, retention_of
+from dpframework.lab.evaluation.sklearn_classifiers import cart as learned_by_cart
 from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.lab.evaluation.trial import Measure, Trial, find_once
 from dpframework.redescriptions.redescription import Redescription
@@ -55,7 +55,7 @@ def prediction(
         "held-out", or "table" for the rows that the result was mined from. On these rows a result looks better than it
         is.
     cart
-        Settings of CART, for a table (see `dpframework.lab.evaluation.cart`).
+        Settings of CART, for a table (see `dpframework.lab.evaluation.sklearn_classifiers.cart`).
 
     Raises
     ------
@@ -76,9 +76,9 @@ def prediction(
 def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any] | None = None) -> Mapping[str, float]:
     """Return "pattern_accuracy", "pattern_accuracy_loss", "psd", "pld" and "patterns" (their number).
 
-    These compare an original table D with a modified table M (see `dpframework.lab.evaluation.retention`). D is the
-    trial's table. If the result is a table, the patterns are those that CART finds in D, and M is the result. If the
-    result is a tree, the patterns are the tree's own, and its released counts stand for M.
+    These compare an original table D with a modified table M (see `dpframework.lab.evaluation.pattern_retention`). D is
+    the trial's table. If the result is a table, the patterns are those that CART finds in D, and M is the result. If
+    the result is a tree, the patterns are the tree's own, and its released counts stand for M.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any
     target
         The class attribute; by default the method's parameter of that name.
     cart
-        Settings of CART, for a table (see `dpframework.lab.evaluation.cart`).
+        Settings of CART, for a table (see `dpframework.lab.evaluation.sklearn_classifiers.cart`).
 
     Raises
     ------

@@ -22,7 +22,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.lab.experiment.code import Code
+from dpframework.lab.experiment.user_functions import Code
 from dpframework.study.data import Data
 
 #: Names of coordinates and columns that parameters and measured values cannot take.

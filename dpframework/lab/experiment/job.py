@@ -14,9 +14,9 @@ from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.evaluation.trial import Trial
-from dpframework.lab.experiment.code import Code
 from dpframework.lab.experiment.grid import RESERVED, Cell
-from dpframework.lab.experiment.tables import Fold, TableSource, rows_of
+from dpframework.lab.experiment.input_tables import Fold, TableSource, rows_of
+from dpframework.lab.experiment.user_functions import Code
 from dpframework.study.registry import registry
 from dpframework.study.study import Study
 from dpframework.study.study_file import add_miner

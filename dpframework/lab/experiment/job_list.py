@@ -13,10 +13,10 @@ import attrs
 from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
 from dpframework.facts.files import file_digest
 from dpframework.facts.schema import Schema
-from dpframework.lab.experiment.code import Code, require_accepts
 from dpframework.lab.experiment.grid import Cell, Experiment, NamedTables, canonical, digest, fill_in
+from dpframework.lab.experiment.input_tables import FileTable, Fold, GeneratedTable, rows_of
 from dpframework.lab.experiment.job import BaselineRun, Job, MeasureRun, MinerRun, RunTerms, measure_of
-from dpframework.lab.experiment.tables import FileTable, Fold, GeneratedTable, rows_of
+from dpframework.lab.experiment.user_functions import Code, require_accepts
 from dpframework.study.data import require_read_for
 from dpframework.study.registry import GROUP, registry
 from dpframework.version import __version__

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts import output_text
+from dpframework.facts import output_formats
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import write_whole
 from dpframework.facts.output_files import IN_OWN_FOLDER
@@ -110,7 +110,7 @@ def csv_text(summary: Summary, groups: Sequence[GroupSpread]) -> str:
     """Return a table's groups as CSV, with one line for each group and all statistics."""
     names = [*summary.by, "value", *(field.name for field in attrs.fields(Spread))]
     forms = (group.to_dict() for group in groups)
-    text: str = output_text.csv_text(names, ([form.get(name, "") for name in names] for form in forms))
+    text: str = output_formats.csv_text(names, ([form.get(name, "") for name in names] for form in forms))
     return text
 
 

@@ -16,7 +16,7 @@ from dpframework.plan.index import PlanIndex
 from dpframework.plan.kinds import kind_of, name_of
 from dpframework.plan.nodes import Node, Post, Step
 from dpframework.reports.difference.merged_plans import MergedNode
-from dpframework.reports.difference.plan_node import Side, own_content
+from dpframework.reports.difference.node_side import Side, own_content
 
 
 def align_plans(before: AccountedPlan, after: AccountedPlan) -> MergedNode:

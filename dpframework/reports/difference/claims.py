@@ -11,7 +11,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.privacy import PrivacyLoss
 from dpframework.plan.nodes import Parallel, Step
 from dpframework.queries.base import Sensitivity
-from dpframework.reports.difference.plan_node import Side, own_content
+from dpframework.reports.difference.node_side import Side, own_content
 from dpframework.reports.difference.value_text import describe_changes, from_to
 
 

@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.reports.difference.claims import compare_facts
 from dpframework.reports.difference.marks import Mark
-from dpframework.reports.difference.plan_node import Side
+from dpframework.reports.difference.node_side import Side
 
 
 @final

@@ -8,7 +8,7 @@ from dpframework.facts.phrases import counted
 from dpframework.plan.nodes import Step
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.difference.merged_plans import MergedNode
-from dpframework.reports.difference.plan_node import Side
+from dpframework.reports.difference.node_side import Side
 from dpframework.reports.difference.value_text import loss_words, quoted, words
 
 

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from dpframework.facts.output_files import FileKind
 from dpframework.reports.blocks import Paragraph, TableBlock
-from dpframework.reports.dossier.answers import Basis, Dossier
+from dpframework.reports.dossier.dossier_content import Basis, Dossier
 from dpframework.reports.formats import MARKDOWN_MARK, PAGE_FILE, ReportFormat
 from dpframework.reports.sections import Section
 
@@ -69,7 +69,7 @@ def dossier_file(form: ReportFormat, found: Dossier, *, title: str) -> str:
         case ReportFormat.JSON:
             return json.dumps(found.to_dict(), indent=2) + "\n"
         case ReportFormat.CSV:
-            from dpframework.facts.output_text import csv_text
+            from dpframework.facts.output_formats import csv_text
 
             rows = [
                 (one.item.layer, one.item.title, one.item.question, answer.basis.value, answer.text)

@@ -14,13 +14,13 @@ from typing import Any
 
 from dpframework.accountant import PureAccountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.file_formats import require_form
+from dpframework.facts.json_schemas import require_form
 from dpframework.facts.output_files import FileKind
 from dpframework.facts.privacy import PrivacyLoss, Relation, readable
-from dpframework.plan.preview import parts_of
+from dpframework.plan.error_preview import parts_of
 from dpframework.plan.verification_records import judged
-from dpframework.reports.dossier.answers import DossierSubject, LedgerState
-from dpframework.reports.dossier.statements import Statements
+from dpframework.reports.dossier.dossier_content import DossierSubject, LedgerState
+from dpframework.reports.dossier.owner_statements import Statements
 from dpframework.reports.loss_text import loss_text, whole_rho
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__

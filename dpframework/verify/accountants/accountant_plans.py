@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.descriptions import Equals
+from dpframework.facts.logical_descriptions import Equals
 from dpframework.facts.privacy import Relation
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mechanism, PartitionSelection, PermuteAndFlip
@@ -28,7 +28,7 @@ from dpframework.plan.nodes import (
     step,
 )
 from dpframework.plan.plan import Budget, Plan, PublicFacts
-from dpframework.plan.spending import Spend, kind, spend
+from dpframework.plan.spend_node import Spend, kind, spend
 from dpframework.queries import Count, Histogram, Query, Sensitivity
 from dpframework.tables.blocks import Block
 from dpframework.verify.accountants.enumeration import SCHEMA

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Boolean, Categorical
-from dpframework.facts.cuts import Cut, number_of_parts
 from dpframework.facts.privacy import Relation
+from dpframework.facts.row_partitions import Cut, number_of_parts
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms import Calibration
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Post, Repeat, Sample, Sequential, Step

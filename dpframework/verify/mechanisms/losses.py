@@ -37,7 +37,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores
 from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
-from dpframework.verify.mechanisms.output_forms import puts_out_numbers
+from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.refusals import refusal
 from dpframework.verify.miners.findings import reach
 from dpframework.verify.miners.table_search import last_before

@@ -16,7 +16,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity, histogram_sensitivities
 from dpframework.results.keys import ReleasedKeys
-from dpframework.verify.mechanisms.output_forms import output_key, puts_out_numbers
+from dpframework.verify.mechanisms.output_keys import output_key, puts_out_numbers
 from dpframework.verify.patience import Patience
 
 Floats: TypeAlias = "NDArray[np.float64]"

@@ -25,8 +25,8 @@ from dpframework.mechanisms.randomness import (
     SeededRandomness,
     SystemRandomness,
 )
-from dpframework.verify.mechanisms.draw_checks import disagreement, draw_problems
 from dpframework.verify.mechanisms.probes import Probe, one_by_one, probes, scale_sensitivity, unlike
+from dpframework.verify.mechanisms.randomness_checks import disagreement, draw_problems
 from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
 from dpframework.verify.problem_report import ProblemReport
 

@@ -10,7 +10,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan, PureAccountant
-from dpframework.accountant.exact_delta import exact_delta_of
+from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.schema import Schema
@@ -18,12 +18,12 @@ from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
 from dpframework.plan.nodes import sequential
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.run.miner import Miner
-from dpframework.run.scope import Run
+from dpframework.run.release_scope import Run
 from dpframework.study.study_plan import StudyPlan
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.large_tables import largest_number
 from dpframework.verify.tables.neighbours import SAMPLED_ROWS, Universe
-from dpframework.verify.tables.small_tables import SmallTables
+from dpframework.verify.tables.table_handles import SmallTables
 
 SCOPE = "audited"  # the name of the scope that holds the miner's plan
 USUAL_DELTA = Fraction(1, 10**6)  # for a plan without a pure claim whose example has no delta

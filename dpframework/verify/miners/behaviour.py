@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from dpframework.facts.privacy import Relation
-from dpframework.queries.answers import answer_of
+from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.file_watch import watch_files
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.findings import Violation
@@ -28,7 +28,7 @@ from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.large_tables import telling_kinds
 from dpframework.verify.tables.neighbours import Pair, Rows, Sizes
-from dpframework.verify.tables.small_tables import units_of
+from dpframework.verify.tables.table_handles import units_of
 
 TOLERANCE = 1e-6  # rounding allowed in a sum of log-densities, relative to 1 plus the claim
 MOST_ROWS = 60  # the most rows of random tables

@@ -11,11 +11,11 @@ import attrs
 import numpy as np
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.descriptions import Cases
+from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
-from dpframework.queries.answers import answer_of
+from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.mechanisms.neighbour_answers import Answers, invent_answers
 from dpframework.verify.mechanisms.probes import probes
 from dpframework.verify.mechanisms.samplers import serves
@@ -24,7 +24,7 @@ from dpframework.verify.miners.transcript import DerivationEvent, PartitionEvent
 from dpframework.verify.queries.other_process import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, climb_rows
 from dpframework.verify.tables.neighbours import Rows, Universe
-from dpframework.verify.tables.small_tables import Held
+from dpframework.verify.tables.table_handles import Held
 
 MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are traced
 MOST_CLIMBED = 4  # for how many queries of a miner the rows that change their answers most are looked for

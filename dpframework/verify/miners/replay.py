@@ -22,9 +22,9 @@ import numpy as np
 from dpframework.facts.privacy import NOTHING
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.plan.plan import Plan
-from dpframework.queries.answers import answer_of
+from dpframework.queries.exact_answers import answer_of
 from dpframework.results.json_safe import to_json_safe
-from dpframework.run.scope import Charge
+from dpframework.run.release_scope import Charge
 from dpframework.verify.mechanisms.refusals import refusal
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.sameness import same
@@ -40,7 +40,7 @@ from dpframework.verify.miners.transcript import (
     run_through,
 )
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.small_tables import Held, with_units
+from dpframework.verify.tables.table_handles import Held, with_units
 
 MOST_SAMPLES = 512  # the most samples of one table whose probabilities are added up
 MOST_REMEMBERED = 100_000  # the most rows, in total, of tables whose results are cached

@@ -24,15 +24,15 @@ import attrs
 import numpy as np
 
 from dpframework.mechanisms.randomness import SeededRandomness
-from dpframework.run.scope import Charge
-from dpframework.verify.mechanisms.output_forms import NUMBERS
+from dpframework.run.release_scope import Charge
+from dpframework.verify.mechanisms.output_keys import NUMBERS
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.hidden_state import is_foreign_module
 from dpframework.verify.miners.transcript import Event, ReleaseEvent, Transcript, WatchedGate, run_through
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.code_constants import constants_of
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.small_tables import Held
+from dpframework.verify.tables.table_handles import Held
 
 LARGE = 10**6  # a chosen output far above all usual ones
 ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # aims of runs that are kept even if they execute no new code

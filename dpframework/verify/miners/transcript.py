@@ -17,18 +17,18 @@ import attrs
 import numpy as np
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.cuts import Cut
-from dpframework.facts.descriptions import Cases
 from dpframework.facts.errors import ReleaseRefused
+from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.privacy import decimal_text
+from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.run.gate import Gate
 from dpframework.run.private_table import PrivateTable
-from dpframework.run.scope import Charge, ChargedRelease
+from dpframework.run.release_scope import Charge, ChargedRelease
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.small_tables import Held
+from dpframework.verify.tables.table_handles import Held
 
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # the attributes that every log record has
 

@@ -9,10 +9,10 @@ import attrs
 import numpy as np
 
 from dpframework.run.miner import Witness
-from dpframework.verify.miners.adversary import worst_transcript
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.replay import Weigher, replay
 from dpframework.verify.miners.transcript import Transcript
+from dpframework.verify.miners.worst_transcripts import worst_transcript
 from dpframework.verify.tables.neighbours import Rows
 
 

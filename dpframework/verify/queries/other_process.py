@@ -28,10 +28,10 @@ from dpframework.facts.errors import first_line
 from dpframework.facts.packages import distributions, importing_environment
 from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores, Query
-from dpframework.queries.answers import answer_of
+from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.queries.answer_changes import measure
 from dpframework.verify.tables.neighbours import Rows, Universe
-from dpframework.verify.tables.small_tables import Held, SmallTables
+from dpframework.verify.tables.table_handles import Held, SmallTables
 
 CORE = __name__.partition(".")[0]
 CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # the environment variable that keeps a new process from starting another one

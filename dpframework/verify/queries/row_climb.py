@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.descriptions import Cases
+from dpframework.facts.logical_descriptions import Cases
 from dpframework.queries import PiecewiseScores, Query
-from dpframework.queries.answers import answer_of
+from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.queries.answer_changes import FALL, RISE, measure
 from dpframework.verify.queries.code_constants import constants_of
 from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
-from dpframework.verify.tables.small_tables import Held, SmallTables
+from dpframework.verify.tables.table_handles import Held, SmallTables
 
 ROUNDS = 8  # the most rounds of one climb
 DIRECTIONS = ("l1", "l1" + RISE, "l1" + FALL)  # what each climb makes as large as it can (see `measure`)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.descriptions import Cases
+from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.privacy import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import UnitChange
 from dpframework.queries import Norm, PiecewiseScores, Query
-from dpframework.queries.answers import answer_of
+from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.miners.table_search import Search
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.answer_changes import FALL, RISE, SPREAD, answer_problem, change_of, measure
@@ -25,9 +25,9 @@ from dpframework.verify.queries.large_tables import MANY, largest_number, pairs_
 from dpframework.verify.queries.other_process import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, find_telling_rows
 from dpframework.verify.queries.sensitivity_report import ROUNDING, Measured, SensitivityReport
-from dpframework.verify.tables.block_engines import CountedTables, Halves
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
-from dpframework.verify.tables.small_tables import Held, SmallTables
+from dpframework.verify.tables.small_table_engines import CountedTables, Halves
+from dpframework.verify.tables.table_handles import Held, SmallTables
 
 MOST_ROWS = 60  # the most rows that two small tables share
 FEWEST = 60  # the fewest pairs of a search

@@ -33,9 +33,9 @@ from dpframework.queries import Histogram
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.engines import InMemory
-from dpframework.tables.files import TableFiles
 from dpframework.tables.piecewise_reading import read_in_pieces
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
+from dpframework.tables.table_files import TableFiles
 from dpframework.verify.tables.confusable_ids import ID_KINDS, Person, people_of
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.row_reading import Cells, TablesReport, write_csv, write_parquet

@@ -23,14 +23,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DPFrameworkError, InputError, NotOpened
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.queries import Counting, Histogram, JointHistogram, Query
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Engine, InMemory, Rows
-from dpframework.tables.files import TableFiles
 from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
+from dpframework.tables.table_files import TableFiles
 from dpframework.verify.tables.engine_tables import (
     CASES,
     CUTS,

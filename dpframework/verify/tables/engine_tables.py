@@ -12,15 +12,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Boolean, Categorical, Numeric
-from dpframework.facts.cuts import Cut
-from dpframework.facts.descriptions import Below, Cases, Equals
+from dpframework.facts.logical_descriptions import Below, Cases, Equals
+from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.queries import BoundedSum, GroupSums, Histogram, JointHistogram, Query
 from dpframework.tables.blocks import Block
 from dpframework.tables.engines import Engine, Rows
-from dpframework.tables.files import TableFiles
 from dpframework.tables.joint_counts import Crosstab, JointCounts
+from dpframework.tables.table_files import TableFiles
 
 MISSING = 0.1  # the share of missing cells, for an attribute that may have them
 SCHEMA = Schema(

@@ -25,7 +25,7 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table
 from dpframework.tables.derivation import with_derived
 from dpframework.tables.encoding import EncodedColumn, stored_dtype
-from dpframework.tables.keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
+from dpframework.tables.key_columns import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.reading import table_from_columns
 
 Rows: TypeAlias = bytes

@@ -20,7 +20,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.queries import BoundedSum, Histogram, JointHistogram, Keys
 from dpframework.tables.engines import Engine, Rows
-from dpframework.tables.files import TableFiles
+from dpframework.tables.table_files import TableFiles
 
 Table: TypeAlias = tuple[str, TableFiles]
 

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.canonical_cells import of_text
+from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.tables.coded_table import Table
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame

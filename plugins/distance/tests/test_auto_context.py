@@ -16,7 +16,7 @@ from dpframework_distance.auto_context import (
     noise_of_marginals,
     share_of_marginals,
 )
-from dpframework_distance.budgets import DistanceBudget
+from dpframework_distance.distance_budget import DistanceBudget
 from dpframework_distance.pair_counts import PairCounts
 
 import dpframework as dpf

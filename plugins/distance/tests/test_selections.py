@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpframework_distance import edges, histograms, selections
-from dpframework_distance.budgets import DistanceBudget
+from dpframework_distance import edges, joint_histograms, selections
+from dpframework_distance.distance_budget import DistanceBudget
 from dpframework_distance.edges import PairDependence, trees_of
-from dpframework_distance.histograms import rungs_between, step_of
-from dpframework_distance.marginals import (
+from dpframework_distance.joint_histograms import rungs_between, step_of
+from dpframework_distance.marginal_estimates import (
     EstimatedRows,
     estimate_rows,
     number_of_rows,
@@ -186,20 +186,20 @@ def test_ladders_by_hand() -> None:
 
 def test_each_rung_shares_all_of_the_budget_for_tables() -> None:
     query = PairCounts(AMONG)
-    node = histograms.plan(query, [1, 4, 6], BUDGET, Fraction(1, 5), ["context of a0"])
+    node = joint_histograms.plan(query, [1, 4, 6], BUDGET, Fraction(1, 5), ["context of a0"])
     assert [branch.times for branch in node.children] == [1, 4, 6]
     mechanisms = [DiscreteLaplace(Fraction(3, 5 * k)) for k in (1, 4, 6)]
     assert [branch.part.mechanism for branch in node.children] == mechanisms
     assert [branch.part.name for branch in node.children] == ["histogram", "histogram of 4", "histogram of 6"]
     assert {(branch.part.query, tuple(branch.part.uses)) for branch in node.children} == {(query, ("context of a0",))}
-    alone = histograms.plan(query, [4], RHO, Fraction(1, 5), [])
+    alone = joint_histograms.plan(query, [4], RHO, Fraction(1, 5), [])
     assert (alone.times, alone.part.mechanism) == (4, Gaussian(Fraction(3, 20)))
     assert [step_of(k) for k in (1, 2, 3)] == ["histogram", "histogram of 2", "histogram of 3"]
 
 
 def test_tables_are_released_of_each_pair_by_name() -> None:
     table: Any = Released([[1, 2]], [[3, 4]])
-    found = histograms.release(table, AMONG, [(0, 2), (3, 1)], 2)
+    found = joint_histograms.release(table, AMONG, [(0, 2), (3, 1)], 2)
     assert table.asked == [("histogram of 2", {"pair": ("a0", "a2")}), ("histogram of 2", {"pair": ("a3", "a1")})]
     assert [(one.first, one.second, one.counts.tolist(), one.variance) for one in found] == [
         ("a0", "a2", [[1, 2]], 7.5),

@@ -8,9 +8,9 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pytest
+from dpframework_distance.entropy_terms import UNITS, terms
 from dpframework_distance.queries import CommonContextScores, ConditionalEntropies, ContextScores, Entropies
 from dpframework_distance.sensitivities import RowBounds, published_entropy_change
-from dpframework_distance.terms import UNITS, terms
 
 import dpframework as dpf
 from dpframework.queries import entropy_change

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from dpframework_distance.distances import EVEN, LearnedDistances, ValueDistances
+from dpframework_distance.value_distances import EVEN, LearnedDistances, ValueDistances
 
 import dpframework as dpf
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from dpframework_greedy import SerenadeCS, SerenadeES
 from dpframework_greedy.language import Language
+from dpframework_greedy.noisy_row_scores import OpenSurplus, RelativeScore
 from dpframework_greedy.queries import ExtensionScores, PairScores, RedescriptionCells
-from dpframework_greedy.relative_scores import OpenSurplus, RelativeScore
 from dpframework_greedy.scores import Score
 from dpframework_greedy.successive_choices import CandidatePool, Group, SuccessiveExponential
 from dpframework_greedy.surplus_score import Surplus

@@ -15,16 +15,16 @@ from dpframework_greedy import greedy_without_privacy
 from dpframework_greedy.budgets import BudgetShares, choices_within
 from dpframework_greedy.language import Language
 from dpframework_greedy.measurements import average, is_better, measure
+from dpframework_greedy.noisy_row_scores import worth_of
 from dpframework_greedy.queries import ExtensionScores, LanguageScores, PairPool, PairScores
-from dpframework_greedy.relative_scores import worth_of
 from dpframework_greedy.scores import Score, spread_of
 from dpframework_greedy.serenade import SerenadeCS, SerenadeES
 from dpframework_greedy.successive_choices import ROUNDING, CandidatePool, SuccessiveExponential
 from dpframework_greedy.surplus_score import Surplus
 
 import dpframework as dpf
-from dpframework.facts.descriptions import And, Equals
 from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import And, Equals
 from dpframework.lab.clinic import DIAGNOSES, clinic_schema, clinic_table
 from dpframework.mechanisms.randomness import Noise
 from dpframework.redescriptions.redescription import Redescription
@@ -216,7 +216,7 @@ def swamped(plan: dpf.StudyPlan) -> set[str]:
 def test_preview_and_a_finding_tell_what_the_budget_carries() -> None:
     poor = plan_of(ES(epsilon=1, min_support=200, pairs=20, rounds=80, budget="d3"), clinic_schema())
     assert swamped(poor) == {"pairs", "extensions"}
-    from dpframework.plan.preview import previews
+    from dpframework.plan.error_preview import previews
 
     texts = {path.split("/")[-1]: preview.text for path, preview in previews(poor).items()}
     assert "this epsilon carries" in texts["pairs"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
-from dpframework_greedy.match_tables import TOGETHER, _combinations, most_cells
+from dpframework_greedy.literal_pairs import TOGETHER, _combinations, most_cells
 
 import dpframework as dpf
 from dpframework.facts import Boolean, Equals, View

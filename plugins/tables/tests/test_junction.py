@@ -10,10 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpframework_tables.budgets import TableBudget
 from dpframework_tables.candidates import candidate_sets, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of, elimination_order
 from dpframework_tables.sampling import Draws, _cell_of, _deal
+from dpframework_tables.table_budget import TableBudget
 
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, PermuteAndFlip
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 import pytest
-from dpframework_tables.budgets import TableBudget
 from dpframework_tables.methods import TableMethod
+from dpframework_tables.table_budget import TableBudget
 from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpframework_tables.budgets import CHOOSE, MEASURE, TableBudget
 from dpframework_tables.merging import Merging
 from dpframework_tables.round_steps import InBlock, InPlan
+from dpframework_tables.table_budget import CHOOSE, MEASURE, TableBudget
 from hypothesis import given, strategies as st
 
 MERGING = Merging([np.array([0, 1, 1]), np.array([0, 1])])

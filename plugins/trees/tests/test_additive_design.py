@@ -22,6 +22,7 @@ from dpframework_trees.additive.bins import (
 )
 from dpframework_trees.additive.block_groups import groups_by_noise, parts_of_norm
 from dpframework_trees.additive.design import probabilities
+from dpframework_trees.additive.fit_rows import LogisticRows
 from dpframework_trees.additive.group_noise import GroupNoise
 from dpframework_trees.additive.noise_and_ridge import (
     CURVATURE,
@@ -31,7 +32,6 @@ from dpframework_trees.additive.noise_and_ridge import (
     expected_spread,
 )
 from dpframework_trees.additive.perturbation import draw_noise, noise_log_density, tune_for
-from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.stretch import MOST, Evidence, _scores, centre, evidence_of, stretch_of
 from numpy.typing import NDArray
 from scipy.integrate import quad
@@ -446,7 +446,7 @@ def test_the_density_of_noise_is_that_of_its_norm_over_the_volume_of_its_ball(de
 
 @each_design
 def test_numbers_of_a_fit_that_a_search_compares_are_linear_functions_of_norm_one(design: Design) -> None:
-    from dpframework_trees.additive.queries import _probes
+    from dpframework_trees.additive.fit_rows import _probes
 
     probes = _probes(design).reshape(-1, design.columns, design.outputs)
     assert len(probes) > 1

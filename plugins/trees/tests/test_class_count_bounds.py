@@ -6,10 +6,10 @@ import attrs
 import numpy as np
 import polars as pl
 import pytest
-from dpframework_trees.bounds import CONSISTENT, CUT, OF_LEAVES, OF_NODES, PRUNED, STOPPED
-from dpframework_trees.complete import CompleteTree
-from dpframework_trees.extraction import Constraints, extract
+from dpframework_trees.complete_tree import CompleteTree
+from dpframework_trees.leaf_count_bounds import CONSISTENT, CUT, OF_LEAVES, OF_NODES, PRUNED, STOPPED
 from dpframework_trees.redescribe.matched_trees import MATCHED_SCHEMA, MatchedTrees
+from dpframework_trees.redescription_extraction import Constraints, extract
 from dpframework_trees.splits import Candidates
 from scipy import stats
 

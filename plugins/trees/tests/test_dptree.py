@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_trees import DPTree
-from dpframework_trees.complete import CompleteTree
+from dpframework_trees.complete_tree import CompleteTree
 from dpframework_trees.dptree import SAMPLERS, _grow
 from dpframework_trees.splits import Candidates, Region
 from dpframework_trees.tree import DecisionTree

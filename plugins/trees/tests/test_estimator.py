@@ -13,7 +13,7 @@ import pytest
 from dpframework_trees import DPAdditiveClassifier, DPAdditiveRegressor, DPClassifier
 from dpframework_trees.estimator import DPID3Classifier, DPTreeClassifier
 from dpframework_trees.estimator_inputs import PrivacyWarning, _plain
-from dpframework_trees.search import PrivateTreeSearch
+from dpframework_trees.grid_search import PrivateTreeSearch
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks

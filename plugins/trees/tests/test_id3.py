@@ -12,7 +12,9 @@ import polars as pl
 import pytest
 from dpframework_trees import DPID3, id3
 from dpframework_trees.budgets import tree_budget
-from dpframework_trees.estimates import (
+from dpframework_trees.splits import Multiway
+from dpframework_trees.tree import DecisionTree
+from dpframework_trees.tree_estimates import (
     ReleasedNode,
     expected_errors,
     finish,
@@ -20,8 +22,6 @@ from dpframework_trees.estimates import (
     prune_tree,
     tree_result,
 )
-from dpframework_trees.splits import Multiway
-from dpframework_trees.tree import DecisionTree
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant

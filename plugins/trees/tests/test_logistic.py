@@ -10,9 +10,9 @@ import mpmath
 import numpy as np
 import pytest
 from dpframework_trees.additive import Design, fitting, perturbation
+from dpframework_trees.additive.fit_rows import LogisticRows
 from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps, lattice_of, minimise, on_lattice
 from dpframework_trees.additive.noise_and_ridge import Tuned
-from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.refinement import _descend, _Exact, inverse_of, refine
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
 from scipy.special import softmax

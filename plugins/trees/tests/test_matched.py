@@ -11,8 +11,8 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_trees import MatchedTrees
-from dpframework_trees.complete import CompleteTree
-from dpframework_trees.redescribe.arrangements import CHOICES, CHOOSE_FROM, PAYS, Arrangement
+from dpframework_trees.complete_tree import CompleteTree
+from dpframework_trees.redescribe.budget_arrangement import CHOICES, CHOOSE_FROM, PAYS, Arrangement
 from dpframework_trees.redescribe.matched_trees import MATCHED_SCHEMA, _trees, _unions
 from dpframework_trees.redescribe.view_tests import candidates_of_sides, sides_of
 from dpframework_trees.redescribe.witnesses import BY_COUNT

@@ -10,11 +10,11 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_trees.additive import Design, DPAdditive, ObjectivePerturbation, fitting, perturbation
+from dpframework_trees.additive.fit_rows import LogisticRows
 from dpframework_trees.additive.fitting import UNIT, Loss, Rows, fit_in_steps, minimise
 from dpframework_trees.additive.group_noise import GroupNoise
 from dpframework_trees.additive.noise_and_ridge import BLUR, MULTICLASS, Tuned
 from dpframework_trees.additive.perturbation import CELL, draw_noise, noise_log_density
-from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.refinement import refine
 from dpframework_trees.tree import DecisionTree
 from dpframework_trees.tree_nodes import Inner, Leaf

@@ -9,12 +9,12 @@ from typing import ClassVar
 import attrs
 import numpy as np
 import pytest
-from dpframework_trees.complete import CompleteTree
+from dpframework_trees.complete_tree import CompleteTree
 from dpframework_trees.criteria import CRITERIA
-from dpframework_trees.extraction import MOST_ADDED, Constraints, LeafUnions, extract
 from dpframework_trees.queries import Associations, JointLeaves, TreePairScores
 from dpframework_trees.redescribe import MCMCTreePair
 from dpframework_trees.redescribe.alternation import AltExpM, AltMCMC
+from dpframework_trees.redescription_extraction import MOST_ADDED, Constraints, LeafUnions, extract
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import place_rows
 from dpframework_trees.tree_pairs import MarkovChainPairs, PairData, largest_replacement, pair_score_named, some_pairs
@@ -29,7 +29,7 @@ from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.replay import replay
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.tables.neighbours import Universe
-from dpframework.verify.tables.small_tables import SmallTables
+from dpframework.verify.tables.table_handles import SmallTables
 
 SCHEMA = dpf.Schema(
     [

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from dpframework_trees.additive import AdditiveRegression, Design, DPAdditiveRegression, ObjectivePerturbation
 from dpframework_trees.additive.design import MOST_WHOLE
+from dpframework_trees.additive.fit_rows import NumberRows, places
 from dpframework_trees.additive.fitting import Loss, Rows
 from dpframework_trees.additive.perturbation import draw_noise, tune_for
-from dpframework_trees.additive.queries import NumberRows, places
 from dpframework_trees.additive.refinement import refine
 from dpframework_trees.additive.regression import RegressionFit, mean_place
 from dpframework_trees.additive.regressor import DPAdditiveRegressor

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from dpframework_trees import weights
+from dpframework_trees import tree_weights
 from dpframework_trees.criteria import CRITERIA, UNIT_ROUNDOFF, KnownRows
 from dpframework_trees.queries import SplitScores, ThresholdScores, TreeScores
 from dpframework_trees.sampling import (
@@ -27,7 +27,7 @@ from dpframework_trees.sampling import (
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_data import TreeData
 from dpframework_trees.tree_pairs import MarkovChainPairs, pair_score_named
-from dpframework_trees.weights import (
+from dpframework_trees.tree_weights import (
     MOST_WORK,
     exact_work,
     log_weights_of_stumps,
@@ -487,7 +487,7 @@ def test_log_weights_lie_on_the_lattice_below_the_largest_and_never_beyond_64_bi
 
 def test_sums_of_weights_are_taken_from_their_largest():
     for logs in ([0.0, -2000.0], [1e6, 1e6], [-3.0, 2.0, 0.5]):
-        assert weights.log_sum(np.array(logs)) == pytest.approx(np.logaddexp.reduce(logs))
+        assert tree_weights.log_sum(np.array(logs)) == pytest.approx(np.logaddexp.reduce(logs))
 
 
 def test_a_deep_tree_of_two_tests_weighs_what_all_its_trees_do():
@@ -505,7 +505,7 @@ def test_a_deep_tree_of_two_tests_weighs_what_all_its_trees_do():
         return [sum(np.logaddexp.reduce(below(side, depth - 1)) for side in each) for each in sides]
 
     for threads in (1, 3):
-        found = weights.Weights(four, scale, threads=threads)
+        found = tree_weights.Weights(four, scale, threads=threads)
         assert found.of_tests(four.rows, 4) == pytest.approx(below(np.ones(codes.shape[1], dtype=bool), 4))
     assert found.of_all(4) == pytest.approx(np.logaddexp.reduce(below(np.ones(codes.shape[1], dtype=bool), 4)))
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 import pytest
-from dpframework_trees.complete import CompleteTree
+from dpframework_trees.complete_tree import CompleteTree
 from dpframework_trees.criteria import CRITERIA, Criterion, KnownRows
 from dpframework_trees.queries import LeavesByClass, TreeScores
 from dpframework_trees.queries.trees import pack
@@ -15,7 +15,7 @@ from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_counts import TreeCounts
 from dpframework_trees.tree_data import TreeData
-from dpframework_trees.weights import MOST_WORK, Weights, count_pairs, exact_work, require_feasible
+from dpframework_trees.tree_weights import MOST_WORK, Weights, count_pairs, exact_work, require_feasible
 from hypothesis import given, settings, strategies as st
 from scipy.stats import chisquare
 

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_trees import tree_pairs
-from dpframework_trees.complete import CompleteTree
+from dpframework_trees.complete_tree import CompleteTree
 from dpframework_trees.criteria import CRITERIA, KnownRows
 from dpframework_trees.queries import (
     CodesByClass,

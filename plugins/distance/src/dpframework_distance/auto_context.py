@@ -22,7 +22,7 @@ from fractions import Fraction
 
 from dpframework.facts import Attribute, Schema
 from dpframework.mechanisms import groups_by_size
-from dpframework_distance.budgets import DistanceBudget
+from dpframework_distance.distance_budget import DistanceBudget
 from dpframework_distance.subsets import MOST_CELLS, number_of_cells
 
 CLEAR = 0.03  # contexts are chosen from the rows up to this relative noise of all contexts' joint histograms

@@ -18,7 +18,7 @@ from dpframework.plan import Node, repeat, step
 from dpframework.queries import CandidateScores, Norm, Sensitivity
 from dpframework.run import PrivateTable
 from dpframework.tables import Block, JointCounts
-from dpframework_distance.budgets import DistanceBudget
+from dpframework_distance.distance_budget import DistanceBudget
 from dpframework_distance.subsets import Counts, count_once, subsets
 
 STEP = "edge"

@@ -28,7 +28,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework_distance.estimates import NoisyPair
+from dpframework_distance.distance_estimates import NoisyPair
 
 Array: TypeAlias = "NDArray[np.float64]"
 Pair: TypeAlias = "tuple[int, int]"

@@ -2,7 +2,7 @@
 
 Symbols: codes[a, i] is row i's code of attribute a; subsets[s] lists the attributes of subset s in increasing order;
 counts[offsets[s] : offsets[s + 1]] is its joint histogram, the last attribute varying fastest. f(n) = n log2(n) is
-given in whole numbers (see `terms.Terms`).
+given in whole numbers (see `entropy_terms.Terms`).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def fill_sums(
 
     The histogram of subset s begins at begins[s]. The sum with the attribute at a level left out is put at
     less[places[s, level]], unless it is there already (that is, not negative). A negative place means that the sum
-    is not needed. `small`, `large` and `of_large` hold f of all numbers that occur (see `terms.Terms`).
+    is not needed. `small`, `large` and `of_large` hold f of all numbers that occur (see `entropy_terms.Terms`).
     """
     number, order = subsets.shape
     for s in range(number):

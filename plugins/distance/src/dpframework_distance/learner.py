@@ -14,11 +14,10 @@ import attrs
 from dpframework.facts import Attribute, InputError, Schema, named_once
 from dpframework.plan import Node, post
 from dpframework.run import PrivateTable
-from dpframework_distance import auto_context, histograms
-from dpframework_distance.budgets import DistanceBudget
-from dpframework_distance.contexts import above_the_mean, relevant_not_redundant, su_of_histograms
-from dpframework_distance.distances import LearnedDistances, ValueDistances
-from dpframework_distance.estimates import (
+from dpframework_distance import auto_context, joint_histograms
+from dpframework_distance.context_selection import above_the_mean, relevant_not_redundant, su_of_histograms
+from dpframework_distance.distance_budget import DistanceBudget
+from dpframework_distance.distance_estimates import (
     NoisyPair,
     distances_between,
     marginals_from,
@@ -26,7 +25,7 @@ from dpframework_distance.estimates import (
     published_estimate,
     shrunken_estimate,
 )
-from dpframework_distance.models import DistanceModel
+from dpframework_distance.distance_model import DistanceModel
 from dpframework_distance.pair_counts import PairCounts
 from dpframework_distance.selections import (
     AllOthers,
@@ -40,6 +39,7 @@ from dpframework_distance.selections import (
 )
 from dpframework_distance.sensitivities import RowBounds
 from dpframework_distance.subsets import require_few_cells, require_few_cells_of
+from dpframework_distance.value_distances import LearnedDistances, ValueDistances
 
 if TYPE_CHECKING:
     from dpframework_distance.miner import DPDilca
@@ -116,27 +116,29 @@ class DistanceLearner:
         left = share * (1 - spent) if selections else share
         # With a single target, only histograms of pairs with it are released, so others need not be counted.
         alone = next(iter(targets)) if len(self.targets) == 1 and self.selection is not None else None
-        counted = histograms.plan(PairCounts(self.among, alone), rungs, self.budget, left, list(selections))
-        return [*selections.values(), counted, post("distances", [histograms.step_of(rung) for rung in rungs])]
+        counted = joint_histograms.plan(PairCounts(self.among, alone), rungs, self.budget, left, list(selections))
+        return [*selections.values(), counted, post("distances", [joint_histograms.step_of(rung) for rung in rungs])]
 
     def _rungs(self, targets: Sequence[int]) -> list[int]:
-        """Return the numbers of histograms for which the plan has a branch (see `histograms`)."""
+        """Return the numbers of histograms for which the plan has a branch (see `joint_histograms`)."""
         if self.selection is None:
             return [math.comb(len(self.among), 2)]
-        return histograms.rungs_between(*self.selection.least_and_most(len(targets)), every=len(targets) == 1)
+        return joint_histograms.rungs_between(*self.selection.least_and_most(len(targets)), every=len(targets) == 1)
 
     def release(self, table: PrivateTable, targets: Sequence[int]) -> tuple[Chosen, list[NoisyPair]]:
         """Release the contexts of some targets, and the histograms that they need."""
         rungs = self._rungs(targets)
         if self.selection is None:
-            pairs = histograms.release(table, self.among, itertools.combinations(range(len(self.among)), 2), rungs[0])
+            pairs = joint_histograms.release(
+                table, self.among, itertools.combinations(range(len(self.among)), 2), rungs[0]
+            )
             su = su_of_histograms(pairs, [attribute.name for attribute in self.among])
             choose = relevant_not_redundant if self.miner.context == "baseline" else above_the_mean
             return {target: choose(su, target) for target in targets}, pairs
         contexts = self.selection.release(table, targets)
         wanted = {(min(t, x), max(t, x)) for t, context in contexts.items() for x in context}
         rung = next(number for number in rungs if number >= len(wanted))
-        return contexts, histograms.release(table, self.among, sorted(wanted), rung)
+        return contexts, joint_histograms.release(table, self.among, sorted(wanted), rung)
 
     def distances(self, contexts: Chosen, released: Mapping[int, Sequence[NoisyPair]]) -> LearnedDistances:
         """Turn releases into distances. Marginals are estimated from all releases together."""

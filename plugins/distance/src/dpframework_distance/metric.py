@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpframework.facts import InputError
 from dpframework.tables import Table, table_from_columns, table_from_frame
 from dpframework_distance.coordinates import coordinates
-from dpframework_distance.distances import LearnedDistances
+from dpframework_distance.value_distances import LearnedDistances
 
 BLOCK = 1024  # rows per block, so that the distances between two blocks fit into the processor's cache
 MOST_PAIRS = 1 << 27  # the most distances that are written out unless you ask for more: 1 GiB

@@ -10,9 +10,9 @@ What differs from the paper by default, and why (`DPDilca.published` restores th
 - permute-and-flip instead of the exponential mechanism, which is never better (McKenna and Sheldon 2020);
 - the joint histogram of two attributes is released once, though each may be in the other's context;
 - symmetric uncertainties come from conditional entropies, so a pair has the noise of two numbers and not of three;
-- estimates allow for the noise, and distances for what it hides (see `estimates`);
+- estimates allow for the noise, and distances for what it hides (see `distance_estimates`);
 - where noise would hide what contexts tell, distances come from a forest of a few two-way tables, or from marginals
-  alone (see `models` and `auto_context`).
+  alone (see `distance_model` and `auto_context`).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from dpframework.facts import (
 from dpframework.plan import Node, PlannedPart, sequential
 from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable
-from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.learner import BASELINES, DistanceLearner
+from dpframework_distance.value_distances import LearnedDistances
 
 MODEL_CONTEXTS = ("tree", "none")
 PUBLISHED = ("max-dependency", "max-relevance", "mean-su", "common", *BASELINES)
@@ -102,10 +102,10 @@ class DPDilca(Miner):
     sharing
         Whether a joint histogram or an entropy that two targets need is released once for both.
     estimates
-        "shrunk" (see `estimates`), or "published" for the shares that follow from the noisy counts alone.
+        "shrunk" (see `distance_estimates`), or "published" for the shares that follow from the noisy counts alone.
     profiles
         Whether two values y are compared by P(x|y), which says how they go with the context, instead of the paper's
-        P(y|x), which also depends on how common they are (see `estimates`). Nothing more is released.
+        P(y|x), which also depends on how common they are (see `distance_estimates`). Nothing more is released.
 
     Examples
     --------

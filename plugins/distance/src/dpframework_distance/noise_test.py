@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
-from dpframework_distance.estimates import Array, NoisyPair
+from dpframework_distance.distance_estimates import Array, NoisyPair
 from dpframework_distance.forest import Forest, Pair
 
 DRAWS = 6  # how often the noise of all tables is drawn again

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, InputError, nearest
 from dpframework.tables import Engine, InMemory, Table
-from dpframework_distance.contexts import above_the_mean, relevant_not_redundant, su_of_histograms
-from dpframework_distance.distances import LearnedDistances, ValueDistances
-from dpframework_distance.estimates import NoisyPair, distances_between, points_from, published_estimate
+from dpframework_distance.context_selection import above_the_mean, relevant_not_redundant, su_of_histograms
+from dpframework_distance.distance_estimates import NoisyPair, distances_between, points_from, published_estimate
 from dpframework_distance.learner import attributes_and_targets
 from dpframework_distance.miner import DPDilca
 from dpframework_distance.queries import ContextScores
 from dpframework_distance.sensitivities import RowBounds
 from dpframework_distance.subsets import count_once, require_few_cells, require_few_cells_of, subsets
+from dpframework_distance.value_distances import LearnedDistances, ValueDistances
 
 NONPRIVATE_CONTEXTS = ("mean-su", "relevant-redundant", "max-relevance", "max-dependency")
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from dpframework.facts import Attribute, as_attributes
 from dpframework.queries import CandidateScores, Sensitivity
 from dpframework.tables import Block, JointCounts
-from dpframework_distance.information import all_sums, scores_of
+from dpframework_distance.conditional_entropy import all_sums, scores_of
+from dpframework_distance.entropy_terms import UNITS, Terms
 from dpframework_distance.sensitivities import CONDITIONAL_ENTROPY, ENTROPY, OfEntropies, RowBounds
 from dpframework_distance.subsets import Counts, Subsets, count_once, subsets, subsets_with
-from dpframework_distance.terms import UNITS, Terms
 
 
 @final
@@ -280,7 +280,7 @@ class _PairEntropies(OfEntropies):
         return self._layout.tables(self.of)
 
     def _entropies(self, counts: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return N H of each attribute and of each pair, as whole numbers of units (see `terms`)."""
+        """Return N H of each attribute and of each pair, as whole numbers of units (see `entropy_terms`)."""
         layout = self._layout
         alone = []
         for k in range(len(self.of)):

@@ -19,8 +19,8 @@ import numpy as np
 from dpframework.facts import Attribute
 from dpframework.plan import Node, repeat, step
 from dpframework.run import PrivateTable
-from dpframework_distance.budgets import DistanceBudget
-from dpframework_distance.contexts import above_the_mean, su_matrix
+from dpframework_distance.context_selection import above_the_mean, su_matrix
+from dpframework_distance.distance_budget import DistanceBudget
 from dpframework_distance.queries import CommonContextScores, ConditionalEntropies, ContextScores, Entropies
 from dpframework_distance.sensitivities import RowBounds
 

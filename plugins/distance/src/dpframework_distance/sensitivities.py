@@ -41,7 +41,7 @@ Likewise, with a for the A of all its attributes, a common context's score falls
 over the attributes that it lacks and of min(h - a, B(v_Y)) over those that it has, for 0 <= a <= h.
 
 The bounds for one row need only that g grows. So f is kept as a sum of values of g that are rounded to multiples of
-2**-22, for which these bounds hold unchanged (`terms.py`). For several rows, B needs f itself. The 2 k
+2**-22, for which these bounds hold unchanged (`entropy_terms.py`). For several rows, B needs f itself. The 2 k
 increments of f in it are off by at most k units together, and B is raised by that. Sums of rounded terms are exact.
 What floating point rounds afterwards, the last weight and division, is far below the step that every mechanism's
 lattice allows for.
@@ -73,7 +73,7 @@ from dpframework.formulas import (
     x_log2_x,
 )
 from dpframework.queries import Norm, Query, Sensitivity, entropy_change
-from dpframework_distance.terms import UNITS, Terms
+from dpframework_distance.entropy_terms import UNITS, Terms
 
 
 def _score(counts: NDArray[np.int64], parameters: Mapping[str, Any]) -> float:

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from dpframework.facts import GROUPS, Categorical, InputError, PrivacyUnit, Relation, Schema, unit_of_groups
 from dpframework.study import Study
 from dpframework.tables import Table, kept_rows, silenced, table_from_columns, table_from_frame
-from dpframework_distance.distances import LearnedDistances
 from dpframework_distance.metric import CategoricalMetric
 from dpframework_distance.miner import DPDilca
+from dpframework_distance.value_distances import LearnedDistances
 
 
 class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]

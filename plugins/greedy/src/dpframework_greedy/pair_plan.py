@@ -13,7 +13,7 @@ from dpframework.plan import Node, either, sequential
 from dpframework.redescriptions import MatchScores, Redescription, Wanted, cap_of, choices_carried
 from dpframework.run import PrivateTable, left_by_row_count, plan_row_count, release_row_count
 from dpframework_greedy.budgets import MOST_PAIRS, BudgetShares
-from dpframework_greedy.match_tables import mine_pairs, most_cells, plan_pairs
+from dpframework_greedy.literal_pairs import mine_pairs, most_cells, plan_pairs
 
 #: The numbers of pairs that have a branch of their own in a plan that releases the number of rows first.
 NUMBERS = (1, 2, 3, 4, 6, 9, 12, 15, 18, MOST_PAIRS)

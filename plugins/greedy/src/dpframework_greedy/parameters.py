@@ -47,10 +47,10 @@ from dpframework_greedy.budgets import (
     number_of_pairs,
 )
 from dpframework_greedy.language import JoinedPart, Language, Redescribed
-from dpframework_greedy.match_tables import as_literal
+from dpframework_greedy.literal_pairs import as_literal
+from dpframework_greedy.noisy_row_scores import AnyScore, OpenSurplus, RelativeScore, Supports, supports_of, worth_of
 from dpframework_greedy.pair_plan import PairPlan
 from dpframework_greedy.queries import ExtensionScores, PairScores
-from dpframework_greedy.relative_scores import AnyScore, OpenSurplus, RelativeScore, Supports, supports_of, worth_of
 from dpframework_greedy.scores import Score, spread_of
 from dpframework_greedy.successive_choices import SuccessiveExponential
 from dpframework_greedy.surplus_score import Surplus

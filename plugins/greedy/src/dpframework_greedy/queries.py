@@ -15,7 +15,7 @@ from dpframework.formulas import ScoreClaims
 from dpframework.queries import CellCounts, Counting, Query, ReadsAmong, Sensitivity
 from dpframework.tables import Block, Crosstab, JointCounts, counts_by_class, tally
 from dpframework_greedy.language import UNEXTENDED, Integers, Language, Redescribed
-from dpframework_greedy.relative_scores import AnyScore, Supports
+from dpframework_greedy.noisy_row_scores import AnyScore, Supports
 from dpframework_greedy.scores import Floats
 from dpframework_greedy.successive_choices import CandidatePool, Group, Lattice
 

@@ -28,8 +28,8 @@ import attrs
 from dpframework.basics import OneWayMarginals
 from dpframework.facts import Attribute
 from dpframework.plan import Plan, step
-from dpframework_tables.budgets import TableBudget
 from dpframework_tables.queries import NamedMarginal
+from dpframework_tables.table_budget import TableBudget
 
 METHODS = ("independent", "tree", "rounds", "adaptive")
 MANY_ATTRIBUTES = 32  # with more, rounds are made only if the budget pays for more rounds than `ChoiceFacts.fewest`

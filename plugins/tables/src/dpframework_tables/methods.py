@@ -31,7 +31,6 @@ from dpframework.facts import Attribute
 from dpframework.plan import Node, either, repeat, sequential, step
 from dpframework.results import Noisy
 from dpframework.run import PrivateTable
-from dpframework_tables.budgets import CHOOSE, MEASURE, TableBudget
 from dpframework_tables.candidates import candidate_sets, join_parts, rank, room_for, tree_for
 from dpframework_tables.junction import JunctionTree, Set
 from dpframework_tables.merged_model import MergedModel
@@ -41,6 +40,7 @@ from dpframework_tables.queries import ModelDistances, NamedMarginal
 from dpframework_tables.round_steps import BLOCK, InBlock, InPlan
 from dpframework_tables.row_number import number_of_rows
 from dpframework_tables.sampling import sample_rows
+from dpframework_tables.table_budget import CHOOSE, MEASURE, TableBudget
 
 # The share of a round's budget that goes to its selection.
 TREE_CHOOSE, ROUNDS_CHOOSE = Fraction(18, 100), Fraction(1, 10)

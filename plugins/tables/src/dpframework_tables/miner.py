@@ -50,12 +50,12 @@ from dpframework.facts import (
 from dpframework.plan import Budget, Node, Plan, PlannedPart, PublicFacts, RunCost, post, sequential
 from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable, Witness
-from dpframework_tables.budgets import TableBudget
 from dpframework_tables.costs import cost_of
 from dpframework_tables.method_choice import METHODS, ChoiceFacts
 from dpframework_tables.methods import TableMethod
 from dpframework_tables.row_miners import Forms, mined_forms, study_on
 from dpframework_tables.synthetic_rows import MeasuredMarginal, SyntheticRows
+from dpframework_tables.table_budget import TableBudget
 
 MAX_CELLS = 130_000
 MOST_MAX_CELLS = 1 << 24

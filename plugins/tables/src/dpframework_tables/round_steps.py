@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.mechanisms import Calibration
-from dpframework_tables.budgets import CHOOSE, MEASURE, TableBudget
 from dpframework_tables.merging import Merging
+from dpframework_tables.table_budget import CHOOSE, MEASURE, TableBudget
 
 if TYPE_CHECKING:
     from dpframework.run import PrivateTable, SpendBlock

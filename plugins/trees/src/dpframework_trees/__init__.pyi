@@ -14,6 +14,7 @@ from .estimator import (
     PrivateClassifier as PrivateClassifier,
     TreeClassifier as TreeClassifier,
 )
+from .grid_search import PrivateTreeSearch as PrivateTreeSearch
 from .id3 import DPID3 as DPID3
 from .private_estimator import PrivateEstimator as PrivateEstimator
 from .redescribe import (
@@ -22,4 +23,3 @@ from .redescribe import (
     MatchedTrees as MatchedTrees,
     MCMCTreePair as MCMCTreePair,
 )
-from .search import PrivateTreeSearch as PrivateTreeSearch

@@ -38,10 +38,9 @@ from dpframework.plan import FromRelease, Node, PlannedPart, parallel, sequentia
 from dpframework.results import ErrorBound
 from dpframework.run import Example, PrivateTable
 from dpframework_trees import witnesses
-from dpframework_trees.bounds import OF_TREE, PRUNED, class_count_bounds
-from dpframework_trees.complete import CompleteTree
+from dpframework_trees.complete_tree import CompleteTree
 from dpframework_trees.criteria import Criterion, KnownRows, criterion_named
-from dpframework_trees.estimates import ReleasedNode, noise_variance, tree_result
+from dpframework_trees.leaf_count_bounds import OF_TREE, PRUNED, class_count_bounds
 from dpframework_trees.parameters import (
     TargetMiner,
     class_and_attributes,
@@ -54,7 +53,8 @@ from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, Region, cut_of, names_in
 from dpframework_trees.tree import TreeResult
 from dpframework_trees.tree_counts import counts_suffice
-from dpframework_trees.weights import exact_work, require_feasible
+from dpframework_trees.tree_estimates import ReleasedNode, noise_variance, tree_result
+from dpframework_trees.tree_weights import exact_work, require_feasible
 
 AUTO = "auto"
 SAMPLERS = ("exact", "mcmc", "greedy", "lookahead")

@@ -30,7 +30,7 @@ def dpframework_miners() -> list[EntryPoint]:
 def dpframework_mechanisms() -> list[type[Any]]:
     """Return the samplers of whole trees and pairs of trees, and the private fit of an additive model."""
     from dpframework_trees.additive import ObjectivePerturbation
-    from dpframework_trees.exact_pairs import ExactPairs
+    from dpframework_trees.exact_pair_sampler import ExactPairs
     from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
     from dpframework_trees.tree_pairs import MarkovChainPairs
 

@@ -38,10 +38,10 @@ from dpframework.queries import Count, Histogram
 from dpframework.results import ErrorBound
 from dpframework.run import Example, PrivateTable
 from dpframework_trees import witnesses
-from dpframework_trees.bounds import CONSISTENT, OF_SPLITS, PRUNED, STOPPED, class_count_bounds
 from dpframework_trees.budgets import DEPTH, TreeBudget, depth_for, tree_budget
 from dpframework_trees.criteria import Criterion, KnownRows
-from dpframework_trees.estimates import ReleasedNode, noise_variance, tree_result
+from dpframework_trees.leaf_count_bounds import CONSISTENT, OF_SPLITS, PRUNED, STOPPED, class_count_bounds
+from dpframework_trees.lockstep_releases import Requests, release_in_step
 from dpframework_trees.parameters import (
     TargetMiner,
     class_and_attributes,
@@ -54,8 +54,8 @@ from dpframework_trees.parameters import (
 )
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates, Multiway, Region, Split, cut_of, names_in
-from dpframework_trees.stepwise_releases import Requests, release_in_step
 from dpframework_trees.tree import TreeResult
+from dpframework_trees.tree_estimates import ReleasedNode, noise_variance, tree_result
 
 SELECTIONS = ("permute-and-flip", "exponential", "noisy-counts")
 SPLITS = ("binary", "multiway")

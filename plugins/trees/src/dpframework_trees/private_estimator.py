@@ -17,7 +17,7 @@ from dpframework.facts import GROUPS, Attribute, InputError, PrivacyUnit, Relati
 from dpframework.run import Miner
 from dpframework.study import Study
 from dpframework.tables import NewRows, silenced, table_from_columns
-from dpframework_trees.clone_families import EstimatorFamily
+from dpframework_trees.estimator_clones import EstimatorFamily
 from dpframework_trees.estimator_inputs import InputColumns, Outcomes, keep_cells
 
 #: Makes an `__init__` as scikit-learn wants it, which keeps every parameter as it was given, under its name. The repr

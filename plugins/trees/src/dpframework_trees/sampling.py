@@ -1,9 +1,9 @@
 """Mechanisms that release a whole tree at once, by the exponential mechanism on all complete trees of a depth.
 
 `ExactTrees` draws the tests of a tree one after another from the root. The probability of each test is its share of the
-sum of weights of all trees (see `weights`). `MarkovChainTrees` walks over trees instead (Bai et al. 2017), for depths
-and numbers of tests for which that sum takes too long. Its claim holds if the walk has converged, which is assumed and
-not checked (`mcmc-converged`).
+sum of weights of all trees (see `tree_weights`). `MarkovChainTrees` walks over trees instead (Bai et al. 2017), for
+depths and numbers of tests for which that sum takes too long. Its claim holds if the walk has converged, which is
+assumed and not checked (`mcmc-converged`).
 
 Claim of both: pure epsilon; bounded range, so rho = epsilon**2 / 8 in zCDP (Cesar and Rogers 2021).
 
@@ -15,15 +15,15 @@ its change between neighbours is off by at most four times that sum, and the dif
 by at most eight times that sum. This is added to the spread.
 
 Some errors grow with the number of rows R. The nodes of one level share the rows, so for D levels the sum of these
-errors over the nodes is at most (see `weights`; subtracting the largest log-weight and multiplying cost another
+errors over the nodes is at most (see `tree_weights`; subtracting the largest log-weight and multiplying cost another
 2 u M n)
 
     the sum over d = 1, ..., D of (K + 4 M + 3 M d) u R  =  (D (K + 4 M) + 3/2 D (D + 1) M) u R.
 
 The query declares r >= (K + 2 M) u R (`Query.rounding`), so (2 D + 3/4 D (D + 1)) r is enough. Rounding adds half a
 lattice step for each node. All other errors do not depend on the scale. With 2**(D - d) nodes at level d, their sum
-over all nodes is at most D 2**D (20 (T + 1) + 3 D ln(T)) u. Within `weights.MOST_WORK` (T**2 (2 T)**(D - 2) pairs of
-tests) that is largest for 15 levels and 2 tests, where 8 times the sum is below 2**-24.
+over all nodes is at most D 2**D (20 (T + 1) + 3 D ln(T)) u. Within `tree_weights.MOST_WORK` (T**2 (2 T)**(D - 2) pairs
+of tests) that is largest for 15 levels and 2 tests, where 8 times the sum is below 2**-24.
 
 **Rounding of walks.** Each leaf's score is rounded to the lattice, so a tree's score is an exact sum and a function of
 the tree alone. Proposals are uniform integers. A proposal is accepted by an exact comparison of a uniform number with
@@ -60,7 +60,7 @@ from dpframework.mechanisms import (
 from dpframework.queries import Norm, QueryFacts
 from dpframework_trees.tree_counts import CountsBelow, TreeCounts
 from dpframework_trees.tree_data import TreeData, is_tree, place_rows
-from dpframework_trees.weights import RowsBelow, Weights, require_feasible
+from dpframework_trees.tree_weights import RowsBelow, Weights, require_feasible
 
 Tests: TypeAlias = NDArray[np.int64]
 Lattice: TypeAlias = NDArray[np.int64]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpframework_trees.criteria import Criterion
 from dpframework_trees.tree_data import Bits
-from dpframework_trees.weights import in_threads, log_sum, log_weights_of_stumps, log_weights_of_two
+from dpframework_trees.tree_weights import in_threads, log_sum, log_weights_of_stumps, log_weights_of_two
 
 MOST_COUNTS = 1 << 22  # the most counts of sets of tests, which take 16 MiB
 TILE = 1 << 17  # how many rows are counted at once, so that the sets of a hundred tests stay in the processor's cache

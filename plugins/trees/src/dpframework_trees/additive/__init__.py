@@ -1,6 +1,6 @@
 """Additive models, with one function of each attribute, fitted jointly by objective perturbation."""
 
-from dpframework_trees.additive.additive_sum import AdditiveSum
+from dpframework_trees.additive.additive_base import AdditiveSum
 from dpframework_trees.additive.design import Design
 from dpframework_trees.additive.miner import DPAdditive
 from dpframework_trees.additive.model import AdditiveModel

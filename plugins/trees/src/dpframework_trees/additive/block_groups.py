@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpframework_trees.additive.balanced_noise import balanced_square
+from dpframework_trees.additive.zero_sum_noise import balanced_square
 
 Group = tuple[int, ...]
 

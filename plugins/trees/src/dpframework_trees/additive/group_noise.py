@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.mechanisms import Balls, CrossPolytopes, Randomness, draw_from_balls, unit_ball_moments
-from dpframework_trees.additive.balanced_noise import balanced_noise, balanced_square
 from dpframework_trees.additive.block_groups import cells_of_block, dimensions, is_balanced
+from dpframework_trees.additive.zero_sum_noise import balanced_noise, balanced_square
 
 
 @final

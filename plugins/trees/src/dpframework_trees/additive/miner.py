@@ -34,10 +34,10 @@ from dpframework_trees.additive.bins import (
     too_fine,
 )
 from dpframework_trees.additive.design import Design, Reals
+from dpframework_trees.additive.fit_rows import LogisticRows
 from dpframework_trees.additive.model import AdditiveModel
 from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.perturbation import ObjectivePerturbation
-from dpframework_trees.additive.queries import LogisticRows
 from dpframework_trees.additive.tree_part import DEPTH, SHARE, WORTH, values_of
 from dpframework_trees.additive.witnesses import (
     COLOURS,
@@ -48,9 +48,9 @@ from dpframework_trees.additive.witnesses import (
     witness_of_replaced,
 )
 from dpframework_trees.dptree import DPTree
-from dpframework_trees.estimates import noise_variance
 from dpframework_trees.parameters import ModelMiner, class_and_attributes
 from dpframework_trees.tree import DecisionTree
+from dpframework_trees.tree_estimates import noise_variance
 
 STEP, BINS = "fit", "bins"
 TREE = "tree"

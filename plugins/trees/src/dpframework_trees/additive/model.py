@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts import Attribute, attribute_from_dict
 from dpframework.tables import Block, NewRows
-from dpframework_trees.additive.additive_sum import LEGEND, AdditiveSum
+from dpframework_trees.additive.additive_base import LEGEND, AdditiveSum
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals, probabilities
 from dpframework_trees.additive.noise_and_ridge import Tuned

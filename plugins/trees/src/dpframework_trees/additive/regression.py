@@ -3,7 +3,7 @@
 Claim: pure epsilon under either neighbouring relation; no assumptions. The fit is done like `dp-additive` for two
 classes. The outcome is the number's relative position between its bounds (see `perturbation`, "Numbers as outcomes").
 So predictions stay within the bounds, and noise in the gradient moves a prediction about as much as it moves a mean of
-rows. Before the fit, the number of rows and the mean position are released as one pair (`queries.BoundDistances`). The
+rows. Before the fit, the number of rows and the mean position are released as one pair (`fit_rows.BoundDistances`). The
 log-odds of the mean are an offset of all scores, which costs nothing. After the fit, rows are counted by how far they
 are from their prediction (see `residuals`). The budgets add up to epsilon.
 
@@ -27,14 +27,14 @@ from dpframework.plan import Node, sequential, step
 from dpframework.queries import BoundDistances
 from dpframework.run import Example, PrivateTable
 from dpframework_trees.additive.design import FINE, MOST_WHOLE, Design
+from dpframework_trees.additive.fit_rows import NumberRows, numeric
 from dpframework_trees.additive.miner import AdditiveFit
-from dpframework_trees.additive.queries import NumberRows, numeric
 from dpframework_trees.additive.regression_model import AdditiveRegression
 from dpframework_trees.additive.residuals import NoisyResiduals, ResidualCounts
 from dpframework_trees.additive.terms import Term, centred_terms
 from dpframework_trees.additive.witnesses import SCHEMA, row_of_other_outcome, witness_of_added
-from dpframework_trees.estimates import noise_variance
 from dpframework_trees.parameters import ModelMiner, other_attributes
+from dpframework_trees.tree_estimates import noise_variance
 
 MEAN, RESIDUALS = "mean", "residuals"
 MEAN_SHARE, RESIDUAL_SHARE = Fraction(2, 25), Fraction(1, 20)

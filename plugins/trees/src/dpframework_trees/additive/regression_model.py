@@ -10,7 +10,7 @@ import numpy as np
 
 from dpframework.facts import InputError, Numeric, attribute_from_dict
 from dpframework.tables import NewRows
-from dpframework_trees.additive.additive_sum import LEGEND, AdditiveSum
+from dpframework_trees.additive.additive_base import LEGEND, AdditiveSum
 from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.residuals import COVERED, NoisyResiduals
 from dpframework_trees.additive.term_drawing import BAND

@@ -24,7 +24,7 @@ from dpframework.facts import Attribute, InputError, Numeric
 from dpframework.queries import Query, Sensitivity, share_sensitivities
 from dpframework.tables import Block
 from dpframework_trees.additive.design import Reals
-from dpframework_trees.additive.queries import places
+from dpframework_trees.additive.fit_rows import places
 
 SIDE = 13  # the number of bins on each side of 0
 EDGES = np.concatenate([[0.0], 2.0 ** (-(SIDE - 1 - np.arange(SIDE)) / 2)])  # the bins' edges on one side of 0

@@ -18,7 +18,7 @@ of a kernel in another file that this kernel calls. After such a change, delete 
 from dpframework_trees.kernels.bits import common, count_common
 from dpframework_trees.kernels.criterion_kernels import CriterionKernels, kernels_of
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
-from dpframework_trees.kernels.pairs import PairRoom, PairScale
+from dpframework_trees.kernels.pair_weights import PairRoom, PairScale
 from dpframework_trees.kernels.routes import route
 from dpframework_trees.kernels.unions import Unions, grow_unions
 from dpframework_trees.kernels.walks import (
@@ -29,7 +29,7 @@ from dpframework_trees.kernels.walks import (
     WalkedPair,
     WalkedTree,
 )
-from dpframework_trees.kernels.weights import Weighing, add_pairs, count_tests
+from dpframework_trees.kernels.weight_kernels import Weighing, add_pairs, count_tests
 
 __all__ = [
     "CriterionKernels",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import njit
 
 from dpframework.tables import popcount
-from dpframework_trees.kernels.arrays import Bits, Integers
+from dpframework_trees.kernels.array_types import Bits, Integers
 
 
 @njit(nogil=True, cache=True)

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dpframework.formulas import Parts, compiled_for, score_kernel
-from dpframework_trees.kernels.pairs import pair_terms, weigh_pairs
+from dpframework_trees.kernels.pair_weights import pair_terms, weigh_pairs
 from dpframework_trees.kernels.scores import pair_score, split_scores, threshold_scores
 from dpframework_trees.kernels.walks import walk_pairs, walk_trees
-from dpframework_trees.kernels.weights import add_log_weights, side_scores
+from dpframework_trees.kernels.weight_kernels import add_log_weights, side_scores
 
 
 class CriterionKernels(NamedTuple):

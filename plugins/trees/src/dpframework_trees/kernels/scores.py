@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpframework_trees.kernels.arrays import Floats, Integers, Kinds
+from dpframework_trees.kernels.array_types import Floats, Integers, Kinds
 from dpframework_trees.splits import BELOW, MULTIWAY
 
 

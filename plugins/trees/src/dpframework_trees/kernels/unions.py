@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dpframework_trees.kernels.arrays import Floats, Integers
+from dpframework_trees.kernels.array_types import Floats, Integers
 
 BOTH = 2  # the position in `rows` of the support of both unions
 

@@ -15,12 +15,12 @@ from dpframework.facts import Attribute
 from dpframework.formulas import Cells, ScoreClaims, absolute, cells, score_claims
 from dpframework.queries import CandidateScores, Counting, Norm, ReadsAmong, RowSets, Sensitivity, in_common
 from dpframework.tables import Block, JointCounts
-from dpframework_trees.pair_counts import SplitPairCounts, sets_of_tests
-from dpframework_trees.queries.counted import CountedOrPacked
-from dpframework_trees.queries.sets import sets_of
+from dpframework_trees.queries.literal_sets import sets_of
 from dpframework_trees.queries.trees import all_of, pack, pack_classes
+from dpframework_trees.queries.whole_tree_base import CountedOrPacked
 from dpframework_trees.splits import Candidates, Split, names_in
 from dpframework_trees.tree_counts import TILE
+from dpframework_trees.tree_pair_counts import SplitPairCounts, sets_of_tests
 from dpframework_trees.tree_pairs import PairData, PairScore, some_pairs
 
 BITS_AT_ONCE = 1 << 28  # the most bits that the sets of a view take at once, which are 32 MiB

@@ -21,6 +21,6 @@ What differs from the paper by default, and why:
 
 from dpframework_trees.redescribe.alternation import AltExpM, AltMCMC
 from dpframework_trees.redescribe.matched_trees import MatchedTrees
-from dpframework_trees.redescribe.pairs import MCMCTreePair
+from dpframework_trees.redescribe.pair_miner import MCMCTreePair
 
 __all__ = ["AltExpM", "AltMCMC", "MCMCTreePair", "MatchedTrees"]

@@ -24,14 +24,20 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, PermuteAndFlip,
 from dpframework.plan import FromRelease, Node, parallel, sequential, step
 from dpframework.redescriptions import Redescription
 from dpframework.run import Example, PrivateTable
-from dpframework_trees.complete import CompleteTree
+from dpframework_trees.complete_tree import CompleteTree
 from dpframework_trees.criteria import PUBLISHED_GINI, Criterion, KnownRows, criterion_named
 from dpframework_trees.queries import JointLeaves, SplitScores, TreeScores
-from dpframework_trees.redescribe.starts import EXAMPLE_SCHEMA, OTHER, STARTING_TEST, Start, TreeRedescriptions
+from dpframework_trees.redescribe.tree_redescriptions import (
+    EXAMPLE_SCHEMA,
+    OTHER,
+    STARTING_TEST,
+    Start,
+    TreeRedescriptions,
+)
 from dpframework_trees.sampling import ExactTrees, MarkovChainTrees
 from dpframework_trees.splits import Candidates, cut_of
 from dpframework_trees.tree_counts import counts_suffice
-from dpframework_trees.weights import require_feasible
+from dpframework_trees.tree_weights import require_feasible
 
 
 def leaves_attribute(name: str, depth: int) -> Attribute:

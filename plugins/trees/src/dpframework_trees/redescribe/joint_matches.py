@@ -28,7 +28,7 @@ from dpframework.redescriptions import (
     distinct,
 )
 from dpframework.run import PrivateTable
-from dpframework_trees.redescribe.arrangements import Arrangement
+from dpframework_trees.redescribe.budget_arrangement import Arrangement
 
 TOGETHER = 3  # the number of matches in a table
 

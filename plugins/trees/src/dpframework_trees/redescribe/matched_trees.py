@@ -57,12 +57,12 @@ from dpframework.redescriptions import (
 )
 from dpframework.results import ErrorBound, bound_of_supports
 from dpframework.run import Example, Miner, PrivateTable, left_by_row_count, plan_row_count, release_row_count
-from dpframework_trees.complete import CompleteTree
-from dpframework_trees.extraction import LeafUnions
+from dpframework_trees.complete_tree import CompleteTree
 from dpframework_trees.queries import JointLeaves
-from dpframework_trees.redescribe.arrangements import CHOICES, MOST, Arrangement
+from dpframework_trees.redescribe.budget_arrangement import CHOICES, MOST, Arrangement
 from dpframework_trees.redescribe.joint_matches import TOGETHER, known_sets, mine_matches, plan_matches
 from dpframework_trees.redescribe.view_tests import candidates_of_sides, sides_of
+from dpframework_trees.redescription_extraction import LeafUnions
 from dpframework_trees.splits import Candidates
 
 SLACK = Fraction(8, 100)  # how far a Jaccard index minus one deviation must be above the target to be reported

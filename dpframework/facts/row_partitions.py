@@ -1,0 +1,46 @@
+"""Cuts divide rows into disjoint parts by values, never by position. They follow from public facts and releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeAlias
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.logical_descriptions import Cases, Description
+
+#: An attribute, cases, or disjoint descriptions, by whose values rows are divided into parts.
+Cut: TypeAlias = "Attribute | Cases | tuple[Description, ...]"
+
+
+#: For each derived attribute, the names of the attributes that it depends on. A derived attribute whose sources are
+#: unknown is left out.
+MadeOf: TypeAlias = "Mapping[str, frozenset[str]]"
+
+NOTHING_DERIVED: MadeOf = MappingProxyType({})
+
+
+def attributes_of(by: Cut) -> tuple[str, ...]:
+    """Return the names of the attributes that a cut tests; none if its descriptions list no literals."""
+    if isinstance(by, Attribute):
+        return (by.name,)
+    descriptions = by.descriptions if isinstance(by, Cases) else by
+    return tuple(dict.fromkeys(test.attribute for one in descriptions for test in one.literals()))
+
+
+def sources_of(by: Cut, made_of: MadeOf) -> frozenset[str]:
+    """Return the attributes that a cut depends on, with derived ones replaced by their sources; none if unknown."""
+    return frozenset().union(*(made_of.get(name, {name}) for name in attributes_of(by)))
+
+
+def with_sources(made_of: MadeOf, derived: Attribute, cases: Cases) -> MadeOf:
+    """Return `made_of` with the sources of one more derived attribute. Unknown sources are not added."""
+    sources = sources_of(cases, made_of)
+    return {**made_of, derived.name: sources} if sources else made_of
+
+
+def number_of_parts(by: Cut) -> int:
+    """Return the number of parts that a cut makes."""
+    if isinstance(by, Attribute):
+        return by.size
+    return len(by.descriptions) + 1 if isinstance(by, Cases) else len(by)

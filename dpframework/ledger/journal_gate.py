@@ -1,0 +1,93 @@
+"""The gate of a run with a journal, which stores each output before anybody sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.row_partitions import Cut
+from dpframework.ledger.release_codec import fingerprint
+from dpframework.run.gate import Gate
+from dpframework.run.release_scope import Charge, ChargedRelease
+from dpframework.tables.engines import Rows
+
+if TYPE_CHECKING:
+    from dpframework.ledger.run import LedgerRun
+
+
+@final
+@attrs.frozen(eq=False)
+class TracedRows:
+    """Private rows, with a public fingerprint of the cuts, samples and derivations that made them from the table."""
+
+    rows: Rows
+    trace: str
+
+
+def _split_trace(rows: Any) -> tuple[Rows, str]:
+    return (rows.rows, rows.trace) if isinstance(rows, TracedRows) else (rows, "")
+
+
+@final
+@attrs.frozen(eq=False)
+class JournaledGate(Gate):
+    """A gate that stores each output before anybody sees it, and returns the stored output when the run is resumed.
+
+    A resumed run must ask for the same releases of the same rows before it makes new ones. Otherwise it could run both
+    of two branches although the plan counts only one of them, or cut the same rows in another way.
+    """
+
+    run: LedgerRun = attrs.field(kw_only=True)
+
+    def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
+        """Make releases whose queries are evaluated together. Each is charged, drawn and stored before the next.
+
+        So a run that is killed between two releases is resumed at the second. The plan's whole cost was charged before.
+        A release that is made alone is charged before its query is evaluated.
+        """
+        plain = [attrs.evolve(one, rows=_split_trace(one.rows)[0]) for one in asked]
+        with self.run.lock:
+            if len(asked) == 1:
+                return [self._release_next(asked[0], lambda: self.answer(plain[0]))]
+            with self.run.asking(asked[0].charge.path):
+                answers = self.answers(plain)
+            return [
+                self._release_next(one, lambda answer=answer: answer)  # type: ignore[misc]
+                for one, answer in zip(asked, answers, strict=True)
+            ]
+
+    def _release_next(self, one: ChargedRelease, answer: Callable[[], Any]) -> Any:
+        """Charge one release, then make it."""
+        self.run.origin = fingerprint(_split_trace(one.rows)[1], one.inputs)
+        self._charge(one.charge)
+        return self._release(one, answer())
+
+    def draw(self, charge: Charge, answers: Sequence[Any]) -> list[Any]:
+        """Return the stored output, or draw one and store it."""
+
+        def new() -> Any:
+            (output,) = super(JournaledGate, self).draw(charge, answers)
+            return output
+
+        return [self.run.output_of(charge.path, new)]
+
+    def split(self, rows: Rows, cut: Cut) -> list[Rows]:
+        """Split rows, and extend the trace of each part."""
+        plain, trace = _split_trace(rows)
+        parts = super().split(plain, cut)
+        return [TracedRows(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
+
+    def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
+        """Sample rows, and extend their trace. A resumed run draws its samples anew (see `composition.sampled`)."""
+        plain, trace = _split_trace(rows)
+        return TracedRows(super().sample(plain, rate, of_units=of_units), fingerprint(trace, "sample", rate))
+
+    def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:
+        """Derive an attribute, and extend the trace of the rows."""
+        plain, trace = _split_trace(rows)
+        return TracedRows(super().derive(plain, attribute, cases), fingerprint(trace, "derived", attribute, cases))

@@ -1,0 +1,264 @@
+"""The state of a ledger after all its entries, with data sets, caps, approvals and charged runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, final
+
+from dpframework.accountant import PlanCharge
+from dpframework.facts.errors import InputError, PlanRefused, nearest
+from dpframework.facts.json_schemas import require_form
+from dpframework.facts.privacy import NOTHING, Relation
+from dpframework.facts.unit import PrivacyUnit
+from dpframework.facts.value_checks import read_ratio
+from dpframework.ledger.approvals import Approval, Binding, RecordedRun
+from dpframework.ledger.chain import START, Entry, LedgerTampered
+from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.outside_releases import Outside
+from dpframework.ledger.run_subject import RunSubject
+from dpframework.ledger.signatures import SignatureError, text_to_sign
+from dpframework.ledger.signed_decisions import DECISIONS, Decision
+from dpframework.ledger.signers import Signers
+
+#: The kinds of entries: first what people decide, then what runs do.
+KINDS = (
+    *("ledger", "data set", "plan", "approval", "revocation", "signers", "outside"),
+    *("reading", "unread", "run", "refusal", "charge", "redraw", "resumption", "end"),
+)
+
+
+def refusal(why: str) -> str:
+    """Return the text that records the end of a run that was refused while its rows were read."""
+    return f"refused: {why}"
+
+
+def _read_opening(content: Mapping[str, Any], time: str) -> DataSet:
+    """Return the data set that an entry opens."""
+    return DataSet(
+        content["data_set"],
+        Relation.parse(content["relation"]),
+        read_ratio(content["epsilon"]),
+        read_ratio(content["delta"]),
+        content["schema"],
+        time,
+        read_ratio(content["verified"]) if "verified" in content else None,
+        PrivacyUnit(**content.get("unit", {})),
+        read_ratio(content.get("reserve", 0)),
+        history=read_ratio(content["history"]) if "history" in content else None,
+    )
+
+
+@final
+class Records:
+    """The data sets of a ledger, and the head of its chain, which is the last entry.
+
+    Parameters
+    ----------
+    source
+        The ledger's name, for messages.
+    entries
+        The entries, from the first one on.
+    """
+
+    def __init__(self, source: str | os.PathLike[str], entries: Iterable[Entry] = ()) -> None:
+        self.id = ""
+        self.head = START
+        self.signers: Signers | None = None
+        self.decisions: list[Decision] = []
+        self.data_sets: dict[str, DataSet] = {}
+        self._source = source
+        self._runs: dict[str, tuple[DataSet, RecordedRun]] = {}
+        for entry in entries:
+            self.add(entry)
+
+    @property
+    def authority(self) -> str:
+        """A sentence that says who must sign decisions."""
+        if self.signers is None:
+            return "this ledger has no signers: whoever can write its file can open data sets and approve plans"
+        return f"caps, approvals and revocations are signed; the signers are {self.signers}"
+
+    def data_set(self, name: str) -> DataSet:
+        """Return a data set.
+
+        Raises
+        ------
+        InputError
+            If no data set has that name.
+        """
+        if name not in self.data_sets:
+            raise InputError(f"no data set is named '{name}' in this ledger; {nearest(name, self.data_sets)}")
+        return self.data_sets[name]
+
+    def has_run(self, run: str) -> bool:
+        """Tell whether a run of this id was recorded."""
+        return run in self._runs
+
+    def require_possible(self, entry: Entry) -> None:
+        """Refuse an entry that dpframework would not make now, such as a run without approval or room.
+
+        Raises
+        ------
+        PlanRefused
+            If dpframework would not make the entry now.
+        """
+        content = entry.content
+        if entry.kind in ("reading", "run", "refusal"):
+            data_set = self.data_set(content["data_set"])
+            if not (entry.kind == "run" and self.has_run(content["run"])):
+                data_set.approval_of(content["plan"], content.get("data"))
+        if entry.kind == "run":
+            data_set.require_room(PlanCharge.from_dict(content["amount"]))
+            data_set.require_period(content.get("period", ""))
+            if "period" in content:
+                data_set.require_room_in(content["period"], PlanCharge.from_dict(content["of_period"]))
+        elif entry.kind in ("unread", "charge", "redraw", "resumption", "end"):
+            run = self._runs[content["run"]][1]
+            if run.end is not None:
+                raise PlanRefused(f"run {run.id} had ended")
+            if run.charged and entry.kind == "unread":
+                raise PlanRefused(f"run {run.id} had read its table")
+            if not run.charged and entry.kind in ("charge", "redraw"):
+                raise PlanRefused(f"run {run.id} had not been charged")
+
+    def require_form(self, entry: Entry) -> None:
+        """Refuse an entry of an unknown kind, or one that is not in the form of its kind (see `add`)."""
+        if entry.kind not in KINDS:
+            raise InputError(
+                f"{self._source}: entry {entry.number} is of the unknown kind '{entry.kind}'; "
+                "was this ledger made by a later dpframework?"
+            )
+        try:
+            require_form(entry.content, "dpframework.ledger", "entries.schema.json", entry.kind)
+        except InputError as error:
+            raise self.not_made(entry, str(error)) from None
+
+    def add(self, entry: Entry) -> None:
+        """Apply one more entry to the state.
+
+        Raises
+        ------
+        LedgerTampered
+            If the content of the entry does not fit its kind or the entries before it, or the entry needs a signature
+            by a signer and has none that is valid.
+        InputError
+            If the kind of the entry is unknown.
+        """
+        self.require_form(entry)
+        if (entry.kind == "ledger") != (entry.number == 1):
+            raise self.not_made(entry, "the first entry says which ledger it is, and no other one does")
+        by = self._signer_of(entry) if entry.kind in DECISIONS else None
+        try:
+            self._add(entry, by)
+        except InputError as error:
+            raise self.not_made(entry, str(error)) from None
+        except (KeyError, TypeError, AttributeError, ValueError, ZeroDivisionError, PlanRefused):
+            raise self.not_made(entry, f"its content is not that of a {entry.kind}") from None
+
+    def not_made(self, entry: Entry, why: str) -> LedgerTampered:
+        """Return the error for an entry that dpframework does not make."""
+        return LedgerTampered(f"{self._source}: entry {entry.number} is not one that dpframework makes: {why}")
+
+    def _add(self, entry: Entry, by: str | None) -> None:
+        content = entry.content
+        self.head = entry.head
+        match entry.kind:
+            case "ledger":
+                self.id = content["id"]
+                self.signers = Signers(content["signers"]) if "signers" in content else None
+            case "signers":
+                if self.signers is None:
+                    raise ValueError("a ledger has signers from its first entry on, or never")
+                self.signers = self.signers.changed(content["add"], content["remove"])
+            case "data set":
+                if content["data_set"] in self.data_sets:
+                    raise ValueError("a data set is opened once")
+                self.data_sets[content["data_set"]] = _read_opening(content, entry.time)
+            case "plan":
+                self.data_sets[content["data_set"]].plans[content["plan"]["hash"]] = content["plan"]
+            case "approval":
+                approval = Approval(
+                    content["plan"],
+                    content["by"],
+                    entry.time,
+                    content["runs"],
+                    content["note"],
+                    verified=content.get("verified"),
+                    data=Binding(**content["data"]) if "data" in content else None,
+                    signature=content.get("signature"),
+                    signed_by=by,
+                )
+                self.data_sets[content["data_set"]].approvals.append(approval)
+            case "revocation":
+                for approval in self.data_sets[content["data_set"]].approvals:
+                    if approval.plan == content["plan"] and approval.revoked is None:
+                        approval.revoked = content["by"]
+            case "outside":
+                amount = PlanCharge.from_dict(content["amount"]) if "amount" in content else None
+                self.data_sets[content["data_set"]].release_outside(Outside.of_entry(content, entry.time), amount)
+            case "reading":
+                self._open(entry)
+            case "unread":
+                data_set, run = self._runs.pop(content["run"])
+                if run.charged:
+                    raise ValueError("a run is charged once its table was read")
+                del data_set.runs[run.id]
+                run.approval.used -= 1
+            case "run":
+                self._charge(entry)
+            case "refusal":
+                self._open(entry).end = refusal(content["why"])
+            case "charge":
+                self._runs[content["run"]][1].charges.append(content["path"])
+            case "redraw":
+                self._runs[content["run"]][1].redrawn += 1
+            case "resumption":
+                self._runs[content["run"]][1].resumed += 1
+            case "end":
+                self._runs[content["run"]][1].end = content["how"]
+
+    def _signer_of(self, entry: Entry) -> str | None:
+        """Return the verified signer of a decision, or None if the ledger has no signers."""
+        signature = entry.content.get("signature")
+        text = text_to_sign(self.id, entry.previous, entry.kind, entry.content)
+        self.decisions.append(Decision(entry, signature, text))
+        if self.signers is None:
+            return None
+        what = f"{self._source}: entry {entry.number} ({entry.kind})"
+        if signature is None:
+            raise LedgerTampered(f"{what} is not signed, and this ledger needs a signature by {self.signers}")
+        try:
+            return self.signers.signer_of(signature, text)
+        except SignatureError as error:
+            raise LedgerTampered(f"{what}: {error}") from None
+
+    def _open(self, entry: Entry) -> RecordedRun:
+        """Add a run, which uses up one run of an approval."""
+        content = entry.content
+        if self.has_run(content["run"]):
+            raise ValueError("a run is opened once")
+        data_set = self.data_sets[content["data_set"]]
+        approval = data_set.approval_of(content["plan"], content.get("data"))
+        approval.used += 1
+        run = RecordedRun(content["run"], content["plan"], entry.time, PlanCharge(NOTHING), approval)
+        run.subject = RunSubject.of_entry(content)
+        data_set.runs[run.id] = run
+        self._runs[run.id] = data_set, run
+        return run
+
+    def _charge(self, entry: Entry) -> None:
+        """Charge a run. A run that was given a table in memory, and so recorded no reading, is added first."""
+        content = entry.content
+        if not self.has_run(content["run"]):
+            self._open(entry)
+        data_set, run = self._runs[content["run"]]
+        digest = None if run.approval.data is None else run.approval.data.digest
+        approved = (data_set.name, run.plan, digest) == (content["data_set"], content["plan"], content.get("data"))
+        if run.charged or run.end is not None or not approved:
+            raise ValueError("a run is charged once, for the plan whose approval it used up")
+        run.amount, run.charged = PlanCharge.from_dict(content["amount"]), True
+        data_set.budget = data_set.budget.after(run.amount)
+        if "period" in content:
+            own = data_set.of_period(content["period"]).after(PlanCharge.from_dict(content["of_period"]))
+            data_set.periods[content["period"]] = own

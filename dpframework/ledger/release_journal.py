@@ -1,0 +1,264 @@
+"""The journal of an unfinished run, which stores its releases until the results are written, so that it can be resumed.
+
+A journal is a file next to the results and not part of the ledger, since a ledger holds no outputs. Each row of it is
+sealed with a key that only the user who makes the run can read (see `ledger.key`). Rows by anybody else are refused.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
+from dpframework.facts.json_text import parsed_json
+from dpframework.ledger.chain import canonical
+from dpframework.ledger.release_codec import from_json, to_json
+from dpframework.ledger.sqlite import connect, explain_errors, meaning
+from dpframework.tables.contributions import KEY_BYTES
+
+WHAT = "journal of a run"
+
+
+def encode_output(output: Any, classes: Iterable[type[Any]] = ()) -> str:
+    """Return the text in which a journal stores an output (see `to_json`)."""
+    return canonical(to_json(output, classes))
+
+
+def seal(key: bytes, *columns: Any) -> str:
+    """Return the HMAC-SHA256, in hex, of a row's columns and their types. It shows whether the row was changed."""
+    return hmac.new(
+        key, canonical([[type(column).__name__, str(column)] for column in columns]).encode(), "sha256"
+    ).hexdigest()
+
+
+def journal_damage(path: Path) -> InputError:
+    """Return the error for a journal that is not as it was written."""
+    return InputError(
+        f"{path}: is damaged, of another ledger, or another user wrote it; the run stays charged and unfinished: put "
+        "this file back from a backup, or remove it and have another run approved"
+    )
+
+
+def remove(path: Path) -> None:
+    """Remove a journal, and the rollback journal that SQLite leaves beside it after a kill."""
+    path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+
+
+@final
+@attrs.frozen
+class Owner:
+    """The run whose releases a journal holds.
+
+    Attributes
+    ----------
+    ledger
+        The id of the ledger.
+    data_set
+        The name of the data set in the ledger.
+    plan
+        The hash of the plan.
+    run
+        The id of the run.
+    key
+        The key that chooses the rows of each privacy unit.
+    """
+
+    ledger: str
+    data_set: str
+    plan: str
+    run: str
+    key: bytes = attrs.field(repr=False)
+
+    def require(self, ledger: str, data_set: str, plan: str, place: str) -> None:
+        """Refuse to resume another run than this one.
+
+        Raises
+        ------
+        PlanRefused
+            If the ledger, the data set or the plan differs.
+        """
+        for what, own, other in (
+            ("in another ledger", self.ledger, ledger),
+            (f"on data set '{self.data_set}'", self.data_set, data_set),
+            (f"of plan {self.plan[:12]}, not {plan[:12]}", self.plan, plan),
+        ):
+            if own != other:
+                raise PlanRefused(
+                    f"{place}: holds the releases of an unfinished run {what}; resume that one as it was begun, or "
+                    "write this one's results elsewhere"
+                )
+
+
+@final
+@attrs.frozen
+class StoredRelease:
+    """A stored release.
+
+    Attributes
+    ----------
+    path
+        The path of its step in the plan.
+    origin
+        A fingerprint of the trace of its rows and of its inputs (see `JournaledGate`).
+    output
+        The released value.
+    """
+
+    path: str
+    origin: str
+    output: Any
+
+
+@final
+class Journal:
+    """A journal's file, locked against every other process until it is closed, or this process ends.
+
+    Parameters
+    ----------
+    path
+        The file. It is made if it does not exist.
+    key
+        The key that seals its rows (see `journal_key`).
+
+    Raises
+    ------
+    InputError
+        If another process has the file open, it cannot be written, or it is not a journal.
+    """
+
+    def __init__(self, path: Path, key: bytes) -> None:
+        self.path = path
+        self._key = key
+        try:
+            self._connection = connect(path, create=True, patience=0)
+            try:
+                self._begin()
+            except BaseException:
+                self._connection.close()  # else the error's traceback would hold the lock
+                raise
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                raise InputError(f"{path}: another process is making this run; wait until it has ended") from None
+            raise meaning(error, path, WHAT) from None
+
+    def _begin(self) -> None:
+        # The file stays locked after the first transaction. The system drops the lock if the process is killed.
+        self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._connection.execute("BEGIN EXCLUSIVE")
+        for text in (
+            "CREATE TABLE IF NOT EXISTS owner (ledger TEXT, data_set TEXT, plan TEXT, run TEXT, key TEXT, digest TEXT)",
+            "CREATE TABLE IF NOT EXISTS release"
+            " (number INTEGER PRIMARY KEY, path TEXT, origin TEXT, output TEXT, digest TEXT)",
+        ):
+            self._connection.execute(text)
+        self._connection.execute("COMMIT")
+
+    @property
+    def owner(self) -> Owner | None:
+        """The run that the journal belongs to, None before `claim`."""
+        with explain_errors(self.path, WHAT):
+            rows = self._connection.execute("SELECT ledger, data_set, plan, run, key, digest FROM owner").fetchall()
+        if not rows:
+            if self._read_releases():
+                raise journal_damage(self.path)
+            return None
+        if len(rows) > 1:
+            raise journal_damage(self.path)
+        *columns, digest = rows[0]
+        self._require_sealed(digest, "owner", *columns)
+        if not (isinstance(columns[-1], str) and re.fullmatch(f"[0-9a-f]{{{2 * KEY_BYTES}}}", columns[-1])):
+            raise journal_damage(self.path)
+        ledger, data_set, plan, run, key = columns
+        return Owner(ledger, data_set, plan, run, bytes.fromhex(key))
+
+    def claim(self, owner: Owner) -> None:
+        """Write down the run whose releases the journal will hold."""
+        with explain_errors(self.path, WHAT):
+            columns = (*attrs.astuple(owner)[:-1], owner.key.hex())
+            digest = seal(self._key, "owner", *columns)
+            self._connection.execute("INSERT INTO owner VALUES (?, ?, ?, ?, ?, ?)", (*columns, digest))
+
+    def keep(self, run: str, number: int, path: str, origin: str, output: str) -> None:
+        """Store an output, as `encode_output` writes it. It is on the disk when this returns.
+
+        Raises
+        ------
+        InputError
+            If the journal cannot be written.
+        """
+        with explain_errors(self.path, WHAT):
+            columns = (number, path, origin, output)
+            # The seal covers the run's id, so that a row of another journal with the same key does not fit.
+            digest = seal(self._key, "release", run, *columns)
+            self._connection.execute("INSERT INTO release VALUES (?, ?, ?, ?, ?)", (*columns, digest))
+
+    def releases(self, run: str, classes: Iterable[type[Any]] = ()) -> Mapping[int, StoredRelease]:
+        """Return the stored releases by number.
+
+        Parameters
+        ----------
+        run
+            The id of the run.
+        classes
+            The attrs classes and enumerations that outputs may be made of, as the mechanisms of the plan declare them.
+
+        Raises
+        ------
+        InputError
+            If the journal cannot be read, or a row was changed.
+        """
+        found = {}
+        for number, path, origin, output, digest in self._read_releases():
+            self._require_sealed(digest, "release", run, number, path, origin, output)
+            try:
+                found[number] = StoredRelease(path, origin, from_json(parsed_json(output), classes))
+            except DPFrameworkError as error:
+                raise InputError(f"{self.path}: an output cannot be read: it {error}") from None
+        return found
+
+    def _read_releases(self) -> list[tuple[Any, ...]]:
+        with explain_errors(self.path, WHAT):
+            # All rows are fetched at once, since a cursor that an error leaves open would keep the lock after `close`.
+            query = "SELECT number, path, origin, output, digest FROM release ORDER BY number"
+            return self._connection.execute(query).fetchall()
+
+    def _require_sealed(self, digest: Any, *columns: Any) -> None:
+        """Refuse a row that differs from what the owner of the key wrote."""
+        # `str`, since a changed row may hold a number in place of a text. Its seal differs too.
+        if not hmac.compare_digest(str(digest).encode("utf-8", "replace"), seal(self._key, *columns).encode()):
+            raise journal_damage(self.path)
+
+    def close(self) -> None:
+        """Close the file, which releases its lock."""
+        self._connection.close()
+
+    def remove(self) -> None:
+        """Close the journal and remove its file."""
+        if os.name == "posix":  # removed while it is locked, so that nobody else can have begun to use it
+            remove(self.path)
+            self.close()
+        else:
+            self.close()
+            remove(self.path)
+
+
+def require_as_left(run: str, charged: Sequence[str], kept: Mapping[int, StoredRelease], place: str) -> None:
+    """Refuse to resume a run whose charges in the ledger and outputs in the journal are not as the run left them.
+
+    Releases are made one at a time, so only the last charge may lack its output.
+    """
+    paths = [one.path for one in kept.values()]
+    whole = list(kept) == list(range(1, len(paths) + 1)) and paths == list(charged[: len(paths)])
+    if not whole or len(charged) > len(paths) + 1:
+        raise PlanRefused(
+            f"run {run} cannot be resumed: the ledger holds {len(charged)} of its charges and {place} {len(paths)} of "
+            "its outputs; one of the two is not as the run left it"
+        )

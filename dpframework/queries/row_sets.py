@@ -1,0 +1,105 @@
+"""Counts of rows that two sets have in common, from cross tables of the attributes that define the sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.logical_descriptions import And, Cases, Description
+from dpframework.tables.joint_counts import Crosstab, JointCounts
+
+
+@final
+@attrs.frozen(eq=False)
+class RowSets:
+    """Some sets of rows, each defined by the codes of the same few attributes.
+
+    Attributes
+    ----------
+    of
+        The attributes. None of them for the set of all rows.
+    places
+        The positions of the sets among all sets of their side, shape (sets,).
+    members
+        A function that returns whether each cell of the attributes' cross table is in each set, as 1 or 0, shape (sets,
+        cells). It is called only when this is needed.
+    """
+
+    of: tuple[Attribute, ...]
+    places: NDArray[np.int64]
+    members: Callable[[], NDArray[np.int64]]
+
+    @classmethod
+    def everyone(cls, place: int) -> RowSets:
+        """Return the set of all rows, at a position among the sets of its side."""
+        return cls((), np.array([place]), lambda: np.ones((1, 1), dtype=np.int64))
+
+    @classmethod
+    def codes(cls, attribute: Attribute, first: int = 0) -> RowSets:
+        """Return one set for each code of an attribute, at consecutive positions from `first` on."""
+        number = attribute.size
+        return cls((attribute,), first + np.arange(number), lambda: np.eye(number, dtype=np.int64))
+
+
+def in_common(
+    left: Sequence[RowSets],
+    right: Sequence[RowSets],
+    shape: tuple[int, int],
+    within: Sequence[Description | None] = (None,),
+) -> JointCounts:
+    """Return the cross tables from which follows how many rows each left and each right set have in common.
+
+    Parameters
+    ----------
+    left, right
+        The sets of each side.
+    shape
+        The numbers of sets of both sides.
+    within
+        Descriptions of the rows that are counted. None for all rows.
+
+    Returns
+    -------
+    JointCounts
+        The tables. The counts that follow from them have the shape (descriptions, left sets, right sets).
+    """
+    chosen = _case_columns(within)
+    tables = [Crosstab([*one.of, *other.of, *own]) for own, _ in chosen for one in left for other in right]
+
+    def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[Any]:
+        found = np.zeros((len(within), *shape), dtype=np.int64)
+        for k, one in enumerate(left):
+            members = one.members()
+            for j, other in enumerate(right):
+                within_other = other.members().T
+                for c, (own, cells) in enumerate(chosen):
+                    table = counts[(c * len(left) + k) * len(right) + j]
+                    for d, held in cells.items():
+                        joint = table[..., held].sum(axis=-1) if own else table
+                        common = members @ joint.reshape(members.shape[1], -1) @ within_other
+                        found[d][np.ix_(one.places, other.places)] = common
+        return found
+
+    return JointCounts(tables, assemble)
+
+
+def _case_columns(within: Sequence[Description | None]) -> list[tuple[tuple[Cases, ...], dict[int, list[int]]]]:
+    """Return columns that tell for which rows descriptions hold, each with the cells of each of its descriptions.
+
+    A column covers two descriptions. Its cells are the rows for which both hold, the first, the second, or none. So
+    there are only half as many tables as descriptions.
+    """
+    found: list[tuple[tuple[Cases, ...], dict[int, list[int]]]] = []
+    described = [(d, one) for d, one in enumerate(within) if one is not None]
+    found.extend(((), {d: []}) for d, one in enumerate(within) if one is None)
+    for (d, one), (e, other) in zip(described[::2], described[1::2], strict=False):
+        found.append(((Cases([And([one, other]), one, other]),), {d: [0, 1], e: [0, 2]}))
+    if len(described) % 2:
+        d, one = described[-1]
+        found.append(((Cases([one]),), {d: [0]}))
+    return found

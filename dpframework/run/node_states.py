@@ -1,0 +1,263 @@
+"""The states of a plan's nodes in a run: which releases were made, and which branches were taken.
+
+States are not nodes. A plan does not change, and one node of it may stand for many parts or repetitions. Each part and
+each repetition has a state of its own, which is made when the run reaches it.
+
+A name is looked up in one scope. A scope is all nodes below its node, except those inside parallels, samples and
+named sequentials, which are scopes of their own. A look-up takes the same time however large the plan is and however
+much of it was released, since a sequential knows which of its parts hold a name, and a repetition how many of its
+instances have been used up.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, TypeAlias, TypeVar, cast
+
+from dpframework.facts.errors import ReleaseRefused
+from dpframework.facts.privacy import Relation
+from dpframework.plan.kinds import Composition
+from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sample, Sequential, Step
+from dpframework.plan.plan import Plan
+from dpframework.plan.spend_node import Spend
+
+Commit: TypeAlias = Callable[[], None]
+Key: TypeAlias = "tuple[type[OnceState], str | None]"
+T = TypeVar("T", bound="OnceState")
+
+
+class State(abc.ABC):
+    """The state of one node in a run."""
+
+    @abc.abstractmethod
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Yield the states of a kind and name in this scope, each with the choices that it commits the run to.
+
+        Of several states that were used up, it may yield only one.
+        """
+
+    @abc.abstractmethod
+    def keys(self) -> set[Key]:
+        """Return the kinds and names that may ever be found in this scope."""
+
+    def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Yield what a look-up in the surrounding scope finds here: the states below or, if this is a scope, itself."""
+        return self.find(name, kind)
+
+    def keys_at(self) -> set[Key]:
+        """Return the kinds and names that a look-up in the surrounding scope may ever find here."""
+        return self.keys()
+
+    @abc.abstractmethod
+    def charged(self, composition: Composition, plan: Plan) -> Any:
+        """Return the cost of the releases made below this node."""
+
+
+class OnceState(State):
+    """The state of a node that is used once, by a release, by entering a scope, or by a cut."""
+
+    made = False
+
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Yield this state if the kind and name are its own."""
+        if (kind, name) in self.keys():
+            yield cast("T", self), []
+
+
+class StepState(OnceState):
+    """The state of a step, made or not."""
+
+    def __init__(self, step: Step) -> None:
+        self.step = step
+
+    def keys(self) -> set[Key]:
+        """Return the step's own key."""
+        return {(StepState, self.step.name)}
+
+    def charged(self, composition: Composition, plan: Plan) -> Any:
+        """Return the step's cost, which is nothing before it is made."""
+        return composition.release(plan.calibration(self.step)) if self.made else composition.sequential([])
+
+
+class SequentialState(OnceState):
+    """The state of parts on the same rows. With a name it is a scope, which is entered once."""
+
+    def __init__(self, node: Sequential | Post | Either) -> None:
+        self.node = node
+        self.name = node.name if isinstance(node, Sequential) else None
+        self.parts = [state_of(child) for child in node.children]
+
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Search the parts that hold such a state. A named part is found itself and not searched."""
+        for k in self._holding.get((kind, name), ()):
+            yield from self.parts[k].find_at(name, kind)
+
+    def keys(self) -> set[Key]:
+        """Return the keys of the parts."""
+        return set(self._holding)
+
+    def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Yield this state if it has the name. A state without a name yields the states in it."""
+        if self.name is None:
+            yield from self.find(name, kind)
+        elif (kind, name) in self.keys_at():
+            yield cast("T", self), []
+
+    def keys_at(self) -> set[Key]:
+        """Return its own key, or without a name the keys of the parts."""
+        return self.keys() if self.name is None else {(SequentialState, self.name)}
+
+    @functools.cached_property
+    def _holding(self) -> dict[Key, list[int]]:
+        """The parts that hold each key, in their order."""
+        holding: dict[Key, list[int]] = {}
+        for k, part in enumerate(self.parts):
+            for key in part.keys_at():
+                holding.setdefault(key, []).append(k)
+        return holding
+
+    def charged(self, composition: Composition, plan: Plan) -> Any:
+        """Add up the parts."""
+        return composition.sequential([part.charged(composition, plan) for part in self.parts])
+
+
+class EitherState(SequentialState):
+    """The state of branches. The first branch that is used stays the only one."""
+
+    def __init__(self, node: Either) -> None:
+        super().__init__(node)
+        self.chosen: int | None = None
+
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Search the chosen branch, or all while none is chosen."""
+        for k in self._holding.get((kind, name), ()):
+            if self.chosen in (None, k):
+                for state, commits in self.parts[k].find_at(name, kind):
+                    yield state, [*commits, functools.partial(setattr, self, "chosen", k)]
+
+
+class RepeatState(State):
+    """The state of a repetition, with instances of one part that begin as they are needed."""
+
+    def __init__(self, node: Repeat) -> None:
+        self.node = node
+        self.instances: list[State] = []
+        self._next = state_of(node.part)
+        self._all_made: dict[Key, int] = {}  # how many of the first instances have nothing left under each key
+
+    def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
+        """Search the instances that may have such a state left, then a new instance, or else the last one."""
+        key, begun = (kind, name), len(self.instances)
+        made = self._all_made.get(key, 0)
+        for k in range(made, begun):
+            left = False
+            for state, commits in self.instances[k].find_at(name, kind):
+                left = left or not state.made
+                yield state, commits
+            if k == made and not left:
+                made = self._all_made[key] = k + 1
+        if begun < self.node.times:
+            for state, commits in self._next.find_at(name, kind):
+                yield state, [*commits, self._begin]
+        elif made == begun:
+            # Nothing is left. A used state lets the caller say "made before" in place of "not in the plan".
+            yield from self.instances[-1].find_at(name, kind)
+
+    def keys(self) -> set[Key]:
+        """Return the keys of the part."""
+        return self._next.keys_at()
+
+    def _begin(self) -> None:
+        self.instances.append(self._next)
+        self._next = state_of(self.node.part)
+
+    def charged(self, composition: Composition, plan: Plan) -> Any:
+        """Add up the instances."""
+        return composition.sequential([instance.charged(composition, plan) for instance in self.instances])
+
+
+class RowsState(OnceState):
+    """The state of a node that makes other rows from the scope's rows. It is found by its name or without one."""
+
+    node: Parallel | Sample
+
+    def keys(self) -> set[Key]:
+        """Return the key with the node's name, and the key without a name."""
+        return {(type(self), None), (type(self), self.node.name)}
+
+
+class ParallelState(RowsState):
+    """The state of a partition, made or not, with one state for each part."""
+
+    node: Parallel
+
+    def __init__(self, node: Parallel) -> None:
+        self.node = node
+        self.parts: list[State] = []
+
+    def charged(self, composition: Composition, plan: Plan) -> Any:
+        """Compose over the parts."""
+        parts = [part.charged(composition, plan) for part in self.parts]
+        return composition.over_parts(parts, plan) if parts else composition.sequential([])
+
+
+class SampleState(RowsState):
+    """The state of a sample, drawn or not, and of its releases."""
+
+    node: Sample
+
+    def __init__(self, node: Sample) -> None:
+        self.node = node
+        self.part = state_of(node.part)
+
+    def charged(self, composition: Composition, plan: Plan) -> Any:
+        """Return the cost of the releases from the sample."""
+        return composition.over_sample(self.part.charged(composition, plan), self.node.rate, plan)
+
+
+class SpendState(OnceState):
+    """The state of a block, with the sums of its charges. It is opened once, and may make many releases."""
+
+    def __init__(self, node: Spend) -> None:
+        self.node = node
+        self.sums: dict[tuple[str, Relation], Fraction] = {}
+        self.times: Counter[str] = Counter()
+        self.closed = False
+
+    def keys(self) -> set[Key]:
+        """Return the block's own key."""
+        return {(SpendState, self.node.name)}
+
+    def charged(self, composition: Composition, plan: Plan) -> Any:
+        """Return the cost of the whole block, once a release of it was made.
+
+        A sum of rho must not be converted to an epsilon before the cap is reached, since a miner may stop at the moment
+        at which the conversion fails. Sums of epsilons could be reported, but not every accounting keeps them apart.
+        """
+        return composition.release(plan.calibration(self.node)) if self.times else composition.sequential([])
+
+
+@functools.singledispatch
+def state_of(node: Node) -> State:
+    """Return the state of an untouched node. A kind of node registers its state here.
+
+    Raises
+    ------
+    ReleaseRefused
+        If no state is registered for the node's class.
+    """
+    raise ReleaseRefused(f"a plan holds no {type(node).__name__}")
+
+
+state_of.register(Step, StepState)
+state_of.register(Either, EitherState)
+state_of.register(Repeat, RepeatState)
+state_of.register(Sample, SampleState)
+state_of.register(Parallel, ParallelState)
+state_of.register(Sequential, SequentialState)
+state_of.register(Post, SequentialState)
+state_of.register(Spend, SpendState)

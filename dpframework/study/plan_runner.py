@@ -1,0 +1,233 @@
+"""Run a plan that was added without a miner, by making every release in order.
+
+An approval must hold for these releases and no others. A miner's parameters are written into the plan, so that its hash
+binds them. For releases without a miner the parameters of each query are written, since two queries may make the same
+claim.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from dpframework.accountant import Accountant, AccountedPlan
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.facts.exact_form import exact_form
+from dpframework.facts.logical_descriptions import Cases
+from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, walk
+from dpframework.plan.plan import Plan
+from dpframework.plan.spend_node import Spend
+from dpframework.tables.engines import Engine
+
+if TYPE_CHECKING:
+    from dpframework.run.private_table import PrivateTable
+
+#: The largest public bound on rows at which a query may gather data of each row. These are a few bytes of each row, or
+#: one bit for each test.
+MOST_GATHERED = 10**8
+#: Written in place of a miner's name for releases that have no miner.
+PLANNED = "add_plan"
+
+
+def require_no_choice(name: str, node: Node) -> None:
+    """Refuse planned releases between which a miner would have to choose, or whose inputs it would have to make.
+
+    Raises
+    ------
+    InputError
+        If there is a branch, a step that uses a release, a partition that is made from a release, or a block.
+    """
+    for part in walk(node):
+        if isinstance(part, Either):
+            reason = "something must choose one of its branches"
+        elif isinstance(part, Step) and part.uses:
+            reason = f"something must give '{part.name}' the releases that it uses"
+        elif isinstance(part, Parallel) and isinstance(part.by, FromRelease):
+            reason = f"something must make parts from {part.by}"
+        elif isinstance(part, Spend):
+            reason = f"something must ask for the releases of block '{part.name}'"
+        else:
+            continue
+        raise InputError(
+            f"step '{name}' was added as a plan without a miner, and {reason}; write a miner that does, and add that"
+        )
+
+
+def require_engine(plan: Plan, engine: Engine) -> None:
+    """Refuse an engine that cannot run a plan, before anything is read.
+
+    Raises
+    ------
+    InputError
+        If the engine reads rows itself and does not bound the rows of a unit. If a query asks for something that the
+        engine cannot give: unlisted keys, the first rows of units, an answer that no cross table gives, or data of each
+        row. If a query gathers data of each row of a table that may have more than `MOST_GATHERED` rows. If the plan
+        samples rows or units, and the engine draws no such samples.
+    """
+    unit, row_bound = plan.unit, plan.facts.row_bound
+    if engine.reads_itself and unit.id is not None and not engine.bounds_units:
+        raise InputError(
+            f"engine '{engine.name}' reads its rows itself, without a bound on the rows of one '{unit.id}'; use "
+            "another engine"
+        )
+    for step in plan.steps():
+        if step.facts.unlisted and not engine.gathers and type(engine).tally is Engine.tally:
+            raise InputError(
+                f"engine '{engine.name}' gives out counts of listed cells only, and step '{step.name}' asks for keys "
+                "that nobody lists; use another engine"
+            )
+        if step.facts.places and not engine.places_rows:
+            raise InputError(
+                f"engine '{engine.name}' does not tell which row of its unit each row is, and step '{step.name}' reads "
+                "the first rows of each unit; use engine 'memory', 'mapped', 'threads', 'duckdb' or 'postgres'"
+            )
+        if engine.groups and not (step.query.tabled or step.query.gathers):
+            raise InputError(
+                f"engine '{engine.name}' counts cross tables only, and no cross table answers step '{step.name}' "
+                f"({step.query.text}); run it on one machine, with engine 'memory' or 'mapped'"
+            )
+        if not step.query.gathers:
+            continue
+        gathering = f"step '{step.name}' gathers something of each row ({step.query.text})"
+        if not engine.gathers:
+            raise InputError(
+                f"engine '{engine.name}' gives out counts only, and {gathering}; run it on one machine, with engine "
+                "'mapped' where memory is short, or use other parameters or another miner"
+            )
+        if row_bound is not None and row_bound > MOST_GATHERED:
+            raise InputError(
+                f"{gathering}, and the schema's table may have more than the {MOST_GATHERED:,} rows that this is done "
+                "for; use other parameters or another miner, or lower max_rows if the table has fewer rows"
+            )
+    kind, what = type(engine), "samples"
+    draws = kind.sample is not Engine.sample
+    if unit.groups_rows:
+        draws, what = kind.sample_units is not Engine.sample_units, "samples of units"
+    if not draws and plan.index.samples:
+        raise InputError(f"engine '{engine.name}' draws no {what}, and the plan has one; use another engine")
+
+
+def require_samples_anew(plan: AccountedPlan, budget: Accountant[Any]) -> None:
+    """Refuse to resume a run of a plan with samples, unless its totals also hold if samples are drawn anew.
+
+    Raises
+    ------
+    PlanRefused
+        If the accounting of the budget, or of the plan's smallest total, needs all releases to be from one sample.
+    """
+    for accountant in (budget, plan.accountant()):
+        if plan.index.samples and not accountant.samples_anew:
+            raise PlanRefused(
+                f"this run cannot be resumed; a sample would be drawn anew, and its total in {accountant.name} "
+                "accounting holds for releases from one sample"
+            )
+
+
+def release_all(node: Node, table: PrivateTable) -> Any:
+    """Make every release of a planned node.
+
+    Returns
+    -------
+    Any
+        The release of a step, or the releases of a composition in a dictionary. A release has the name of its step as
+        its key. The releases of a named sequential are a dictionary under that name. Those of a sample are under its
+        name or "sample", and those of a partition under its name or "parts", and then under the label of each part. A
+        repetition gives a list under each name.
+    """
+    queue = _ReleaseQueue()
+    found = _enqueue_part(node, table, queue)
+    queue.release()
+    return _collect(found)
+
+
+def plan_form(node: Node) -> dict[str, Any]:
+    """Return the JSON-safe form of releases without a miner, like that of a miner, with their queries."""
+    return {
+        "miner": PLANNED,
+        "parameters": {"queries": [query_form(n.query) for n in walk(node) if isinstance(n, Step)]},
+    }
+
+
+def query_form(value: Any) -> Any:
+    """Return the JSON-safe form of a query, or of a value in it, with its class and all its fields.
+
+    Examples
+    --------
+    >>> from dpframework.facts.logical_descriptions import Below, Not
+    >>> query_form(Not(Below("age", 30)))
+    {'class': 'Not', 'part': {'class': 'Below', 'attribute': 'age', 'threshold': '30.0'}}
+    """
+    return exact_form(value, _object)
+
+
+def _object(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return query_form(value.tolist())
+    fields = (
+        [a.name for a in attrs.fields(type(value))] if attrs.has(type(value)) else list(getattr(value, "__dict__", ()))
+    )
+    return {"class": type(value).__name__, **{name: query_form(getattr(value, name)) for name in fields}}
+
+
+@attrs.define(eq=False)
+class _ReleaseQueue:
+    """Releases that wait to be made together, until all are known or something depends on them."""
+
+    waiting: list[tuple[PrivateTable, str, Mapping[str, Any]]] = attrs.field(factory=list)
+    found: list[Any] = attrs.field(factory=list)
+
+    def add(self, table: PrivateTable, step: str) -> int:
+        """Add a release, and return the position that it will have in `found`."""
+        self.waiting.append((table, step, {}))
+        return len(self.found) + len(self.waiting) - 1
+
+    def release(self) -> None:
+        """Make the waiting releases."""
+        waiting, self.waiting = self.waiting, []
+        from dpframework.run.private_table import PrivateTable
+
+        self.found += PrivateTable.release_many(waiting)
+
+
+def _enqueue(node: Node, table: PrivateTable, queue: _ReleaseQueue) -> dict[str, Any]:
+    """Add a node's releases to the queue. Return, by name, functions that return the releases once they are made."""
+    match node:
+        case Step():
+            return {node.name: functools.partial(queue.found.__getitem__, queue.add(table, node.name))}
+        case Sequential(name=None):
+            return {key: value for part in node.parts for key, value in _enqueue(part, table, queue).items()}
+        case Sequential(name=str(name)):
+            scope = table.scope(name)
+            return {name: {key: value for part in node.parts for key, value in _enqueue(part, scope, queue).items()}}
+        case Repeat():
+            times = [_enqueue(node.part, table, queue) for _ in range(node.times)]
+            return {key: [found[key] for found in times] for key in times[0]}
+        case Sample():
+            queue.release()  # so that what precedes the sample is also drawn before it
+            return {node.name or "sample": _enqueue_part(node.part, table.sampled(node.name), queue)}
+        case Parallel(by=by) if by is not None and not isinstance(by, FromRelease):
+            parts = table.partition(by, name=node.name)
+            children = node.parts * len(parts) if len(node.parts) == 1 else node.parts
+            found = [_enqueue_part(child, part, queue) for child, part in zip(children, parts, strict=True)]
+            labels = by.labels if isinstance(by, Attribute | Cases) else tuple(map(str, by))
+            return {node.name or "parts": dict(zip(labels, found, strict=True))}
+    return {}  # post-processing: nothing is released
+
+
+def _enqueue_part(node: Node, table: PrivateTable, queue: _ReleaseQueue) -> Any:
+    found = _enqueue(node, table, queue)
+    return found[node.name] if isinstance(node, Step) else found
+
+
+def _collect(found: Any) -> Any:
+    """Return the releases that have been made, in the form in which `_enqueue` returned them."""
+    match found:
+        case dict():
+            return {key: _collect(value) for key, value in found.items()}
+        case list():
+            return [_collect(value) for value in found]
+    return found()

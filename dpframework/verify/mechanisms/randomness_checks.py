@@ -1,0 +1,229 @@
+"""Checks that a mechanism draws from the randomness that it is handed, anew for each number, and with no cut.
+
+Noise from another generator may have the right distribution, but whoever knows the seed of that generator knows the
+noise. Noise that several answers share may be right for each of them, but it cancels when they are subtracted. Noise
+that is cut off far out looks right in every draw, but some outputs are then impossible on one of two neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.privacy import NOTHING, Relation
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
+from dpframework.verify.mechanisms.output_keys import output_numbers
+from dpframework.verify.mechanisms.output_totals import total_problems
+from dpframework.verify.mechanisms.sampler_statistics import OFF, with_scale
+from dpframework.verify.miners.sameness import same
+
+REPEATED = 8  # how many draws are repeated with the same randomness, one by one and together
+BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two answers each batch has
+FAR = 1000  # how far two answers lie apart, in scales of the noise, so that no output for one comes near the other
+FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
+WIDER = 1000  # the factor by which noise is widened, to see whether it is cut off
+LONG = 4096  # the length of an answer, for which noise that is drawn in blocks of a fixed size would end or repeat
+REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
+EQUAL = 100  # how many choices are made among equal candidates
+CUT = 0.25  # noise counts as cut off if more than this share of much wider draws lie at the same largest distance
+
+
+def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, scale: float) -> Iterator[str]:
+    """Yield the problems that all checks of this module find.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    answer
+        The answer for which the mechanism draws.
+    calibration
+        The calibration of the mechanism.
+    scale
+        The scale of the noise, in units of the answer.
+    """
+    for private in (False, True):
+        draws = []
+        for _ in range(2):
+            source = SeededRandomness(0)
+            source.private = private  # a mechanism might look at this, and draw differently in a private run
+            handed = source.handed(mechanism.assumptions)
+            alone = [mechanism.release(answer, calibration, handed) for _ in range(REPEATED)]
+            draws.append([*alone, *mechanism.release_many([answer] * REPEATED, calibration, handed)])
+        once, again = draws
+        if not same(once, again):
+            kind = "private" if private else "seeded"
+            yield f"the same {kind} randomness gives other draws the second time: the mechanism also draws elsewhere"
+            return
+    numbers = np.asarray(answer)
+    if numbers.dtype.kind not in "iuf" or not numbers.any():
+        return
+    try:
+        yield from total_problems(mechanism, numbers, calibration)
+        if not mechanism.selects and output_numbers(once[0]).size != numbers.size:
+            return  # the output does not have a number for each number of the answer
+        if mechanism.in_score_order or not mechanism.selects:
+            yield from _find_swapped_outputs(mechanism, numbers, calibration, scale)
+        if not mechanism.selects:
+            yield from _find_cut_off(mechanism, numbers, calibration)
+        yield from _test_long_answer(mechanism, numbers, calibration)
+    except GeneratorNotHandedError:
+        raise
+    except Exception as error:
+        yield f"a release fails with {type(error).__name__}: {error}"
+
+
+def _find_swapped_outputs(
+    mechanism: Mechanism, one: NDArray[Any], calibration: Calibration, scale: float
+) -> Iterator[str]:
+    """Draw together for two answers that are far apart.
+
+    Check that each output belongs to its own answer, and that the noise of the two is not correlated.
+    """
+    if mechanism.selects:
+        one = np.where(np.arange(one.size) == 0, int(np.ceil(FAR * scale)), 0).astype(one.dtype)
+        other = one[::-1]
+    else:
+        other = one * (1 + int(np.ceil(FAR * scale / np.abs(one[one != 0]).min())))
+    handed = SeededRandomness(2).handed(mechanism.assumptions)
+    outputs: list[Any] = []
+    for _ in range(BATCHES):
+        outputs += mechanism.release_many([one, other] * PAIRS, calibration, handed)
+    if mechanism.selects:
+        right = all(output == (k % 2) * (one.size - 1) for k, output in enumerate(outputs))
+    else:
+        moved = np.flatnonzero(one)
+        alone = _errors([mechanism.release(other, calibration, handed)], other)
+        if (np.abs(alone) >= np.abs(other - one) / 2)[:, moved].any():
+            return  # the range of outputs ends before the other answer
+        errors = [_errors(outputs[k::2], answer) for k, answer in enumerate((one, other))]
+        crossed = [_errors(outputs[k::2], answer) for k, answer in enumerate((other, one))]
+        nearer = [np.abs(own) < np.abs(crosswise) for own, crosswise in zip(errors, crossed, strict=True)]
+        right = all(bool(found[:, moved].all()) for found in nearer)
+    if not right:
+        yield "of releases that are drawn together, one gets the output for the answer of another"
+    elif not mechanism.selects and _are_correlated(*(found[:, 0] for found in errors)):
+        yield "releases of different answers that are drawn together share their noise"
+
+
+class _Wide(SeededRandomness):  # type: ignore[misc]  # final, except for this test
+    """A source of randomness that draws noise of a much larger scale than it is asked for."""
+
+    def discrete_laplace(self, size: int, scale: float) -> NDArray[np.int64]:
+        return super().discrete_laplace(size, WIDER * scale)
+
+    def discrete_gaussian(self, size: int, scale: float) -> NDArray[np.int64]:
+        return super().discrete_gaussian(size, WIDER * scale)
+
+
+def _find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+    """Draw much wider noise. If the noise is cut off, many draws lie at the cut.
+
+    Such a cut is wrong only if it moves with the answer. Outputs in a public range also lie at the ends of that range,
+    but these are the same for every answer. A mechanism with an exact delta may cut off its noise, and is not tested.
+    Nor is a mechanism that claims neither epsilon nor rho.
+    """
+    losses = calibration.losses
+    if losses.delta != NOTHING:  # a tail of the noise with that probability may be cut off
+        return
+    if not any(one.under(relation) is not None for one in (losses.pure, losses.zcdp) for relation in Relation):
+        return
+    handed = _Wide(3).handed(mechanism.assumptions)
+    moved = answer + answer.dtype.type(1)
+    for together in (True, False):
+        farthest = [_farthest(mechanism, one, calibration, handed, together=together) for one in (answer, moved)]
+        if None not in farthest and farthest[0] != farthest[1]:
+            cut = abs(farthest[0] - float(answer.ravel()[0]))
+            yield f"its noise is cut off at {cut:.6g}: outputs beyond are impossible on one neighbour only"
+            return
+
+
+def _farthest(
+    mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, handed: Any, *, together: bool
+) -> Any:
+    """Return the largest of the outputs that lie farthest from an answer; None if only few outputs lie that far."""
+    number = BATCHES * PAIRS
+    if together:
+        outputs = list(mechanism.release_many([answer] * number, calibration, handed))
+    else:
+        outputs = [mechanism.release(answer, calibration, handed) for _ in range(number)]
+    errors = np.abs(_errors(outputs, answer))[:, 0]
+    farthest = np.isclose(errors, errors.max(), rtol=1e-9)
+    if errors.max() and farthest.mean() > CUT:
+        return float(np.asarray(outputs, dtype=np.float64).reshape(number, -1)[farthest, 0].max())
+    return None
+
+
+def _test_long_answer(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+    """Draw for a very long answer of zeros.
+
+    As scores, all of its candidates should have the same chance. As numbers, all should have noise of the same
+    distribution and of the claimed scale, which does not repeat.
+    """
+    facts = attrs.evolve(calibration.facts, answer_length=LONG)
+    if facts.histograms or (mechanism.selects and not mechanism.in_score_order):
+        return
+    longer = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+    if longer is None:
+        return
+    zeros, handed = np.zeros(LONG, dtype=answer.dtype), SeededRandomness(4).handed(mechanism.assumptions)
+    if mechanism.selects:
+        chosen = [int(mechanism.release(zeros, longer, handed)) for _ in range(EQUAL)]
+        if _are_unlike(np.array(chosen, dtype=np.float64), (np.arange(LONG * 1.0))):
+            yield f"of {LONG} equal candidates some are hardly ever chosen"
+        return
+    outputs = [mechanism.release(zeros, longer, handed) for _ in range(REPEATED)]
+    for factor, words in OFF:
+        ratio = math.fsum(
+            mechanism.log_density(zeros, one, longer) - mechanism.log_density(zeros, one, with_scale(longer, factor))
+            for one in outputs
+        )
+        if ratio <= math.log(FALSE_ALARM):
+            yield f"the noise of an answer of {LONG} numbers is {words} than claimed"
+            return
+    mixed = np.asarray(outputs[0])[np.random.default_rng(5).permutation(LONG)]
+    stated = [mechanism.log_density(zeros, one, longer) for one in (outputs[0], mixed)]
+    if not math.isclose(stated[0], stated[1], rel_tol=1e-9):
+        return  # by the log-density, the noise of a number depends on the number's place in the answer
+    noise = _errors(outputs, zeros)
+    spectrum = np.abs(np.fft.rfft(noise[0] - noise[0].mean())) ** 2
+    again = np.fft.irfft(spectrum)[1 : LONG // 2]
+    if (again > REPEATS * spectrum.mean()).any():
+        yield f"the noise of an answer of {LONG} numbers repeats itself"
+    elif any(_are_unlike(noise[:, :part].ravel(), noise[:, -part:].ravel()) for part in (LONG // 64, LONG // 4)):
+        yield f"the noise of the last of {LONG} numbers has another distribution than that of the first"
+
+
+def _are_unlike(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    """Tell whether two samples are from different distributions, by the test of Kolmogorov and Smirnov."""
+    from scipy.stats import ks_2samp
+
+    return bool(ks_2samp(one, other, method="asymp").pvalue < FALSE_ALARM)
+
+
+def _errors(outputs: Sequence[Any], answer: NDArray[Any]) -> NDArray[np.float64]:
+    drawn = np.array([output_numbers(output) for output in outputs])
+    return drawn - np.asarray(answer, dtype=np.float64).ravel()
+
+
+def _are_correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    from scipy.stats import spearmanr
+
+    return bool(np.ptp(one) and np.ptp(other) and spearmanr(one, other).pvalue < FALSE_ALARM)
+
+
+def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:
+    """Yield a sentence for each source if its outputs begin with numbers of another distribution than the first's.
+
+    The samples are names of sources, each with its outputs as numbers, shape (draws, coordinates).
+    """
+    (first_name, first), *others = samples
+    for name, numbers in others:
+        if _are_unlike(first[:, 0], numbers[:, 0]):
+            yield f"{name} and {first_name} randomness draw from different distributions"

@@ -1,0 +1,148 @@
+"""Handles of small made-up tables, with the units of their rows, and an engine that counts their rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence, Sized
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.row_partitions import Cut, number_of_parts
+from dpframework.tables.blocks import Block, cells_of
+from dpframework.tables.coded_table import Table
+from dpframework.tables.engines import Engine
+from dpframework.verify.tables.neighbours import Rows, Universe
+
+
+def units_of(rows: Any, together: int) -> list[Any]:
+    """Return the rows of each unit of a small table, where units are `together` rows, counted from the table's end.
+
+    The first unit may have fewer rows.
+    Two neighbours differ in the rows at their ends. So these rows are one unit, and all other units are equal.
+    """
+    first = len(rows) % together
+    units = [rows[k : k + together] for k in range(first, len(rows), together)]
+    return [rows[:first], *units] if first else units
+
+
+@final
+class Held:
+    """A handle of rows on the small-table engine, which holds derived attributes too.
+
+    Attributes
+    ----------
+    rows
+        The kinds of the rows.
+    derived
+        The attributes that were derived, with their cases.
+    number
+        The number of the handle in a transcript.
+    units
+        The number of each row's unit, if a plan samples or counts units of several rows. None if each row is a unit.
+    places
+        The place of each row within its unit in the whole table. None if each row is a unit.
+    """
+
+    __slots__ = ("_block", "derived", "number", "places", "rows", "units")
+
+    def __init__(
+        self,
+        rows: Rows,
+        derived: tuple[tuple[Attribute, Cases], ...],
+        number: int,
+        units: tuple[int, ...] | None = None,
+        places: tuple[int, ...] | None = None,
+    ) -> None:
+        self.rows, self.derived, self.number, self.units, self.places = rows, derived, number, units, places
+        self._block: Block | None = None
+
+    @property
+    def key(self) -> Any:
+        """The rows and units that a release depends on, as a value that can be hashed.
+
+        Of derived attributes only the number is part of it, since their values follow from the rows.
+        """
+        key = (self.rows, len(self.derived)) if self.derived else self.rows
+        return key if self.units is None else (key, self.units, self.places)
+
+    def only(self, chosen: NDArray[np.bool_]) -> Held:
+        """Return a handle of the rows for which `chosen` is true."""
+        kinds = np.frombuffer(self.rows, dtype=np.uint8)
+        units, places = (
+            None if own is None else tuple(itertools.compress(own, chosen.tolist()))
+            for own in (self.units, self.places)
+        )
+        return Held(kinds[chosen].tobytes(), self.derived, 0, units, places)
+
+    def block(self, universe: Universe) -> Block:
+        """Return the rows as a block, which is made once."""
+        if self._block is None:
+            block = universe.block(self.rows, self.units, self.places)
+            for attribute, cases in self.derived:
+                block = block.with_derived(attribute, cases)
+            self._block = block
+        return self._block
+
+
+def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribute, Cases], ...] = ()) -> Held:
+    """Return a handle of rows that are sorted by their units, and within a unit by their places."""
+    numbers = tuple(number for number, unit in enumerate(units) for _ in range(len(unit)))
+    places = tuple(place for unit in units for place in range(len(unit)))
+    return Held(rows, derived, 0, numbers, places)
+
+
+@final
+class SmallTables(Engine):
+    """An engine for tables of a universe, in which a unit has `together` rows.
+
+    Its handles have a key by which answers can be cached.
+    """
+
+    name = "small-tables"
+
+    def __init__(self, universe: Universe, together: int = 1) -> None:
+        self.universe, self.together = universe, together
+
+    def load(self, table: Table) -> Held:
+        """Refuse every table, since small tables are made by the universe.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        raise InputError("the small-table engine holds tables of its universe only; use hold(rows)")
+
+    def hold(self, rows: Rows) -> Held:
+        """Return a handle of a whole table. If units have several rows, `units_of` tells the unit of each row."""
+        if self.together == 1:
+            return Held(rows, (), 0)
+        return with_units(rows, units_of(rows, self.together))
+
+    def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
+        """Evaluate the function on the rows, which are one block."""
+        return [function(rows.block(self.universe))]
+
+    def split(self, rows: Held, by: Cut) -> list[Held]:
+        """See `Engine`."""
+        cells = cells_of(by, rows.block(self.universe))
+        return [rows.only(cells == k) for k in range(number_of_parts(by))]
+
+    def sample(self, rows: Held, drawn: Callable[[int], NDArray[np.bool_]]) -> Held:
+        """See `Engine`."""
+        return rows.only(drawn(len(rows.rows)))
+
+    def sample_units(self, rows: Held, drawn: Callable[[int], NDArray[np.bool_]]) -> Held:
+        """See `Engine`."""
+        present = dict.fromkeys(rows.units or ())
+        kept = dict(zip(present, drawn(len(present)).tolist(), strict=True))
+        return rows.only(np.array([kept[unit] for unit in rows.units or ()], dtype=bool))
+
+    def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
+        """See `Engine`."""
+        return Held(rows.rows, (*rows.derived, (attribute, cases)), 0, rows.units, rows.places)

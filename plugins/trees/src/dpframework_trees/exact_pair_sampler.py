@@ -1,0 +1,126 @@
+"""The mechanism that draws a pair of trees exactly, by the exponential mechanism on all pairs of a depth.
+
+The tests of the first tree A are drawn one after another from the root. The probability of each is its share of the
+weights of all pairs that agree with the tests drawn so far. Then the second tree B is drawn for the leaves of A, as
+`sampling` draws a tree. The probabilities multiply to
+
+    W(A) / sum of W  times  exp(k(A) H(B; A) / scale) / Z_A  =  exp(score(A, B) / scale) / sum over all pairs,
+
+with W, k, H and Z_A of `pair_counts`. This is the exponential mechanism on all pairs.
+
+Claim: pure epsilon under either relation for the spread of the score (`PairScore.sensitivity`; McSherry and Talwar
+2007, Theorem 6); bounded range, so rho = epsilon**2 / 8 in zCDP (Cesar and Rogers 2021). Nothing is assumed.
+
+**Rounding.** As in `sampling`, at each node log-weights are rounded to a lattice and the draw is exact. Let e be how
+far a log-weight at a node may be off, in units of the score. Eight times the sum of e over the nodes is added to the
+spread. Let a be `Criterion.rounding` of a sum over leaves, R the number of rows, and u = 2**-53. The query declares
+r = 7/2 a.
+
+- A node of A: c is off by a. (For the product, c is off by a / 2, and k costs a / 2 and 2 u R more.) The leaves of a B
+  are off by a / 2, since k is at most 1/2. Dividing by the scale, and adding c to log Z_A, cost 3 u R. Each log-sum-exp
+  adds a number and a logarithm, which costs 3 u times its size. That is at most 3/2 u R for each of the two levels of B
+  and for the sum over its roots, and 3 u R for each of up to two sums over tests of A. Subtracting the largest and
+  multiplying cost 2 u R. Together that is 2 a + 18 u R. A sum over two leaves or more of a norm or purity has
+  a >= 5 u R, so that is below 6 a, or 2 r.
+- A level of B: its nodes share the rows. Together they are off by a / 2 for the leaves, a / 2 for k, and 11 u R for all
+  else, which is less than 7/2 a = r.
+
+So the sum is at most 6 r + 2 r for three nodes of A and two levels of B, and less for trees of one level. Some errors
+do not depend on the scale. A log-sum-exp of T terms is off by 20 (T + 1) u, and the size of its logarithm by less. Each
+node needs three of these for the sum over roots and two sides of B, and two for the sums over tests of A. For six nodes
+and up to `MOST_TESTS` tests, eight times their sum is 48 times 100 (T + 1) u < 2**-24. Half a lattice step for each
+node is added as in `sampling`.
+
+`pair_counts` decides time and memory, which depend on the numbers of tests and levels alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, ClassVar, final
+
+import attrs
+import numpy as np
+
+from dpframework.facts import ByRelation, InputError
+from dpframework.mechanisms import Calibration, Noise, Randomness, with_relative_error
+from dpframework.queries import QueryFacts
+from dpframework_trees.sampling import (
+    LOGARITHMS,
+    Lattice,
+    Tests,
+    WholeTrees,
+    choose_below,
+    log_share,
+    on_lattice,
+    scale_on_lattice,
+    useful_threads,
+)
+from dpframework_trees.tree_data import is_tree
+from dpframework_trees.tree_pair_counts import MOST_EXACT_LEVELS, SplitPairCounts, require_feasible_pairs
+from dpframework_trees.tree_weights import log_sum
+
+NODES = 2 * (2**MOST_EXACT_LEVELS - 1)  # the most nodes with tests that a pair of trees has
+
+
+@final
+@attrs.frozen
+class ExactPairs(WholeTrees):
+    """Draws from the exponential mechanism on all pairs of complete trees exactly, for trees of one or two levels."""
+
+    name: ClassVar[str] = "exact-pairs"
+
+    def rounding(self, facts: QueryFacts) -> Fraction:
+        """Return eight times the sum of the errors of log-weights over all nodes (see the module)."""
+        return 64 * facts.rounding + Fraction(4 * NODES) * self.lattice_unit(facts)
+
+    def change(self, facts: QueryFacts) -> ByRelation:
+        """Return the spread of the scores with an allowance for rounding and floating point."""
+        return with_relative_error(super().change(facts), LOGARITHMS, self.epsilon)
+
+    def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Tests:
+        """Draw one test after another, and return the tests of both trees, shape (2, nodes)."""
+
+        def choose(side: int, node: int, lattice: Lattice) -> int:
+            return randomness.noisy_max(lattice, calibration.lattice_scale, Noise.GUMBEL)
+
+        return _choose_pair(_pair_counts(answer, calibration), calibration, choose)
+
+    def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
+        """Return the sum of the log-probabilities with which the tests are drawn."""
+        data = _pair_counts(answer, calibration)
+        if len(output) != 2 or not all(is_tree(*of, data.depth) for of in zip(output, data.tests, strict=True)):
+            return -math.inf
+        shares = []
+
+        def choose(side: int, node: int, lattice: Lattice) -> int:
+            shares.append(log_share(lattice, int(output[side][node]), calibration))
+            return int(output[side][node])
+
+        _choose_pair(data, calibration, choose)
+        return math.fsum(shares)
+
+
+def _pair_counts(answer: Any, calibration: Calibration) -> SplitPairCounts:
+    if not isinstance(answer, SplitPairCounts):
+        raise InputError(f"the query '{calibration.facts.text}' must answer with SplitPairCounts for the exact sampler")
+    return answer
+
+
+def _choose_pair(data: SplitPairCounts, calibration: Calibration, choose: Callable[[int, int, Lattice], int]) -> Tests:
+    """Choose the first tree test by test, then the second for its leaves."""
+    require_feasible_pairs(*data.tests, data.depth)
+    scale, threads = scale_on_lattice(calibration), useful_threads(data.tests[0])
+    logs = data.log_weights(scale, threads)
+    first: list[int] = []
+    while logs.ndim:  # There is one axis for each test that is still to be drawn.
+        summed = [log_sum(below) for below in logs] if logs.ndim > 1 else logs
+        first.append(choose(0, len(first), on_lattice(np.asarray(summed), calibration)))
+        logs = logs[first[-1]]
+    tree = np.array(first, dtype=np.int64)
+    second = choose_below(
+        data.below(tree, scale, threads), data.depth, calibration, lambda node, lattice: choose(1, node, lattice)
+    )
+    return np.stack([tree, second])
