@@ -1,4 +1,4 @@
-"""Mechanisms, which turn a query's answer into a release at a privacy loss."""
+"""Mechanisms, which turn a query's exact answer into a release, and the randomness that they draw from."""
 
 import lazy_loader
 

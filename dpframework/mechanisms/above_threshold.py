@@ -12,12 +12,13 @@ The first shift costs r / s, the second (r + f) / s, whatever the noise of the o
 the one without, the same holds with f and r exchanged: f / s + (r + f) / s. That no count reaches the threshold costs
 the first shift alone. Under replace-one counts move by c either way: c / s + 2 c / s.
 
-For monotonic counts, r = 1 and f = 0, that is 2 / s: half of it for the threshold and half for the one count, however
-many are compared. It is attained in the limit: three counts far above the threshold that are missed, and one far below
-that is not, are likeliest with a threshold that is far up in its tail.
+For monotonic counts, r is 1 and f is 0, so the loss is 2 / s: half of it for the threshold and half for the released
+count, however many counts are compared. The loss is attained in the limit. Let three counts be far above the threshold,
+and the fourth far below it. Then the fourth position is released most likely if the noise of the threshold is far up in
+its tail.
 
 Known wrong variants (Lyu, Su and Li 2017, section 3) leave out the noise of the threshold or of the counts, go on after
-the first position at no cost, or release the noisy count that was compared.
+the first position without paying for it, or release the noisy count that was compared.
 `tests/mechanisms/test_above_threshold.py` catches each.
 """
 
@@ -36,16 +37,16 @@ from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
-_TAIL = 60  # how many scales beyond all counts a probability is summed over the threshold's noise
-_LARGEST = 1 << 40  # the largest threshold
+_TAIL = 60  # how many scales beyond the smallest and the largest count the sum of `log_density` goes
+_LARGEST = 1 << 40  # the largest threshold, and minus the smallest one
 
 
 @final
 @attrs.frozen
 class AboveThreshold(PureMechanism):
-    """The position of the first count that is above a public threshold, or of the last candidate if none is.
+    """Releases the position of the first count above a public threshold, or the last position if no count is.
 
-    The last coordinate of the answer is ignored, since its position stands for "none of the others".
+    The last coordinate of the answer is ignored, since its position stands for "no count is above the threshold".
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class AboveThreshold(PureMechanism):
     name: ClassVar[str] = "above-threshold"
     norm: ClassVar[Norm] = Norm.LINF
     selects: ClassVar[bool] = True
-    in_score_order: ClassVar[bool] = False  # the first one wins, however high the others are
+    in_score_order: ClassVar[bool] = False  # the first count above it wins, however high later ones are
     needs_length: ClassVar[bool] = False
     threshold: int = attrs.field(default=0, validator=whole_number(-_LARGEST, _LARGEST))
 
@@ -72,9 +73,9 @@ class AboveThreshold(PureMechanism):
         return super().misfit(facts)
 
     def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the largest change of a count and the spread together (see the module)."""
+        """Return C + S: the largest change of a count plus the spread of the counts (see the module)."""
         declared = facts.sensitivity(Norm.LINF)
-        assert declared is not None  # `misfit` has been asked
+        assert declared is not None  # `misfit` refuses other queries
         one, two = declared.change, declared.spread
         return ByRelation(_sum(one.add_or_remove_one, two.add_or_remove_one), _sum(one.replace_one, two.replace_one))
 
@@ -107,13 +108,13 @@ class AboveThreshold(PureMechanism):
         """Bound how far a count may be on the wrong side of the threshold (Lyu, Su and Li 2017, Theorem 1).
 
         Each of m noises exceeds s ln(m / 0.05) in absolute value with a probability of at most 0.05 / m, apart from the
-        rounding of integer noise. Twice that covers the noise of the threshold and of a count together.
+        rounding of integer noise. Twice this bound covers the noise of the threshold and of a count together.
         """
         scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:
             return Preview(math.nan, math.nan, f"noise of scale {scale:.3g}; the number of counts is not known")
         within = 2.0 * math.ceil(scale * math.log(20 * max(size, 2)))
-        text = f"counts before the released one below the threshold + {within:.3g}, it above - {within:.3g} (95 %)"
+        text = f"the released count above the threshold - {within:.3g}, counts before it below + {within:.3g} (95 %)"
         return Preview(2 * scale, within, text)
 
 
@@ -124,7 +125,7 @@ def _sum(one: Any, other: Any) -> Any:
 def _log_at_most(bound: NDArray[Any], scale: float) -> NDArray[np.float64]:
     """Return log Pr[k <= bound] for integer Laplace noise k.
 
-    With q = exp(-1 / scale) that is q**(-bound) / (1 + q) below 0, and 1 - q**(bound + 1) / (1 + q) from 0 on.
+    With q = exp(-1 / scale), it is q**(-bound) / (1 + q) for a bound below 0, else 1 - q**(bound + 1) / (1 + q).
     """
     log_of_both = math.log1p(math.exp(-1 / scale))
     below = np.minimum(bound, 0) / scale - log_of_both

@@ -1,4 +1,7 @@
-"""Second moments of a uniform point of the unit ball of histograms with a common sum (see `balls`), by quadrature."""
+"""Mean squares of the entries of a uniform point of a unit ball of the K-norm (see `knorm`), by quadrature.
+
+A point of this ball consists of several histograms whose entries have a common sum.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ _NODES = 32  # the number of nodes of each quadrature
 @final
 @attrs.frozen
 class BallMoments:
-    """Mean squares of the numbers in a uniform point of the unit ball.
+    """Mean squares in a uniform point of the unit ball.
 
     Attributes
     ----------
     total
-        The mean square of the sum, which all histograms share.
+        The mean square of the sum of a histogram's entries, which is the same for all histograms.
     entries
-        The mean square of an entry, by its histogram's size.
+        The mean square of an entry of a histogram, by the size of that histogram.
     """
 
     total: float
@@ -41,11 +44,12 @@ class BallMoments:
 
 @functools.lru_cache(maxsize=256)
 def unit_ball_moments(sizes: tuple[int, ...]) -> BallMoments:
-    """Return the moments for histograms of some sizes, each 2 or more, whose sums are equal but not fixed.
+    """Return the moments for histograms of these sizes, each 2 or more, whose sums are equal but not fixed.
 
-    Let t be the sum, let p entries be negative and add up to -n, and let the others add up to n + t. Both groups are
-    then uniform on simplices. The volume of the first is n**(p-1) / (p-1)!, and it is multiplied by that of the second,
-    which has the same form. The mean of the sum of squares of k numbers that add up to a is 2 a**2 / (k + 1).
+    Let t be the sum of a histogram's entries. Let p entries be negative and add up to -n, and let the others add up to
+    n + t. Both groups of entries are then uniform on simplices. The volume of the first simplex is
+    n**(p-1) / (p-1)!. It is multiplied by the volume of the second, which has the same form. If k numbers are uniform
+    on a simplex and add up to a, the mean of the sum of their squares is 2 a**2 / (k + 1).
 
     Examples
     --------
@@ -70,7 +74,7 @@ def unit_ball_moments(sizes: tuple[int, ...]) -> BallMoments:
 def _volume_and_square(
     size: int, total: float, at: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Return the logarithm of the volume of the section with a total, and the mean of the sum of squares on it."""
+    """Return the log-volume of the points of one histogram that add up to `total`, and their mean sum of squares."""
     reach = (1 - total) / 2
     negative = reach * at
     logs = [np.array([(size - 1) * math.log(total) - math.lgamma(size)])]

@@ -16,18 +16,18 @@ from dpframework.mechanisms.laplace import from_lattice, to_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import QueryFacts
 
-LARGEST_DIMENSION = 1_000
-_SPREADS = 2.3  # noise of several blocks lies within this many standard deviations with at least 95 %
+LARGEST_DIMENSION = 1_000  # the largest dimension of one release's noise; the time of a draw grows with it
+_SPREADS = 2.3  # with at least 95 %, the noise of a number lies within this many standard deviations
 
 
 @attrs.frozen
 class BallNoise(PureMechanism):
-    """Integer noise of probability proportional to exp(-norm / scale), where the norm is the largest of all blocks."""
+    """Integer noise of probability proportional to exp(-norm / scale). The norm is the largest l1 norm of a block."""
 
     blocks: ClassVar[str]  # what errors call the blocks
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse answers that are not several blocks of whole numbers, and too many numbers."""
+        """Refuse answers that do not consist of blocks of whole numbers, and answers of too many dimensions."""
         if not facts.histograms or all(declared.norm is not self.norm for declared in facts.sensitivities):
             return f"needs the sizes of the {self.blocks} that an answer is made of, and a sensitivity in their norm"
         if not facts.integer:
@@ -53,37 +53,37 @@ class BallNoise(PureMechanism):
         return -norm / scale - log_normalizer(space.h, space.dimension, scale)
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Bound the noise of the noisiest number by its standard deviation."""
+        """Bound the noise of the noisiest number by a multiple of its standard deviation."""
         deviation = math.sqrt(max(self._variances(calibration)))
         return Preview.of_noise(deviation * math.sqrt(2 / math.pi), float(math.ceil(_SPREADS * deviation)))
 
     def variance(self, calibration: Calibration) -> float:
-        """Return the mean variance over all numbers."""
+        """Return the variance of the noise of a number, as a mean over all numbers."""
         return float(np.average(self._variances(calibration), weights=calibration.facts.histograms))
 
     @abc.abstractmethod
     def _dimension(self, facts: QueryFacts) -> int:
-        """Return how many dimensions the largest of the balls has."""
+        """Return the dimension of the space of noise, and the larger one if it depends on the calibration."""
 
     @abc.abstractmethod
     def _space(self, calibration: Calibration) -> tuple[BallsOfPoints, float]:
-        """Return the balls that noise is drawn from, and its scale in their radius."""
+        """Return the balls from which noise is drawn, and the scale of their random radius."""
 
     @abc.abstractmethod
     def _norm(self, noise: NDArray[np.int64], calibration: Calibration) -> float:
-        """Return the radius of the ball that noise lies on, infinite where it cannot be drawn."""
+        """Return the radius of the smallest ball with this noise, or infinity if no ball holds it."""
 
     @abc.abstractmethod
     def _variances(self, calibration: Calibration) -> tuple[float, ...]:
-        """Return the variance of the noise of a number of each block."""
+        """Return, for each block, the variance of the noise of one of its numbers."""
 
 
 def largest_sum(noise: NDArray[np.int64], calibration: Calibration) -> int:
-    """Return the largest l1 norm of all blocks."""
+    """Return the largest l1 norm of a block of the noise."""
     return int(sums_within_blocks(np.abs(noise), calibration).max())
 
 
 def sums_within_blocks(noise: NDArray[np.int64], calibration: Calibration) -> NDArray[np.int64]:
-    """Return the sum of each block."""
+    """Return the sum of the noise of each block, shape (blocks,)."""
     starts = np.cumsum([0, *calibration.facts.histograms[:-1]])
     return np.add.reduceat(noise, starts)

@@ -1,8 +1,8 @@
 """The random radius of noise that is uniform on balls, drawn exactly (see `knorm` and `block_norm`).
 
-Where the number of points of the ball of radius r is the sum over k of h_k C(r-k+D, D), and the probability of a radius
-is proportional to that number times q**r, the radius R is the sum of k, with P(k) proportional to h_k q**k, and of
-D + 1 independent geometric numbers.
+Let N(r), the number of points of the ball of radius r, be the sum over k of h_k C(r-k+D, D), with C the binomial
+coefficient. Let the probability of radius r be proportional to N(r) q**r. Then the radius R is a sum of independent
+numbers: a k with probability proportional to h_k q**k, and D + 1 geometric numbers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from numpy.typing import NDArray
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.uniforms import WholeNumbers, exp_bounds
 
-_BITS = 128  # the bits of the uniform number that chooses a weight, at first
+_BITS = 128  # how many bits of the uniform number that chooses k are drawn at first
 
 
 def geometric_sum(number: int, scale: float, randomness: Randomness) -> int:
-    """Draw the sum of independent k >= 0, each with probability proportional to exp(-k / scale), from Laplace noise."""
+    """Draw the sum of `number` independent k >= 0, each with probability proportional to exp(-k / scale).
+
+    They are the draws of discrete Laplace noise that are not negative.
+    """
     found, lacking = 0, number
     while lacking:
         drawn = randomness.discrete_laplace(2 * lacking + 8, scale)
@@ -38,7 +41,7 @@ class RadiusWeights:
     """Draws k with probability proportional to h_k exp(-k / scale), exactly.
 
     A uniform number is compared with whole numbers that bound the sums of probabilities. If it has too few bits to
-    decide, it is given more.
+    decide, more bits of it are drawn.
     """
 
     def __init__(self, h: Sequence[int], scale: Fraction, bits: int = _BITS) -> None:
@@ -57,9 +60,12 @@ class RadiusWeights:
             bits, number = 2 * bits, (number << bits) | numbers.bits(bits)
 
     def between(self, bits: int) -> tuple[list[int], list[int]]:
-        """Return whole numbers below and above 2**bits times the probability of 0, ..., k, for each k."""
+        """Return, for each k, a lower and an upper bound of 2**bits times the probability of 0, ..., k.
+
+        The bounds are whole numbers, in one list of lower and one list of upper bounds.
+        """
         if bits not in self._between:
-            # The total is at least h_0 = 1, so absolute errors of the powers, times h, bound relative errors.
+            # All weights add up to at least h_0 = 1. So relative errors are at most absolute ones.
             wide = bits + 64 + sum(self._h).bit_length()
             low, high = exp_bounds(-1 / self._scale, wide)
             power_low = power_high = 1 << wide
@@ -107,7 +113,10 @@ def _weights(space: BallsOfPoints, scale: Fraction) -> RadiusWeights:
 
 @functools.lru_cache(maxsize=256)
 def log_normalizer(h: tuple[int, ...], dimension: int, scale: float) -> float:
-    """Return the logarithm of the sum of exp(-norm / scale) over all points: h(q) / (1-q)**D with q = exp(-1/scale)."""
+    """Return the logarithm of the sum of exp(-norm / scale) over all points.
+
+    With q = exp(-1 / scale) and h(q) the sum of h_k q**k, this sum is h(q) / (1-q)**D.
+    """
     logs = [math.log(weight) - k / scale for k, weight in enumerate(h)]
     most = max(logs)
     total = most + math.log(math.fsum(math.exp(log - most) for log in logs))
@@ -115,7 +124,7 @@ def log_normalizer(h: tuple[int, ...], dimension: int, scale: float) -> float:
 
 
 def square_of_radius(h: Sequence[int], dimension: int, scale: float) -> float:
-    """Return the mean of R (R + 1). The second moments of points of the unit ball are multiplied by it."""
+    """Return the mean of R (R + 1). A variance of noise is this mean times a second moment in the unit ball."""
     q = math.exp(-1 / scale)
     logs = np.array([math.log(weight) for weight in h]) - np.arange(len(h)) / scale
     chances = np.exp(logs - logs.max())

@@ -2,8 +2,8 @@
 
 A *section* holds the integer vectors of one histogram whose entries add up to a total, and whose negative entries add
 up to -depth or more. A *layer* holds those whose negative entries add up to -depth exactly. A *ball* of radius r is a
-product of sections, one for each histogram. Where the number of rows stays the same, they have total 0 and depth r.
-Otherwise a ball is a union of such products over totals t, with depth `(r - |t|) / 2` rounded down.
+product of sections, one for each histogram. If neighbours have the same number of rows, all sections have total 0 and
+depth r. Otherwise a ball is a union of such products over totals t, with depth `(r - |t|) / 2` rounded down.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def layer_size(size: int, total: int, depth: int) -> int:
 
 def draw_layer(size: int, total: int, depth: int, numbers: WholeNumbers) -> list[int]:
     """Draw one of the vectors that `layer_size` counts, uniformly."""
-    # First the number of negative entries is drawn, then their places, then the values on both sides.
+    # First the number of negative entries is drawn, then their positions, then the negative and the other values.
     weights = _by_negatives(size, total, depth)
     position, negative = numbers.below(sum(weights)), 0
     while position >= weights[negative]:
@@ -91,7 +91,7 @@ def draw_layer(size: int, total: int, depth: int, numbers: WholeNumbers) -> list
 
 
 def _by_negatives(size: int, total: int, depth: int) -> list[int]:
-    """Return how many vectors of a layer have p negative entries, for p = 0, 1, ... The others sum to total + depth."""
+    """Return how many vectors of a layer have p negative entries, for p = 0, 1, ... Others sum to total + depth."""
     return [
         comb(size, p)
         * (comb(depth - 1, p - 1) if p else int(depth == 0))
@@ -104,7 +104,7 @@ def _by_negatives(size: int, total: int, depth: int) -> list[int]:
 @final
 @attrs.frozen(slots=False)
 class Balls:
-    """The balls of the K-norm around 0 for histograms of some sizes.
+    """The balls of the K-norm around 0 for histograms of these sizes.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class Balls:
 
     @functools.cached_property
     def _alike(self) -> tuple[tuple[int, int], ...]:
-        """How many histograms there are of each size."""
+        """The pairs of a size and the number of histograms that have it."""
         return tuple(Counter(self.sizes).items())
 
     def number(self, radius: int) -> int:
@@ -159,7 +159,7 @@ class Balls:
         if self.same_rows:
             known = {size: [section_size(size, 0, r) for r in range(radii)] for size in set(self.sizes)}
             return [math.prod(known[size][r] for size in self.sizes) for r in range(radii)]
-        product: Any = 1  # indexed by positive and negative part
+        product: Any = 1  # then an array of numbers of points, indexed by total + depth and by depth
         for size, section in _sections(self.sizes, radii).items():
             product = product * section ** self.sizes.count(size)
         above = [[int(product[depth + total, depth]) for total in range(radii - 2 * depth)] for depth in range(radii)]
@@ -189,7 +189,7 @@ class Balls:
 
         def up_to(total: int) -> int:
             """Return how many points have a total between -`total` and `total`."""
-            numbers = total // 2 + 1, (total + 1) // 2  # of even and of odd totals
+            numbers = total // 2 + 1, (total + 1) // 2  # of even and of odd totals from 0 on
             sums = (
                 sum(d * comb(m, k + 1) for k, d in enumerate(known))
                 for known, m in zip(differences, numbers, strict=True)
@@ -213,7 +213,7 @@ class Balls:
 
 
 def _forward_differences(values: Sequence[int]) -> list[int]:
-    """Return the first of some numbers, of their differences, of the differences of these, and so on."""
+    """Return the first of the values, the first of their differences, the first of the differences of these, ..."""
     found, left = [], list(values)
     while left:
         found.append(left[0])
@@ -228,9 +228,9 @@ def balls(sizes: tuple[int, ...], same_rows: bool) -> Balls:
 
 
 def _sections(sizes: Sequence[int], radii: int) -> dict[int, NDArray[Any]]:
-    """Return `section_size` by total + depth and by depth, both below `radii`, for each of some sizes."""
+    """Return, for each size, an array of `section_size`, indexed by total + depth and by depth, both below `radii`."""
     found: dict[int, NDArray[Any]] = {}
-    section = np.ones((radii, radii), dtype=object)  # of size 1
+    section = np.ones((radii, radii), dtype=object)  # the array of size 1
     for size in range(2, max(sizes) + 1):
         section = np.add.accumulate(np.add.accumulate(section, axis=0), axis=1)  # times 1 / ((1-x)(1-y))
         section[1:, 1:] = section[1:, 1:] - section[:-1, :-1].copy()  # times 1-xy

@@ -1,4 +1,4 @@
-"""The base class of mechanisms, which state their losses, draw outputs, give their probability, predict their error."""
+"""The base classes of mechanisms, the calibration of their noise for a query, and the preview of their error."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.count_width import in_64_bits
 
-LATTICE_BITS = 20  # real answers are rounded to 2**-20 of their sensitivity
-LARGEST_INTEGER = 1 << 62
+LATTICE_BITS = 20  # real answers are rounded to a lattice whose step is at most 2**-20 of their sensitivity
+LARGEST_INTEGER = 1 << 62  # the largest size of an integer answer; larger ones are clamped
 LARGEST_SCALE = 1 << 52  # the largest scale of noise, in lattice steps; 2**10 such scales fit into 64-bit integers
 
 
@@ -39,7 +39,7 @@ class Preview:
     within
         A bound on that error that holds with 95 % probability.
     text
-        Both in words, for a reader.
+        The preview in words, for a reader.
     """
 
     expected: float
@@ -54,7 +54,7 @@ class Preview:
 
 @attrs.frozen
 class Calibration:
-    """A mechanism fixed for one query under one relation.
+    """A mechanism with its noise fixed for one query under one neighbouring relation.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Calibration:
     scale
         The exact scale of the noise, in units of the answer. For Gaussian noise it is the variance.
     unit
-        The step of the integer lattice that answers are rounded to: 1 for integer queries.
+        The distance of neighbouring points of the lattice to which answers are rounded: 1 for integer queries.
     losses
         The losses of the release at this scale under each relation, where neighbours differ by one privacy unit.
     by
@@ -103,7 +103,7 @@ class Calibration:
         return self.mechanism.preview(self)
 
     def divided(self, number: int, facts: QueryFacts) -> Calibration:
-        """Return the noise that is left in a release after it is divided by a whole number.
+        """Return the calibration that describes a release after its numbers were divided by a whole number.
 
         Parameters
         ----------
@@ -117,15 +117,16 @@ class Calibration:
         return attrs.evolve(self, facts=facts, scale=scale, unit=unit, same_rows=False)
 
     def on_lattice(self, answer: Any) -> NDArray[np.int64]:
-        """Return a real or integer answer as lattice points, in its own shape.
+        """Return a real or integer answer as whole numbers of lattice steps, in the shape of the answer.
 
         Answers too large for 64-bit integers are clamped, which moves no two answers further apart.
 
         Raises
         ------
         InputError
-            If the answer is not finite, not integer although declared so, longer than declared, or of a type that may
-            wrap round or round off (see `wide_counts.in_64_bits`). The message shows no value.
+            If the answer is not finite, not integer although declared so, or longer than declared. Also if it is not
+            of numbers, or of a type that may wrap round or round off (see `wide_counts.in_64_bits`). The message shows
+            no value.
         """
         array = self._usable(answer)
         if not self.facts.integer:
@@ -133,7 +134,7 @@ class Calibration:
         return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
 
     def scores(self, answer: Any) -> Scores:
-        """Return an answer as a flat sequence of lattice points. Many real numbers are converted only when read.
+        """Return an answer as a flat sequence of lattice points. Many real numbers are rounded only when they are read.
 
         Raises
         ------
@@ -145,7 +146,7 @@ class Calibration:
         return LatticePoints(self._usable(answer).reshape(-1), float(self.unit))
 
     def _usable(self, answer: Any) -> NDArray[Any]:
-        """Return an answer in 64 bits. Refuse an answer that is not as its query declares."""
+        """Return an answer in 64 bits. Refuse an answer that contradicts what its query declares."""
         array = np.asarray(answer)
         if array.dtype != np.int64:
             array = self._numbers(array)
@@ -159,7 +160,7 @@ class Calibration:
         """Return an answer of another type than int64 in 64 bits, as floats or int64."""
         if array.dtype.kind not in "iufb":
             raise self._unusable(f"answered with {array.dtype}; numbers are needed")
-        if array.dtype.kind == "b":  # truth values are no counts
+        if array.dtype.kind == "b":  # `in_64_bits` refuses these, as sums of them are wrong, but here each is 0 or 1
             return array.astype(np.int64)
         array = in_64_bits(array)
         if array.dtype.kind == "f":
@@ -186,29 +187,30 @@ class Mechanism(abc.ABC):
     name: ClassVar[str]
     norm: ClassVar[Norm]
     selects: ClassVar[bool] = False  # whether an output is the position of one of the query's candidates
-    chooses: ClassVar[bool] = False  # whether its preview bounds how far the output's score is below the best one
+    chooses: ClassVar[bool] = False  # whether its preview bounds how far the output's score is below the best score
     in_score_order: ClassVar[bool] = True  # for selections: whether a higher score is never less likely to be chosen
-    needs_length: ClassVar[bool] = True  # whether the noise on real numbers depends on how many there are
-    shows_keys: ClassVar[bool] = False  # whether it may release keys that nobody lists, as it shows none without rows
+    needs_length: ClassVar[bool] = True  # whether the noise on real numbers depends on their number
+    shows_keys: ClassVar[bool] = False  # whether it may release keys of no public list, as it shows none without rows
+    #: What its claim assumes besides the declared sensitivity, such as `randomness.REAL_ARITHMETIC`.
     assumptions: ClassVar[tuple[str, ...]] = ()
     #: The attrs classes and enumerations that an output is made of, besides numbers, texts, arrays and collections of
     #: these. A run that is resumed reads its outputs from a file, and makes objects of no other class.
     outputs: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let a class with its own `release` also draw several outputs by it, unless it defines `release_many`."""
+        """Let a class with its own `release` also draw several outputs by that, unless it defines `release_many`."""
         super().__init_subclass__(**options)
         if "release" in vars(cls) and "release_many" not in vars(cls):
             cls.release_many = Mechanism.release_many  # type: ignore[method-assign]
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Return why the mechanism cannot serve a query (of declared sensitivity), or None."""
+        """Return why the mechanism cannot release the answer of a query with these facts, or None if it can."""
         if facts.sensitivity(self.norm) is None:
             return f"needs a sensitivity in the {self.norm} norm, which the query does not declare"
         if facts.unlisted and not self.shows_keys:
             return (
                 "releases a number for each cell of a list, and nobody lists the keys; use partition-selection, or "
-                "gaussian-threshold where a unit has several"
+                "gaussian-threshold if a unit has several keys"
             )
         if not facts.integer and facts.answer_length is None and self.needs_length:
             return "needs to know the length of a real-valued answer beforehand (Query.answer_length)"
@@ -226,7 +228,7 @@ class Mechanism(abc.ABC):
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
     ) -> Calibration | None:
-        """Fix the noise for a query under a relation, or return None where the query has no claim under it.
+        """Fix the noise for a query under a relation, or return None if there is no privacy claim under that relation.
 
         Parameters
         ----------
@@ -235,7 +237,7 @@ class Mechanism(abc.ABC):
         relation
             The study's neighbouring relation.
         in_parts
-            Whether the step is released from parts of a table. A replaced row may then leave one part and enter
+            Whether the query runs on disjoint parts of a table. A replaced row may then leave one part and enter
             another, which costs twice the add-or-remove loss. Noise is chosen so that this, too, costs at most the
             mechanism's parameter.
         by
@@ -289,7 +291,7 @@ class Mechanism(abc.ABC):
         norm. A mechanism that depends on another number, such as the spread of scores, defines this method.
         """
         declared = facts.sensitivity(self.norm)
-        assert declared is not None  # `misfit` has been asked
+        assert declared is not None  # `misfit` refuses other queries
         return times(declared.change, padding(facts) ** self._power)
 
     @property
@@ -299,11 +301,11 @@ class Mechanism(abc.ABC):
 
     @abc.abstractmethod
     def scale(self, change: Fraction) -> Fraction:
-        """Return the noise's scale that spends exactly this mechanism's parameter on such a change."""
+        """Return the scale of noise at which this change of an answer costs exactly the mechanism's parameter."""
 
     @abc.abstractmethod
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return the cost of a release at that scale."""
+        """Return the losses of a release with noise of this scale, for an answer that changes this much."""
 
     @abc.abstractmethod
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
@@ -347,10 +349,11 @@ class Mechanism(abc.ABC):
         raise InputError(f"{self.name} does not say how its noise is distributed; define Mechanism.noise_law")
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return dp-accounting's event for PLD accounting. None stands for the worst mechanism of its pure epsilon.
+        """Return dp-accounting's event for PLD accounting, or None.
 
-        It is the event of one row, also in a calibration for a unit of several rows (see `unit_event`). For a release
-        that has a delta of its own, it is the event of the core (see `losses`).
+        None stands for the worst mechanism of its pure epsilon, or of its rho if it has no pure epsilon. This method is
+        called if a privacy unit is one row, and `unit_event` if it is several rows. For a release that has a delta of
+        its own, it returns the event of the core (see `losses`).
         """
         return None
 
@@ -369,11 +372,11 @@ def padding(facts: QueryFacts) -> Fraction:
     """Return the factor by which a real-valued sensitivity grows on the lattice.
 
     Rounding adds at most one lattice step per coordinate, and one more is allowed for evaluation in floating point. In
-    every norm that is no more than the sum of these steps.
+    every norm, the change grows by at most the sum of these steps.
     """
     if facts.integer:
         return Fraction(1)
-    assert facts.answer_length is not None  # `misfit` has been asked
+    assert facts.answer_length is not None  # `misfit` refuses other queries
     return 1 + Fraction(2 * facts.answer_length, 2**LATTICE_BITS)
 
 
@@ -384,7 +387,7 @@ class PureMechanism(Mechanism):
     epsilon: Fraction = attrs.field(converter=positive)
 
     def for_rows(self, rows: int) -> Mechanism:
-        """Return the same mechanism with epsilon divided by the number of rows, whose losses add up."""
+        """Return the same mechanism with epsilon divided by the number of rows, since the losses of rows add up."""
         return attrs.evolve(self, epsilon=self.epsilon / rows)
 
     def scale(self, change: Fraction) -> Fraction:
@@ -392,6 +395,9 @@ class PureMechanism(Mechanism):
         return change / self.epsilon
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return change / scale under each relation, at most doubled under replace-one, and half its square as rho."""
+        """Return change / scale as pure epsilon, and half its square as rho.
+
+        Epsilon under replace-one is at most twice that under add-or-remove-one.
+        """
         pure = double_at_most(divide(change, scale))
         return Losses(pure, half_square(pure))

@@ -61,8 +61,8 @@ def block_variances(calibration: Calibration) -> tuple[float, ...]:
     """Return for each block the variance of the noise of one of its numbers.
 
     It is the mean of R (R + 1) over the random radius, times the second moment of a number of a uniform point of the
-    unit l1 ball of k numbers, 2 / ((k+1) (k+2)). It is exact for k = 1, and nearly exact where noise is large against
-    1.
+    unit l1 ball of k numbers, 2 / ((k+1) (k+2)). It is exact for k = 1, and nearly exact if the noise is much larger
+    than 1.
     """
     space = cross_polytopes(calibration.facts.histograms)
     square = square_of_radius(space.h, space.dimension, calibration.lattice_scale) * float(calibration.unit) ** 2

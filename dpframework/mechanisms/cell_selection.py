@@ -1,4 +1,4 @@
-"""Mechanisms that show the noisy counts of cells with enough rows, and nothing of all others."""
+"""The base class of mechanisms that show the noisy counts of cells with enough rows, and hide all other cells."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from dpframework.results.keys import ReleasedKeys
 @final
 @attrs.frozen
 class Shows:
-    """Which cells a selection shows.
+    """From how many rows on a mechanism shows a cell, and how far the shown count is off.
 
     Attributes
     ----------
-    half, always
-        The fewest rows with which a cell is shown with probability 1/2 or more, and always.
+    half
+        The fewest rows with which a cell is shown with probability 1/2 or more.
+    always
+        The fewest rows with which a cell is shown with probability `sure` or more.
     within
         A bound on the noise of a count that holds in at least 95 % of releases.
     hidden
@@ -34,7 +36,7 @@ class Shows:
     expected
         The mean of the noise's absolute value.
     sure
-        The probability that "always" stands for, which is 1 or nearly 1.
+        The probability that counts as "always", which is 1 or nearly 1.
     """
 
     half: int
@@ -47,7 +49,7 @@ class Shows:
     def preview(self, cells: str) -> Preview:
         """Return the mean error of a count that is shown, and a bound on any cell's error that holds with 95 %.
 
-        A cell that is not shown is off by all its rows.
+        The count of a cell that is not shown is taken to be off by all its rows.
         """
         within = max(self.within, float(self.hidden))
         always = "always" if self.sure == 1 else f"in {float(100 * self.sure):g} %"
@@ -57,7 +59,7 @@ class Shows:
 
 @attrs.frozen
 class CellSelection(Mechanism):
-    """A mechanism that shows the noisy counts of cells, or of keys, with enough rows. All others are 0, or absent."""
+    """A mechanism that shows the noisy counts of cells, or of keys, with enough rows. All others are 0 or left out."""
 
     shows_keys: ClassVar[bool] = True
     outputs: ClassVar[tuple[type[Any], ...]] = (ReleasedKeys,)
@@ -68,7 +70,7 @@ class CellSelection(Mechanism):
         return released_of(answer, self._noisy_counts(exact, calibration, randomness), calibration)
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability of the counts that are shown, and of not showing the others."""
+        """Return the log-probability that exactly these counts are shown, and the other cells are not."""
         exact, points = points_of(answer, output, calibration)
         if points is None or points.shape != exact.shape:
             return -math.inf
@@ -93,7 +95,7 @@ class CellSelection(Mechanism):
     def _log_chances(
         self, exact: NDArray[np.int64], points: NDArray[np.int64], calibration: Calibration
     ) -> NDArray[np.float64]:
-        """Return the log-probability of each released count, of which 0 is not shown."""
+        """Return the log-probability of each released count, where 0 means that the cell is not shown."""
 
 
 def exact_counts(answer: Any, calibration: Calibration) -> NDArray[np.int64]:
@@ -109,9 +111,9 @@ def released_of(answer: Any, counts: NDArray[np.int64], calibration: Calibration
 
 
 def points_of(answer: Any, output: Any, calibration: Calibration) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Return exact and released counts side by side, 0 where there is none. None for an output of another kind.
+    """Return the exact and the released counts of the same cells. The latter are None for an output of another kind.
 
-    For keys, they are the counts of all keys of the answer and of the output.
+    For keys, these are the counts of all keys that the answer or the output has, 0 where one of them lacks the key.
     """
     if not isinstance(answer, KeyCounts):
         return calibration.on_lattice(answer), to_lattice(output, calibration)

@@ -59,7 +59,7 @@ class CrossPolytopes:
 
     @property
     def dimension(self) -> int:
-        """How many numbers there are."""
+        """How many numbers all blocks have together."""
         return sum(self.sizes)
 
     @functools.cached_property
@@ -67,7 +67,7 @@ class CrossPolytopes:
         return tuple(Counter(self.sizes).items())
 
     def number(self, radius: int) -> int:
-        """Return the number of points with this radius, the sum over k of h_k C(radius - k + D, D)."""
+        """Return the number of points for this radius, the sum over k of h_k C(radius - k + D, D)."""
         return math.prod(points_of_ball(size, radius) ** times for size, times in self._alike)
 
     @functools.cached_property

@@ -39,13 +39,13 @@ from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, exp_b
 Integers = NDArray[np.int64]
 Halves = NDArray[np.uint32]
 BASE = 256
-BITS = 31  # the bits of half a word from which a digit is drawn
+BITS = 31  # how many bits of half a word decide about a digit
 LARGEST_SCALE = 2.0**53  # at this scale, a number that does not fit into 64 bits has a probability of exp(-1024)
 SMALLEST_SCALE = 2.0**-500
 TAIL = 45  # the last digit lies beyond the tabulated ones with a probability of at most exp(-TAIL)
 _GUARD_BITS = 128  # how many more bits the powers have than the bound that is computed from them
 _KEPT = 256  # the most scales whose tables are kept
-LOOKED_UP = 12  # how many of the first bits are looked up
+LOOKED_UP = 12  # the number of first bits by which a digit is looked up
 
 
 def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = BITS) -> Integers:
@@ -68,7 +68,7 @@ def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = B
     numpy.ndarray
         Shape (size,), int64.
     """
-    minus_zero = -math.expm1(-1 / scale) / 2  # the share that is drawn anew
+    minus_zero = -math.expm1(-1 / scale) / 2  # the probability of -0, which is drawn anew
     digits = digits_of(scale, bits)
     drawn = np.zeros(0, dtype=np.int64)
     while len(drawn) < size:
@@ -127,7 +127,7 @@ class Digit:
         whole = self._whole(precision)
         one, largest, found = 1 << precision, (1 << self.bits) - 1, []
         for d in range(BASE):
-            least = ((one - power[1]) << self.bits) // (one - whole[0])  # the floors of `quotient_bounds`
+            least = ((one - power[1]) << self.bits) // (one - whole[0])  # as `quotient_bounds`, rounded down
             most = min(((one - power[0]) << self.bits) // (one - whole[1]), largest)  # F(d) is below 1
             found.append(least if least == most else self._threshold(d, fine))
             power = power[0] * first[0] >> precision, -(-power[1] * first[1] >> precision)

@@ -86,11 +86,11 @@ def permute_and_flip(words: DrawWords, scores: Scores, scale: float) -> int:
 
 
 def buckets_of(scores: Scores, scale: float) -> tuple[NDArray[np.uint8], list[int]]:
-    """Return the bucket of each score, and the size of each bucket. Works in chunks, since scores may be millions."""
+    """Return the bucket of each score, and the size of each bucket. Works in chunks, for millions of scores."""
     top, rate = scores.max().astype(np.uint64), (1 - 2.0**-40) / (scale * math.log(2))
     buckets, members = np.empty(len(scores), dtype=np.uint8), np.zeros(_LAST + 1, dtype=np.int64)
     for start in range(0, len(scores), AT_ONCE):
-        below = top - scores[start : start + AT_ONCE].astype(np.uint64)  # modulo 2**64, above all differences
+        below = top - scores[start : start + AT_ONCE].astype(np.uint64)  # exact, as differences are below 2**64
         some = np.minimum(below.astype(np.float64) * rate, _LAST).astype(np.int64)
         members += np.bincount(some, minlength=_LAST + 1)
         buckets[start : start + AT_ONCE] = some
@@ -108,7 +108,7 @@ def _draw_by_weight(weights: list[int], numbers: WholeNumbers) -> int:
 
 
 def _member(buckets: NDArray[np.uint8], bucket: int, rank: int) -> int:
-    """Return the position of the candidate with a rank in a bucket."""
+    """Return the position of the candidate before which `rank` others are in the same bucket."""
     for start in range(0, len(buckets), AT_ONCE):
         found = np.flatnonzero(buckets[start : start + AT_ONCE] == bucket)
         if rank < len(found):
@@ -118,7 +118,7 @@ def _member(buckets: NDArray[np.uint8], bucket: int, rank: int) -> int:
 
 
 def survivors(words: DrawWords, number: int, rounds: int) -> int:
-    """Return how many of `number` coins show heads in all of some rounds."""
+    """Toss `number` coins in each of `rounds` rounds. Return how many of them show heads in every round."""
     for _ in range(rounds):
         if not number:
             break
@@ -128,7 +128,7 @@ def survivors(words: DrawWords, number: int, rounds: int) -> int:
 
 
 def _accepts(below: int, bucket: int, scale: float, words: DrawWords) -> bool:
-    """Tell whether a uniform number below 2**-bucket is below exp(-below / scale)."""
+    """Draw a uniform number below 2**-bucket, and tell whether it is below exp(-below / scale)."""
     if not below:
         return True
     uniform = Uniform(int(words(1).item()), WORD_BITS + bucket, words)

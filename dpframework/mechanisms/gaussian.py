@@ -26,7 +26,7 @@ from dpframework.queries.base import Norm
 LARGEST_DEVIATION = 1e4  # the largest deviation of a discrete Gaussian in PLD accounting, whose time grows with it
 FURTHEST_SHIFT = 30  # the most deviations by which a unit may move an integer in PLD accounting: a rho of 450
 MOST_SLACK = 1e-7  # the largest slack of a fine lattice; the slack is added to delta
-_FURTHEST = 14  # standard deviations; a Gaussian is further away with a probability below 1e-42
+_FURTHEST = 14  # a distance in standard deviations, which a Gaussian exceeds with a probability below 1e-42
 
 
 @final
@@ -59,7 +59,7 @@ class FineGaussianEvent:
     noise_multiplier
         The standard deviation divided by the l2 sensitivity.
     slack
-        By how much logarithms of probabilities differ from those of continuous noise, for all coordinates together.
+        A bound on how far logarithms of probabilities differ from those of continuous noise, over all coordinates.
     """
 
     noise_multiplier: float
@@ -130,11 +130,11 @@ class Gaussian(Mechanism):
         return float(calibration.scale)
 
     def noise_law(self, calibration: Calibration) -> NormalLaw:
-        """Return the continuous distribution."""
+        """Return the normal distribution of this variance, which hardly differs (see `noise_laws`)."""
         return NormalLaw(math.sqrt(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return discrete Gaussian events of the integers that a row moves (see `unit_shifts`).
+        """Return discrete Gaussian events for the integers that a row moves (see `unit_shifts`).
 
         The continuous Gaussian's event is no bound for integer noise: at standard deviation 0.5, ten counts would be
         reported at epsilon 48.0 instead of 49.3 (delta = 1e-6). Where the lattice is fine (real answers, or large noise
@@ -143,7 +143,7 @@ class Gaussian(Mechanism):
         return self.unit_event(calibration, relation)
 
     def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return discrete Gaussian events of the unit's shift (see `unit_shifts`), or one on a fine lattice.
+        """Return discrete Gaussian events for the shifts of a unit (see `unit_shifts`), or an event on a fine lattice.
 
         On a fine lattice, k rows move the answer at most k times as far in the l2 norm as one row does, and they change
         at most k times as many numbers.
@@ -152,7 +152,10 @@ class Gaussian(Mechanism):
 
 
 def event_of(calibration: Calibration, relation: Relation, shifts: tuple[int, int] | None, rows: int) -> Any | None:
-    """Return the events of discrete noise on integers that move, or the event of noise on a fine lattice."""
+    """Return the events of discrete noise on integers that move, or the event of noise on a fine lattice.
+
+    The result is None if neither applies, or if the integers move too many standard deviations.
+    """
     sigma = lattice_deviation(calibration)
     if shifts is None or sigma > LARGEST_DEVIATION:
         return _fine_event(calibration, relation, sigma, rows)
@@ -166,7 +169,7 @@ def event_of(calibration: Calibration, relation: Relation, shifts: tuple[int, in
 
 
 def _fine_event(calibration: Calibration, relation: Relation, sigma: float, rows: int) -> FineGaussianEvent | None:
-    """Return the event of noise on a fine lattice, or None where the lattice is coarse or nothing is claimed.
+    """Return the event of noise on a fine lattice. None if the lattice is coarse, or the shift unknown or too large.
 
     A slack of at most `MOST_SLACK` needs a standard deviation of thousands of lattice steps.
     """
@@ -186,14 +189,15 @@ def _fine_event(calibration: Calibration, relation: Relation, sigma: float, rows
 
 
 def lattice_deviation(calibration: Calibration) -> float:
-    """Return the standard deviation that noise is drawn with, in lattice steps."""
+    """Return the standard deviation with which noise is drawn, in lattice steps."""
     return math.nextafter(math.sqrt(float_above(calibration.scale)) / float(calibration.unit), math.inf)
 
 
 def log_normalizer(sigma: float) -> float:
     """Return the log of the sum of exp(-k**2 / (2 sigma**2)) over all integers k.
 
-    For large sigma it is sqrt(2 pi) sigma, since the next term of Poisson's sum is exp(-2 (pi sigma)**2) times that.
+    For large sigma the sum is sqrt(2 pi) sigma, since the next term of Poisson's formula is 2 exp(-2 (pi sigma)**2)
+    times that.
     """
     if sigma > 2:
         return math.log(math.sqrt(2 * math.pi) * sigma)

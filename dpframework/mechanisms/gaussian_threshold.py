@@ -16,11 +16,11 @@ the release on u on the condition that no key is shown that only the first unit 
 condition that no key is shown that only the second has. Both conditions have a probability of 1 - d or more, and at
 most 2 m other counts differ. ∎
 
-**One split serves all notions.** The core is m counts with Gaussian noise, or 2 m. So the event of these counts
-dominates it in PLD accounting too.
+**One split serves all notions.** The core is m counts with Gaussian noise, or 2 m under replace-one. So the event of
+these counts dominates the core in PLD accounting too.
 
 **On integers.** sigma is the double with which noise is drawn. p is a sum of about 40 sigma exponentials, rounded up by
-more than its error. So d is no smaller than the true one.
+more than its error. So d is not below the true delta.
 
 Where a unit has one key, `PartitionSelection` shows more keys, since its rule is optimal. From about four keys per unit
 on, this mechanism shows more, since its noise for m keys grows only with the square root of m.
@@ -48,27 +48,27 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries.base import Norm, QueryFacts
 
-SURE = Fraction(999, 1000)  # a preview calls a key shown from this probability on
-_LEAST_CHANCE = 1e-40  # the least probability of a shown key that is assumed, as smaller tails may underflow
-_MARGIN = 1e-9  # the share by which a tail is rounded up, far above the error of its sum
-_FURTHEST = 40  # standard deviations; the mass that lies beyond is below 1e-300
-LARGEST_DEVIATION = 1e5
-LEAST_DELTA = Fraction(1, 1 << 100)
+SURE = Fraction(999, 1000)  # the probability of being shown that previews take for "always"
+_LEAST_CHANCE = 1e-40  # smaller probabilities that a key is shown are taken as this, as they may underflow
+_MARGIN = 1e-9  # the relative margin by which probabilities are rounded up, far above the errors of their sums
+_FURTHEST = 40  # a distance in standard deviations, beyond which the noise lies with a probability below 1e-300
+LARGEST_DEVIATION = 1e5  # the largest standard deviation of the noise of a count, in rows
+LEAST_DELTA = Fraction(1, 1 << 100)  # the smallest delta, far above `_LEAST_CHANCE`
 
 
 @final
 @attrs.frozen
 class GaussianThreshold(CellSelection):
-    """The keys whose counts reach a threshold with Gaussian noise, sorted, with the noisy counts.
+    """Releases the keys whose counts with Gaussian noise reach a threshold, sorted, with these noisy counts.
 
     For the cells of a list it releases the noisy counts that reach the threshold, and 0 for all others.
 
     Attributes
     ----------
     rho
-        The rho that one privacy unit loses by the noise, under the study's relation.
+        The rho that one privacy unit loses by the noise, under the study's neighbouring relation.
     delta
-        The most probability that any key is shown which only one unit has.
+        For each privacy unit, the largest probability that any key is shown that no other unit has.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class GaussianThreshold(CellSelection):
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
         """Return no pure epsilon, the noise's rho, and the delta of a unit's new keys under either relation."""
-        assert change.add_or_remove_one is not None  # `misfit` has been asked
+        assert change.add_or_remove_one is not None  # `misfit` refuses other queries
         keys = math.floor(change.add_or_remove_one)
         delta = _delta_at(_threshold(scale, keys, self.delta), _sigma(scale), keys)
         claimed = [None if change.under(relation) is None else delta for relation in Relation]
@@ -149,18 +149,18 @@ def threshold_of(calibration: Calibration) -> int:
     """Return the least noisy count that is shown."""
     mechanism, changed = calibration.mechanism, unit_changes(calibration.facts, Relation.ADD_OR_REMOVE_ONE)
     assert isinstance(mechanism, GaussianThreshold)
-    assert changed is not None  # `misfit` has been asked
+    assert changed is not None  # `misfit` refuses other queries
     return _threshold(calibration.scale, changed, mechanism.delta)
 
 
 def _sigma(scale: Fraction) -> float:
-    """Return the deviation that noise of a variance is drawn with, as `lattice_deviation` does for counts."""
+    """Return the standard deviation with which noise of this variance is drawn, as `lattice_deviation` for counts."""
     return math.nextafter(math.sqrt(float_above(scale)), math.inf)
 
 
 @functools.lru_cache(maxsize=256)
 def _threshold(scale: Fraction, keys: int, delta: Fraction) -> int:
-    """Return the least threshold at which the new keys of a unit are shown with probability delta at most."""
+    """Return the least threshold at which any new key of a unit is shown with a probability of at most delta."""
     sigma = _sigma(scale)
     if delta < LEAST_DELTA:
         raise InputError(f"delta is {float(delta):g}; keys need one of 1e-30 or more")
@@ -174,7 +174,7 @@ def _threshold(scale: Fraction, keys: int, delta: Fraction) -> int:
 
 
 def _delta_at(least: int, sigma: float, keys: int) -> Fraction:
-    """Return the probability that any of a number of keys, all of a single unit, is shown, rounded up."""
+    """Return the probability, rounded up, that any of `keys` keys is shown, if only one unit has them."""
     chance = max(_tail(least - 1, sigma) * (1 + _MARGIN), _LEAST_CHANCE)  # the tail underflows for tiny noise
     if chance >= 1:
         return Fraction(1)

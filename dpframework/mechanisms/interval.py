@@ -1,19 +1,20 @@
 """The exponential mechanism over a public interval, with a score that is constant between breaks.
 
-Source: Friedman and Schuster 2010 (the numeric split point); the density is exp(score / scale) over the interval,
-so a piece has weight exp(score / scale) times its length. Points are drawn from a lattice of the public interval, so
-that which points are possible does not depend on the breaks. Claim: pure epsilon, bounded range, so
-rho = epsilon**2 / 8 in zCDP.
+Source: Friedman and Schuster 2010 (the numeric split point). The density is proportional to exp(score / scale). So a
+piece, on which the score is constant, has weight exp(score / scale) times its length. Points are drawn from a lattice
+of the public interval. So the possible points do not depend on the breaks. Claim: pure epsilon; in zCDP
+rho = epsilon**2 / 8, since the mechanism has a bounded range.
 
 **Rounding.** Scores, and scale times the logarithms of lengths, are rounded to an integer lattice of 2**-20 of the
-sensitivity, and their sums are exact. A piece is drawn by OpenDP's noisy maximum with Gumbel noise and a point of it
-uniformly, both over integers. So the draw is exactly the exponential mechanism on points with rounded scores. The
-rounded score of a point is the rounded weight of its piece, minus the scale times the exact logarithm of the length of
-that piece. It has four errors: half a step for the score, half a step for the length, the error that the query declares
-(`Query.rounding`), and the error of the computed logarithm. The last one is below 2**-45 scales. With u = 2**-53, it is
-a share of 8 u for the logarithm (4 units in the last place) and of u for its product with the scale. The logarithm is
-at most ln(2**32) < 23, so this is at most 207 u. The change of a score between neighbours is off by up to twice the sum
-of the four errors, and the difference of two such changes by up to four times. This is added to the spread.
+sensitivity, and their sums are exact. A piece is drawn by a noisy maximum with Gumbel noise, and a point of the piece
+uniformly. Both draws are exact, over integers. So the draw is exactly the exponential mechanism on points with rounded
+scores. The rounded score of a point is the rounded weight of its piece, minus the scale times the exact logarithm of
+the length of that piece. It has four errors: half a step for the score, half a step for the length, the error that the
+query declares (`Query.rounding`), and the error of the computed logarithm. The last one is below 2**-45 scales. With u
+= 2**-53, it is a share of 8 u for the logarithm (4 units in the last place) and of u for its product with the scale.
+The logarithm is at most ln(2**32) < 23, so this is at most 207 u. The change of a score between neighbours is off by up
+to twice the sum of the four errors, and the difference of two such changes by up to four times. This is added to the
+spread.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class ExponentialInterval(BoundedRange):
         if not low <= float(output) <= high:
             return -math.inf
         steps = (float(output) - low) / (high - low) * POINTS
-        # Rounding may put a lattice point just below its own place.
+        # Rounding may have put the output just below the lattice point that was drawn.
         position = min(math.floor(steps + ROUNDING), POINTS - 1)
         edges = _edges(scores)
         pieces, weights = _weights(scores, edges, calibration)
@@ -90,7 +91,7 @@ class ExponentialInterval(BoundedRange):
         return log_share - math.log((edges[piece + 1] - edges[piece]) * ((high - low) / POINTS))
 
     def preview(self, calibration: Calibration) -> Preview:
-        """State the scale. The gap to the best score depends on the width of the best piece."""
+        """State the bound on the gap to the best score as a formula in the width of the best piece."""
         scale = float(calibration.scale)
         within = f"{scale * math.log(20):.3g} + {scale:.3g} ln(range / width of the best piece)"
         text = f"a score within {within} of the best (95 %)"
@@ -115,10 +116,10 @@ def _edges(scores: PiecewiseScores) -> NDArray[np.int64]:
 def _weights(
     scores: PiecewiseScores, edges: NDArray[np.int64], calibration: Calibration
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pieces that have lattice points, with their scores plus scale times the log of their number of points.
+    """Return the positions of the pieces that hold lattice points, and the weights of these pieces in lattice steps.
 
-    Both are rounded to lattice steps. Scores too large for 64-bit integers are clamped, which moves no two answers
-    further apart.
+    A weight is the score plus the scale times the logarithm of the number of points, both rounded to steps. Scores too
+    large for 64-bit integers are clamped, which moves no two answers further apart.
     """
     points = np.diff(edges)
     pieces = np.flatnonzero(points)

@@ -1,4 +1,4 @@
-"""Releases of which only the joint loss is known, such as those that a miner chooses during a run, in a block."""
+"""One calibration for several releases of which only the joint loss is bounded, such as those chosen during a run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from dpframework.queries.base import Norm, QueryFacts
 
 
 def cap(losses: Losses, by: UnitChange = ONE_ROW) -> Calibration:
-    """Return several releases as a single one that an accountant can compose, by the most that they lose together.
+    """Return a calibration that stands for several releases, so that an accountant can compose them as one.
 
-    It has no event, so privacy loss distributions bound it by the worst mechanism of its epsilon, or of its rho.
+    Its mechanism has no event. So PLD accounting takes the worst mechanism of the same epsilon or, without a pure
+    epsilon, of the same rho.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ _FACTS = QueryFacts("releases", "several releases", (), False, None, ())
 @final
 @attrs.frozen
 class Capped(Mechanism):
-    """A mechanism that stands for several releases in totals, and makes none itself."""
+    """A mechanism that stands for several releases when losses are added up. It makes no release itself."""
 
     name: ClassVar[str] = "capped"
     norm: ClassVar[Norm] = Norm.L1
@@ -52,7 +53,7 @@ class Capped(Mechanism):
         raise _refusal()
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return the most that the releases lose together, whatever changes."""
+        """Return the most that the releases lose together, whatever the change and the scale are."""
         return self.together
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NoReturn:
@@ -69,4 +70,4 @@ class Capped(Mechanism):
 
 
 def _refusal() -> InputError:
-    return InputError("several releases stand here for one, and each is made by its own mechanism")
+    return InputError("this mechanism stands for several releases, and each of them is made by its own mechanism")

@@ -30,9 +30,9 @@ is the sum over k of h_k C(r-k+D, D), so the sum over r splits: R is the sum of 
 and of D + 1 independent geometric numbers. And the sum over z of `q**|z|` is h(q) / (1-q)**D. All draws are of whole
 numbers, and exact. (Where parts add up to 0, norms are even. There R is half of the norm, and s is halved.)
 
-**One histogram.** The norm of a single histogram is its l1 norm divided by the change. So its entries are independent
-discrete Laplace numbers of scale s, and they are drawn as such. Where neighbours have the same number of rows, they are
-drawn on the condition that they add up to 0. The noise of each of n cells then has a variance of about
+**One histogram.** The norm of a single histogram is its l1 norm divided by the change. So the noise of its entries is
+independent discrete Laplace noise of scale s, and is drawn as such. Where neighbours have the same number of rows, it
+is drawn on the condition that it adds up to 0. The noise of each of n cells then has a variance of about
 4 (n-1) (2n-1) / (n (n+1)) divided by epsilon**2, instead of 8 / epsilon**2: a quarter for two cells, half for four,
 98 % for a hundred.
 
@@ -64,8 +64,8 @@ from dpframework.mechanisms.laplace import from_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
-LARGEST_SCALE = 1 << 30  # the largest scale of noise without a fixed sum, as numbers in its draw grow with the scale
-_CONTINUOUS = 1000  # the scale of an entry from which on noise is treated as continuous
+LARGEST_SCALE = 1 << 30  # the largest scale for several histograms of any sum; numbers in a draw grow with it
+_CONTINUOUS = 1000  # from this scale of an entry on, its noise is treated as continuous
 
 
 @final
@@ -84,7 +84,7 @@ class KNorm(BallNoise):
     blocks: ClassVar[str] = "histograms"
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse answers that are not several histograms of all rows, and too many cells."""
+        """Refuse answers that are not histograms of all rows, histograms of one cell, and too many cells."""
         why = super().misfit(facts)
         if why is None and min(facts.histograms) < 2:
             return "needs histograms of two cells or more; leave out attributes of one value"
@@ -140,7 +140,7 @@ class KNorm(BallNoise):
 
     def _norm(self, noise: NDArray[np.int64], calibration: Calibration) -> float:
         sums = sums_within_blocks(noise, calibration)
-        # The noise of all histograms has one sum.
+        # Noise is only drawn with the same sum in all histograms, which is 0 if neighbours have equally many rows.
         if (sums != (0 if calibration.same_rows else sums[0])).any():
             return math.inf
         return largest_sum(noise, calibration) // (2 if calibration.same_rows else 1)
@@ -181,7 +181,7 @@ def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction
     [(0, 2, 3), (1,)]
     """
     order = sorted(range(len(sizes)), key=lambda k: (sizes[k], k))
-    # For each size, the least sum of roots up to it, and where its last group begins.
+    # For the first 0, 1, 2, ... histograms in `order`: the least sum of roots, and where the last group begins.
     best: list[tuple[float, int]] = [(0.0, 0)]
     for end in range(1, len(order) + 1):
         options = []
@@ -237,9 +237,9 @@ def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
     """Return a unit, and the probabilities that a cell of a single histogram has noise of 0, 1, ... units, up to sign.
 
     Entries are discrete Laplace numbers, with probability proportional to q**|z|. Where they add up to 0, that is
-    multiplied by the probability that the others add up to -z. This is the Fourier transform of a power of their
-    characteristic function, over more steps than any likely sum. Large noise is close to continuous, so a larger unit
-    is enough for it.
+    multiplied by the probability that the others add up to -z. That probability is the Fourier transform of a power of
+    their characteristic function, over more steps than any likely sum. Large noise is close to continuous, so a larger
+    unit is enough for it.
     """
     # With sums of 0, the norm is half of the l1 norm.
     entry = scale * (2 if space.same_rows else 1)

@@ -53,7 +53,7 @@ class _LatticeLaplace(PureMechanism):
         return float(exact.size * log_normalizer - np.abs(points - exact).sum() / b)
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Return the mean and 95 % quantile of the noise's absolute value, whole for integer noise.
+        """Return the mean and the 95 % quantile of the noise's absolute value. For integer noise the quantile is whole.
 
         With q = exp(-1 / scale), the mean of |k| is 2 q / (1 - q**2), and Pr[|k| > m] = 2 q**(m + 1) / (1 + q).
         """
@@ -71,11 +71,11 @@ class _LatticeLaplace(PureMechanism):
         return discrete_laplace_variance(calibration.lattice_scale) * float(calibration.unit) ** 2
 
     def noise_law(self, calibration: Calibration) -> LaplaceLaw:
-        """Return the continuous distribution."""
+        """Return the continuous Laplace distribution of this scale, which hardly differs (see `noise_laws`)."""
         return LaplaceLaw(float(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return discrete Laplace events of the integers that a row moves (see `unit_shifts`).
+        """Return discrete Laplace events for the integers that a row moves (see `unit_shifts`).
 
         The continuous Laplace's event would claim too little. On integers a change by 1 has a loss of plus or minus
         1 / scale and nothing in between, which composes to more.
@@ -83,7 +83,7 @@ class _LatticeLaplace(PureMechanism):
         return self.unit_event(calibration, relation)
 
     def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return discrete Laplace events of the unit's shift (see `unit_shifts`)."""
+        """Return discrete Laplace events for the shifts of a unit (see `unit_shifts`)."""
         shifts = unit_shifts(calibration, relation)
         if shifts is None:
             return None
@@ -99,7 +99,7 @@ class _LatticeLaplace(PureMechanism):
 class Laplace(_LatticeLaplace):
     """Laplace noise on real numbers, drawn exactly on a lattice of 2**-20 of the sensitivity.
 
-    The rounding is part of the sensitivity. On integer queries it adds integer noise.
+    The rounding is part of the sensitivity. To answers of integer queries the mechanism adds integer noise.
 
     Examples
     --------
@@ -152,13 +152,13 @@ def with_noise(answers: Sequence[Any], calibration: Calibration, draw: Callable[
 
 
 def from_lattice(points: np.ndarray[Any, Any], calibration: Calibration) -> Any:
-    """Return lattice points as numbers in their own shape, or a single Python number."""
+    """Return lattice points as numbers in units of the answer, of the same shape, or one point as a Python number."""
     numbers = points if calibration.unit == 1 else points * float(calibration.unit)
     return numbers.item() if numbers.ndim == 0 else numbers
 
 
 def to_lattice(output: Any, calibration: Calibration) -> np.ndarray[Any, Any] | None:
-    """Return an output as lattice points, or None if it is not on the lattice."""
+    """Return an output as whole numbers of lattice steps, or None if it is not on the lattice."""
     output = np.asarray(output)
     if calibration.unit == 1 and output.dtype.kind in "iu":
         return np.asarray(output.astype(np.int64))

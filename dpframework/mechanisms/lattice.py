@@ -15,12 +15,12 @@ LARGEST_REAL = 1 << 52  # the largest rounded number, in units; floats beyond it
 @final
 @attrs.frozen(eq=False)
 class LatticePoints:
-    """Numbers divided by a unit, rounded and clamped, which are computed when they are read.
+    """Lattice points of real numbers: each is the number divided by a unit, rounded and clamped, when it is read.
 
     Attributes
     ----------
     numbers
-        The numbers, shape (numbers,).
+        The real numbers, an array of one dimension.
     unit
         The step of the lattice.
     """
@@ -36,7 +36,7 @@ class LatticePoints:
     @overload
     def __getitem__(self, index: slice) -> NDArray[np.int64]: ...
     def __getitem__(self, index: int | slice) -> Any:
-        """Return one of the points, or several."""
+        """Return one point, or the points of a slice."""
         return round_to(self.numbers[index], self.unit)[()]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -53,7 +53,7 @@ Scores: TypeAlias = NDArray[np.int64] | LatticePoints
 
 
 def round_to(array: Any, unit: float) -> NDArray[np.int64]:
-    """Return numbers rounded to multiples of a unit, in units, clamped to `LARGEST_REAL`, in their own shape."""
+    """Return numbers divided by a unit, rounded, and clamped to a size of at most `LARGEST_REAL`, in the same shape."""
     numbers = np.asarray(array)
     steps = np.empty(numbers.shape, dtype=np.int64)
     flat, given = steps.reshape(-1), numbers.reshape(-1)

@@ -11,13 +11,14 @@ Q are the *core*, which is as private as if there were no delta. Epsilon alone i
 Viswanath 2015, whose split has a rho of epsilon**2 / 2); rho alone is d-approximate zCDP (Bun and Steinke 2016, Section
 8). Since one split serves all notions, a total may use any of them: it composes the cores, and adds up the deltas.
 
-**Units of several rows.** Let a replaced row lose epsilon R and delta dR, an added or removed row A and dA. Let c be
-the larger of dR / (e**R - 1) and dA / (e**A - 1). Go from u to v row by row. If P(S) <= e**x Q(S) + c (e**x - 1) and
-Q(S) <= e**y N(S) + c (e**y - 1) for all S, then P(S) <= e**(x + y) N(S) + c (e**(x + y) - 1), as the last terms add up.
-So r replaced rows and a added or removed rows lose epsilon r R + a A, and delta c (e**(r R + a A) - 1). For k rows in
-all that is at most c (e**(k R) - 1) where rows are only replaced, and c (e**(k A) - 1) where they are only added or
-removed. It is convex in r and a, and 0 for no rows. So some of the k rows lose at most their share, (r d + a d') / k,
-for the deltas d and d' of k rows. `accountant.composition` needs this for units in parts. Nothing is known
+**Units of several rows.** Let a replaced row lose epsilon R and delta dR, and an added or removed row epsilon A and
+delta dA. Let c be the larger of dR / (e**R - 1) and dA / (e**A - 1). Go from u to v row by row. If
+P(S) <= e**x Q(S) + c (e**x - 1) and Q(S) <= e**y N(S) + c (e**y - 1) for all S, then
+P(S) <= e**(x + y) N(S) + c (e**(x + y) - 1), as the last terms add up. So r replaced rows and a added or removed rows
+lose epsilon r R + a A, and delta c (e**(r R + a A) - 1). For k rows in all, this delta is c (e**(k R) - 1) if rows are
+only replaced, and c (e**(k A) - 1) if they are only added or removed. It is convex in r and a, and 0 for no rows. So r
+replaced and a other rows, among at most k, lose at most the delta (r d + a d') / k, for the deltas d and d' of k
+replaced and of k other rows. `accountant.composition` needs this for units in parts. Nothing is known
 about rho in general, since the splits of different pairs of neighbours differ. So k rows get the split that follows
 from their epsilon, and half the square of that epsilon as rho.
 """
@@ -41,11 +42,11 @@ class Losses:
     Attributes
     ----------
     pure
-        The pure epsilon of its core.
+        The pure epsilon of its core. None under a relation for which no epsilon is claimed.
     zcdp
-        The core's rho in zCDP.
+        The core's rho in zCDP, or None.
     delta
-        The probability of outputs beside the core, exact. 0 for most mechanisms.
+        The probability d of outputs that do not come from the core (see the module). 0 for most mechanisms.
     """
 
     pure: ByRelation
@@ -69,7 +70,10 @@ class Losses:
         return Losses(of_rows, half_square(of_rows), delta)
 
     def _delta_of_rows(self, rows: int) -> ByRelation:
-        """Return the delta of a group of rows, None where a row has no pure epsilon above 0 or it is too large."""
+        """Return the delta of a group of rows.
+
+        It is None if a row has no pure epsilon above 0, or if the group's epsilon or delta is too large.
+        """
         of_a_row = [(self.pure.under(relation), self.delta.under(relation)) for relation in Relation]
         known = [(epsilon, delta) for epsilon, delta in of_a_row if epsilon is not None and delta is not None]
         if not all(epsilon for epsilon, _ in known):
@@ -98,14 +102,14 @@ def growth_of_delta(row: Fraction, group: Fraction) -> Fraction:
 def either_way(pair: ByRelation) -> ByRelation:
     """Let the replace-one amount bound a replacement as well as an addition or removal.
 
-    Where one of the two is not known (since it needs a public row count), there is no bound.
+    If one of the two amounts is not known (since it needs a public row count), the replace-one amount becomes None.
     """
     added, replaced = pair.add_or_remove_one, pair.replace_one
     return ByRelation(added, None if added is None or replaced is None else max(added, replaced))
 
 
 def double_at_most(pair: ByRelation) -> ByRelation:
-    """Bound a replace-one amount by twice the add-or-remove one, since it is a removal and an addition."""
+    """Bound a replace-one amount by twice the add-or-remove amount, since it is a removal and an addition."""
     added, replaced = pair.add_or_remove_one, pair.replace_one
     if added is None:
         return pair
@@ -113,15 +117,15 @@ def double_at_most(pair: ByRelation) -> ByRelation:
 
 
 def divide(pair: ByRelation, by: Fraction) -> ByRelation:
-    """Divide both amounts."""
+    """Divide the amounts under both relations."""
     return pair.map(lambda amount: amount / by)
 
 
 def times(pair: ByRelation, factor: Fraction) -> ByRelation:
-    """Multiply both amounts."""
+    """Multiply the amounts under both relations."""
     return pair.map(lambda amount: amount * factor)
 
 
 def half_square(pair: ByRelation) -> ByRelation:
-    """Return epsilon**2 / 2, the rho of any mechanism of that pure epsilon (Bun and Steinke 2016, Proposition 1.4)."""
+    """Return epsilon**2 / 2, a rho of any mechanism of that pure epsilon (Bun and Steinke 2016, Proposition 1.4)."""
     return pair.map(lambda epsilon: epsilon**2 / 2)

@@ -15,14 +15,14 @@ from dpframework.mechanisms.selection import Exponential, PermuteAndFlip
 
 @attrs.frozen
 class MechanismBudget:
-    """The budget of a run.
+    """An amount of pure epsilon or of rho, of which several releases spend shares.
 
     Attributes
     ----------
     amount
-        Epsilon, or rho.
+        The pure epsilon, or the rho.
     zcdp
-        Whether it is rho.
+        Whether the amount is a rho.
     """
 
     amount: Fraction
@@ -30,12 +30,12 @@ class MechanismBudget:
 
     @property
     def selects(self) -> type[Exponential | PermuteAndFlip]:
-        """The class of mechanisms that select."""
+        """The class of the mechanisms that select a candidate."""
         return Exponential if self.zcdp else PermuteAndFlip
 
     @property
     def counts(self) -> type[Gaussian | DiscreteLaplace]:
-        """The class of mechanisms that release a histogram."""
+        """The class of the mechanisms that release a histogram."""
         return Gaussian if self.zcdp else DiscreteLaplace
 
     def epsilon_of_selection(self, share: Fraction) -> Fraction:

@@ -1,7 +1,7 @@
 """The distributions of noise on real numbers, for the errors of results that depend on several numbers.
 
-Noise lies on a lattice of 2**-20 of the sensitivity, so that continuous distributions differ from it by less than any
-figure shows.
+The noise itself lies on a lattice whose step is about 2**-20 of the sensitivity. No printed figure shows how it differs
+from continuous noise.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_TERMS = 1_000  # the most Laplace draws whose sum has its exact distribution; the sum of more is taken as normal
+MOST_TERMS = 1_000  # the sum of more Laplace draws than these is taken as normal, the sum of fewer is exact
 HALVINGS = 60  # how often an interval is halved, until its ends are equal
 
 
@@ -26,22 +26,22 @@ class NoiseLaw(Protocol):
         ...
 
     def at_most(self, noise: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the probability that the noise is at most this."""
+        """Return, for each number in `noise`, the probability that the noise is at most this number."""
         ...
 
     def quantile(self, probability: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the noise that is exceeded with a probability of 1 minus this."""
+        """Return, for each probability, the number that the noise does not exceed with this probability."""
         ...
 
     def sum_of(self, number: int) -> NoiseLaw:
-        """Return the distribution of the sum of some independent copies."""
+        """Return the distribution of the sum of `number` independent copies of the noise."""
         ...
 
 
 @final
 @attrs.frozen
 class LaplaceLaw:
-    """Laplace noise of this scale."""
+    """The distribution of Laplace noise of this scale."""
 
     scale: float
 
@@ -56,7 +56,7 @@ class LaplaceLaw:
         return np.asarray(-self.scale * np.sign(probability - 0.5) * np.log(2 * tail))
 
     def sum_of(self, number: int) -> NoiseLaw:
-        """See `NoiseLaw`. The sum of very many draws is normal, to more digits than a figure shows."""
+        """See `NoiseLaw`. The sum of more than `MOST_TERMS` draws is taken as normal, which no printed figure shows."""
         if number == 1:
             return self
         if number > MOST_TERMS:
@@ -67,7 +67,7 @@ class LaplaceLaw:
 @final
 @attrs.frozen
 class LaplaceSumLaw:
-    """The sum of several independent draws of Laplace noise of this scale.
+    """The distribution of the sum of several independent draws of Laplace noise of this scale.
 
     The sum of k draws is the difference of two gamma variables of shape k. With G of shape k, x >= 0, and scale 1,
 
@@ -113,7 +113,7 @@ class LaplaceSumLaw:
 @final
 @attrs.frozen
 class NormalLaw:
-    """Normal noise of this standard deviation."""
+    """The distribution of normal noise of this standard deviation."""
 
     deviation: float
 

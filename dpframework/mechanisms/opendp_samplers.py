@@ -1,8 +1,8 @@
 """OpenDP's exact samplers, called without the conversions of its Python binding.
 
 A call of the binding looks up types by their names and wraps its results, which takes longer than most draws. Here an
-array of integers is passed to the library as it is, and the draws are copied out. Measurements are OpenDP's own. They
-are made by its public functions and kept for later draws.
+array of integers is passed to the library as it is, and the draws are copied out. The measurements (OpenDP's word for
+mechanisms) are made by OpenDP's public functions and kept for later draws.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEPT = 256  # the most measurements of each kind that are kept
 
 
 def require_installed() -> None:
-    """Refuse to go on without the package opendp. The package is not imported yet.
+    """Refuse to go on if the package opendp is not installed. The package is not imported yet.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def require_installed() -> None:
 
 
 def noise(kind: str, scale: float, size: int) -> Integers:
-    """Draw independent integers from the discrete "laplace" or "gaussian" of a scale."""
+    """Draw `size` independent integers of discrete noise of a scale. `kind` is "laplace" or "gaussian"."""
     if not size:
         return np.zeros(0, dtype=np.int64)
     return _invoke(_noise(kind, scale), np.zeros(size, dtype=np.int64), np.int64)

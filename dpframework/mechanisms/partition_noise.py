@@ -42,13 +42,13 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.uniforms import WORD_BITS
 
 BITS = 256  # the bits of a probability
-WHOLE = 1 << BITS
+WHOLE = 1 << BITS  # a probability of 1
 _WORDS = BITS // WORD_BITS
-_DIGITS = 60  # the decimal digits of an exponential, more precise than its bits
-_X_BITS = 160
+_DIGITS = 60  # the decimal digits to which e**epsilon is computed, which are more than `_X_BITS` bits
+_X_BITS = 160  # the bits after the point to which e**epsilon is then rounded down
 LARGEST_REACH = 1 << 20
 LEAST_DELTA = Fraction(1, 1 << 100)
-MOST_EPSILON = Fraction(1000)  # beyond it e**epsilon is above WHOLE, and the rule is the same for all
+MOST_EPSILON = Fraction(1000)  # e**epsilon is then above WHOLE, and a larger epsilon gives the same rule
 
 
 @final
@@ -91,21 +91,21 @@ class SelectionNoise:
 
     @functools.cached_property
     def _log_hidden(self) -> NDArray[np.float64]:
-        """The logarithms of the probabilities that 0, 1, ..., `reach` rows do not reach `reach`."""
+        """The logarithms of the probabilities that 0, 1, ..., `reach` rows plus noise are below `reach`."""
         hidden = [math.log(WHOLE - one) - BITS * math.log(2) for one in self.sums[:-1]]
         return np.array([0.0, *hidden, -np.inf])
 
     def log_hidden(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the logarithms of the probabilities that counts of these rows do not reach `reach`."""
+        """Return the logarithms of the probabilities that these numbers of rows plus noise are below `reach`."""
         return self._log_hidden[np.clip(rows, 0, self.reach)]
 
     def shown(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the probabilities that counts of these rows reach `reach`."""
+        """Return the probabilities that these numbers of rows plus noise are `reach` or more."""
         known = np.array([0.0, *(one / WHOLE for one in self.sums)])
         return known[np.clip(rows, 0, self.reach)]
 
     def log_density(self, noise: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the logarithms of the probabilities of some noise, -inf where it is impossible."""
+        """Return the logarithm of the probability of each given value of the noise, -inf for an impossible one."""
         position = self.reach - 1 - noise
         possible = (position >= 0) & (position < self.reach)
         return np.where(possible, self.log_chances[np.clip(position, 0, self.reach - 1)], -np.inf)
@@ -123,7 +123,7 @@ class SelectionNoise:
 
     @functools.cached_property
     def _tops(self) -> NDArray[np.uint64]:
-        """The first word of each sum but the last, which is 1."""
+        """The first 64 bits of each of `sums` but the last, which stands for a probability of 1."""
         return np.array([one >> (BITS - WORD_BITS) for one in self.sums[:-1]], dtype=np.uint64)
 
 

@@ -7,9 +7,9 @@ benefit of a delta where most of many cells are empty.
 
 **Claim.** Let a unit change at most c counts, each by at most 1. Noise is drawn for each count alone, at epsilon / c
 and delta / c. The core of all counts is the product of their cores (see `losses`). So epsilons add up, and deltas at
-most add up. The cells that are shown follow from the noisy counts, so showing them loses no more. One count attains
-both: a cell of one row is shown with probability delta, and never without that row. Under replace-one a row leaves one
-cell and enters another, so c is 2.
+most add up. The cells that are shown follow from the noisy counts, so showing them loses no more. For one count this
+delta is attained: a cell of one row is shown with probability delta, and never without that row. Under replace-one a
+row leaves one cell and enters another, so c is 2.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PartitionSelection(CellSelection, PureMechanism):
         return super().misfit(facts)
 
     def for_rows(self, rows: int) -> PartitionSelection:
-        """Return the same mechanism with an epsilon and a delta for one row, so that `rows` of them lose this one's."""
+        """Return the same mechanism with an epsilon and delta of one row, with which `rows` rows lose those of this."""
         epsilon = self.epsilon / rows
         return attrs.evolve(self, epsilon=epsilon, delta=self.delta / growth_of_delta(epsilon, self.epsilon))
 
@@ -89,7 +89,7 @@ class PartitionSelection(CellSelection, PureMechanism):
         return found
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return the losses of a number of counts, each of epsilon 1 / scale and the same share of delta."""
+        """Return the losses of all counts that a unit changes. Each loses epsilon 1 / scale, and an equal delta."""
         of_one = self.delta / (scale * self.epsilon)
         pure, delta = (double_at_most(amount) for amount in (divide(change, scale), times(change, of_one)))
         return Losses(pure, half_square(pure), delta)

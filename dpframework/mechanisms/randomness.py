@@ -1,8 +1,9 @@
 """Sources of randomness: the operating system's generator with exact samplers, or a seed for experiments.
 
-A real run draws integers only. Noise and selections come from exact samplers: our own, or OpenDP's if they are chosen
-(Canonne, Kamath and Steinke 2020). Uniform integers come from ChaCha20, keyed by the operating system. A seeded run
-draws from the same distributions by fast sampling, and its result says that it is not private.
+In a real run, all built-in mechanisms draw integers. Noise and selections come from exact samplers: our own, or
+OpenDP's if they are chosen (Canonne, Kamath and Steinke 2020). Uniform integers come from ChaCha20, keyed by the
+operating system. A seeded run draws from the same distributions by fast sampling, and its result says that it is not
+private.
 
 Noise that is made in floating point from a uniform number of 53 bits lies in a bounded interval. So some outcomes are
 possible on one neighbour and impossible on the other. Therefore a mechanism is not handed the generator for such noise,
@@ -34,8 +35,8 @@ from dpframework.mechanisms.uniforms import WORD_BITS, Uniform
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 REAL_ARITHMETIC = "real-arithmetic"  # the assumption that sampling in floating point is as good as in real numbers
-KEY_BITS, PUBLIC_BITS = 256, 128
-FEW_WORDS = 1 << 10  # the most words that the operating system draws as quickly as a generator
+KEY_BITS, PUBLIC_BITS = 256, 128  # the bits of a generator's key, and of a seed of public draws
+FEW_WORDS = 1 << 10  # up to this many words, the operating system draws as quickly as a generator
 
 
 def seed_of(*texts: str) -> int:
@@ -254,7 +255,7 @@ def _within(sampler: Any, scale: float) -> float:
 
 @functools.cache  # few releases need one, and numpy loads its generators when they are first named
 def _generator_class() -> type[np.random.Generator]:
-    """Return the class of generators that can be referred to weakly."""
+    """Return a subclass of numpy's Generator whose objects can be in a `WeakSet`."""
 
     class Generator(np.random.Generator):
         pass
@@ -345,12 +346,12 @@ class SeededRandomness(Randomness):
         return drawn[:size]
 
     def noisy_max(self, scores: Scores, scale: float, noise: Noise) -> int:
-        """See `Randomness`. Works in chunks, since scores may be millions. The draws are the same as in one go."""
+        """See `Randomness`. Works in chunks, since there may be millions of scores. This does not change the draws."""
         draw = self._generator.exponential if noise is Noise.EXPONENTIAL else self._generator.gumbel
         top, largest, position = scores.max(), -math.inf, 0
         for start in range(0, len(scores), AT_ONCE):
             some = scores[start : start + AT_ONCE]
-            # Scores are taken from the largest one, so that the noise keeps its digits beside large scores.
+            # Scores are taken from the largest one, so that large scores do not cost the noise its last digits.
             noisy = (some - top) + draw(scale=scale, size=len(some))
             best = int(np.argmax(noisy))
             if noisy[best] > largest:

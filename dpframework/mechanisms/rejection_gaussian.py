@@ -7,9 +7,9 @@ proportional to exp(-abs(y) / t) is kept with the probability exp(-g), for
 
 so that a number that is kept has a probability proportional to exp(-y**2 / (2 sigma**2)). Sigma is a binary fraction.
 
-**Floating point only spares work.** Whether a uniform number U is below p = exp(-g) is decided by the first 53 bits of
-U and a number near p wherever that is sure, else exactly. With x = sqrt(2 g), a rounding being a factor of at most
-1 + u, u = 2**-53:
+**Floating point only spares work.** To decide whether a uniform number U is below p = exp(-g), the first 53 bits of U
+are compared with a float near p. If that leaves the decision open, U is compared with p exactly. Let x = sqrt(2 g) and
+u = 2**-53, so that one rounding changes a number by at most u times itself:
 
 - sigma**2 / t is off by less than 2.1 u of itself, so by that many sigma, since t is larger than sigma. As a float,
   abs(y) is off by u of itself, and so by less than (1 + x) u sigma, since abs(y) is at most sigma**2 / t + x sigma. The
@@ -39,11 +39,11 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 LARGEST_SCALE = 2.0**53 - 2  # the largest sigma for which t is a float
 SMALLEST_SCALE = 2.0**-500
-MARGIN = 2.0**-42
+MARGIN = 2.0**-42  # more than the error of the float near p (see the module)
 _STEPS, _END = 16, 63  # exp(-k / 16) is tabulated for k / 16 < 63
-_DEGREE = 9
+_DEGREE = 9  # of Taylor's polynomial
 _FLOAT_BITS = 53
-_TABLE_BITS = 256  # of a bound; the least number of the table has 91 zeros before its first bit
+_TABLE_BITS = 256  # the bits of the bounds of tabulated numbers, of which up to 90 are leading zeros
 
 
 def discrete_gaussian(words: DrawWords, size: int, scale: float, *, margin: float = MARGIN) -> Integers:
@@ -56,8 +56,8 @@ def discrete_gaussian(words: DrawWords, size: int, scale: float, *, margin: floa
     scale
         sigma, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
     margin
-        A uniform number that is this near to p is compared with p exactly. At least `MARGIN`. With a large margin exact
-        comparisons are frequent, which tests of them need.
+        A uniform number that is this near to p is compared with p exactly. The margin is at least `MARGIN`. Tests use a
+        larger one, with which exact comparisons are frequent.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def exponents(proposed: Integers, scale: float) -> Floats:
 
 
 def exact_exponent(proposed: int, scale: float) -> Fraction:
-    """Return g of a proposal, exactly.
+    """Return the exact g of a proposal.
 
     Examples
     --------

@@ -36,7 +36,7 @@ from dpframework.queries.base import Norm, QueryFacts
 
 @attrs.frozen
 class _ByScore(PureMechanism):
-    """Prefers outputs of a higher score, with noise that does not depend on their number."""
+    """Prefers outputs of a higher score, with noise that does not depend on the number of outputs."""
 
     norm: ClassVar[Norm] = Norm.LINF
     needs_length: ClassVar[bool] = False
@@ -45,7 +45,7 @@ class _ByScore(PureMechanism):
     def change(self, facts: QueryFacts) -> ByRelation:
         """Return the spread of the scores."""
         declared = facts.sensitivity(Norm.LINF)
-        assert declared is not None  # `misfit` has been asked
+        assert declared is not None  # `misfit` refuses other queries
         return declared.spread
 
 
@@ -100,9 +100,10 @@ class _NoisyMax(_ByScore):
     def preview(self, calibration: Calibration) -> Preview:
         """Bound the gap between the best score and the score of the chosen candidate.
 
-        A gap of t or more is likeliest where one candidate has the best score and all others are t below it: a choice
-        is the largest noisy score, so raising the candidates that are further below, or lowering those that are not so
-        far below, can only make it likelier. The stated gap is the largest with a probability of 5 % in that case.
+        A gap of t or more is likeliest if one candidate has the best score and all others are t below it. For the
+        choice is the largest noisy score. So a gap of t or more can only become likelier if candidates that are more
+        than t below the best are raised to this, or if those that are less than t below it are lowered to this. The
+        stated gap is the largest with a probability of 5 % in that case.
         """
         scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:
@@ -114,7 +115,7 @@ class _NoisyMax(_ByScore):
 
     @abc.abstractmethod
     def gap(self, size: int) -> float:
-        """Return the gap to the best of `size` candidates that at most 5 % of choices reach, in scales of the noise."""
+        """Return how far, in scales, the chosen score is below the best of `size` scores at most, with 95 %."""
 
 
 @final
@@ -142,7 +143,8 @@ class Exponential(_NoisyMax, BoundedRange):
 class PermuteAndFlip(_NoisyMax):
     """Permute-and-flip, as the largest score with exponential noise, never worse than the exponential mechanism.
 
-    Source: McKenna and Sheldon 2020; as a noisy maximum Ding et al. 2021. Pure epsilon only.
+    Source: McKenna and Sheldon 2020; as a noisy maximum Ding et al. 2021. In zCDP rho is epsilon**2 / 2, as for any
+    mechanism of pure epsilon.
     """
 
     name: ClassVar[str] = "permute-and-flip"
@@ -211,8 +213,8 @@ def permute_and_flip_log_probability(scaled: NDArray[np.float64], chosen: int) -
 
         Pr[r] = w_r * integral over u in [0, 1] of the product over i != r of (1 - u w_i).
 
-    The integrand is a polynomial of degree m - 1: up to 40 candidates one Gauss-Legendre rule of 20 nodes is exact;
-    beyond, the rule is applied on intervals that halve towards 0, where the mass lies.
+    The integrand is a polynomial of degree m - 1. Up to 40 candidates, one Gauss-Legendre rule of 20 nodes is exact.
+    For more candidates, the rule is applied on intervals that halve towards 0, where the mass lies.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
-    """Return how many coordinates of an integer answer change at most, each by 1, or None where unknown."""
+    """Return how many coordinates of an integer answer a row changes at most, each by 1, or None if this is unknown."""
     changes = {
         norm: declared.change.under(relation)
         for norm in Norm
@@ -21,7 +21,7 @@ def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
     }
     largest = changes.get(Norm.LINF)
     counts = [bound for norm in (Norm.L1, Norm.SQUARED_L2) if (bound := changes.get(norm)) is not None]
-    # An integer that moves by less than 2 moves by 1. So either norm bounds how many do.
+    # An integer that moves by less than 2 moves by 1. So the l1 and the squared l2 norm count the integers that move.
     if largest is None or largest >= 2 or not counts:
         return None
     return math.floor(min(counts)) or None
@@ -76,7 +76,7 @@ def _sum_of_changes(facts: QueryFacts, relation: Relation) -> int | None:
 
 
 def _in_one_number(facts: QueryFacts, moved: int) -> bool:
-    """Return whether one number may move as far as all together."""
+    """Tell whether one number of the answer may move as far as all its numbers together."""
     for norm, power in ((Norm.LINF, 1), (Norm.SQUARED_L2, 2)):
         declared = facts.sensitivity(norm)
         bound = None if declared is None else declared.change.add_or_remove_one
