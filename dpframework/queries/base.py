@@ -92,7 +92,8 @@ class Sensitivity:
         if len(known) < 2 or max(known) > added or (self.norm is Norm.LINF and max(known) < added):
             raise InputError(
                 f"a sensitivity in the {self.norm} norm declares a change of {added}, a rise of {self.rise} and a fall "
-                f"of {self.fall}; the change must be the larger of the two in the linf norm, at least that in others"
+                f"of {self.fall}; in the linf norm the change must be the larger of the two, and in other norms at "
+                "least that"
             )
 
     @property
@@ -137,7 +138,7 @@ def _sensitivities(declared: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
 
 
 def _formulas(given: Iterable[ScoreClaims]) -> tuple[ScoreClaims, ...]:
-    """Return formulas without the code that scores by them, since facts hold no code."""
+    """Return the formulas without the functions that compute their scores, since facts hold no code."""
     return tuple(attrs.evolve(one, scorer=None) for one in given)
 
 
@@ -170,8 +171,10 @@ class QueryFacts:
         The formulas that the query scores by, with their claims.
     unlisted
         Whether the answer is counts of keys that no public list names (see `queries.Keys`).
-    places, no_attributes
-        Whether the query reads the place of each row within its unit, and whether it reads no attribute (see `Query`).
+    places
+        Whether the query reads the place of each row within its unit (see `Query`).
+    no_attributes
+        Whether the query reads no attribute (see `Query`).
     """
 
     name: str = attrs.field(converter=printable)
@@ -202,7 +205,7 @@ class QueryFacts:
 
 
 def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
-    """Return the sensitivity in a norm, given the one in the l1 norm, since no other norm of a change is larger."""
+    """Return the sensitivity in a norm, derived from that in the l1 norm, since no other norm of a change is larger."""
     power = 2 if norm is Norm.SQUARED_L2 else 1
 
     def raise_bound(bound: Fraction | None) -> Fraction | None:
@@ -244,7 +247,7 @@ class Query(abc.ABC):
     def gathers(self) -> bool:
         """Whether the query gathers something from each row (by `Engine.map`), while other queries add up counts.
 
-        Its memory then grows with the rows, and engines that return only counts do not run it.
+        The memory that it needs then grows with the rows, and engines that return only counts do not run it.
         """
         return False
 
@@ -270,7 +273,7 @@ class Query(abc.ABC):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """The declared sensitivities, one for each norm. A plan without one is refused (DP004)."""
+        """The declared sensitivities, one for each norm. A plan is refused if a query declares none (DP004)."""
         return ()
 
     @property
@@ -322,7 +325,7 @@ class Query(abc.ABC):
 
     @property
     def tabled(self) -> bool:
-        """Whether the counts follow from the cross tables of `tables`. By default, whether `tables` is overridden."""
+        """Whether the counts follow from the cross tables of `tables`. True if `tables` is overridden."""
         return type(self).tables is not Query.tables
 
     def tables(self, **inputs: Any) -> JointCounts | None:
@@ -361,8 +364,8 @@ class Query(abc.ABC):
     def coordinates(self, answer: Any) -> NDArray[Any]:
         """Return the numbers in an answer whose change the sensitivity bounds, for verification.
 
-        By default this is the answer itself. A query whose answer means more numbers than can be listed returns some of
-        them, chosen without regard to the answer.
+        By default this is the answer itself. A query whose answer stands for more numbers than can be listed returns
+        some of them, or sums of them, chosen without regard to the answer.
         """
         return np.asarray(answer)
 

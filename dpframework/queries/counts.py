@@ -27,18 +27,18 @@ from dpframework.tables.tallies import MANY, tally
 
 @functools.cache
 def share_sensitivities(source: str, moved: int = 2) -> tuple[Sensitivity, ...]:
-    """Return the sensitivities of numbers from 0 on, among which a row shares out 1 in all.
+    """Return the sensitivities of an answer to which each row adds a vector of numbers from 0 on whose sum is 1 or 0.
 
-    Adding a row raises the numbers by shares that add up to 1: every norm of the change is 1 at most, monotonic, and
-    is 1 where one number gets all of it. Replacing a row changes them by the difference of two such vectors, whose
-    inner product is not negative: l1 change 2, squared l2 change 2, linf change 1.
+    Adding a row lowers no number, and every norm of the change is at most 1. It is 1 if one number gets the whole sum.
+    Replacing a row changes the answer by the difference of two such vectors, whose inner product is not negative. So
+    the l1 change is at most 2, the squared l2 change at most 2, and the linf change at most 1.
 
     Parameters
     ----------
     source
-        What a row adds, for readers of the sensitivity.
+        A sentence that says what a row adds.
     moved
-        The l1 change by a replaced row: 2, or 1 where there is one number only.
+        The l1 change and the squared l2 change by a replaced row: 2, or 1 if the answer is a single number.
     """
     return (
         Sensitivity(Norm.L1, 1, moved, fall=0, source=source),
@@ -50,15 +50,15 @@ def share_sensitivities(source: str, moved: int = 2) -> tuple[Sensitivity, ...]:
 def histogram_sensitivities(cells: int | None) -> tuple[Sensitivity, ...]:
     """Return the sensitivities of counts over disjoint cells. An unknown number of cells counts as several.
 
-    A row lies in one cell, so adding it raises one count by 1: every norm of the change is 1, monotonic. Replacing
-    it lowers one count and raises another by 1: l1 change 2, squared l2 change 2, linf change 1. A single count
-    (of rows that a description holds for) changes by at most 1.
+    A row lies in one cell or in none. So adding it raises at most one count, by 1, and every norm of the change is at
+    most 1. Replacing it lowers at most one count and raises at most one other, each by 1. So the l1 change is 2, the
+    squared l2 change 2, and the linf change 1. A single count changes by at most 1 in every norm.
     """
     return share_sensitivities("counts of disjoint cells: a row lies in one cell", 1 if cells == 1 else 2)
 
 
 def table_sensitivities(cells: int) -> tuple[Sensitivity, ...]:
-    """Return `histogram_sensitivities`, and for two or more cells also the one for a single histogram of all rows."""
+    """Return `histogram_sensitivities`, and for two or more cells also the sensitivity in `Norm.HISTOGRAMS`."""
     declared = histogram_sensitivities(cells)
     return declared if cells == 1 else (*declared, attrs.evolve(declared[0], norm=Norm.HISTOGRAMS))
 
@@ -83,7 +83,7 @@ _TWO_CELLS = _cells_claims((_FIRST, _SECOND), 2)
 
 
 def histogram_claims(cells: int | None) -> tuple[ScoreClaims, ...]:
-    """Return the claims about counts over disjoint cells, as a vector that rows add to."""
+    """Return the claims about the sensitivity of counts over disjoint cells, in the form that can be proved."""
     return (_ONE_CELL if cells == 1 else _TWO_CELLS,)
 
 
@@ -138,8 +138,8 @@ class Count(Query):
         """1 under either relation.
 
         Without a description, replacing a row of the whole table changes nothing. Still 1 is declared under
-        replace-one. The number of all rows is public then, so the count is useful only in parts, and a row may move
-        between parts.
+        replace-one. The number of all rows is public then, so the count is useful only in parts of the table, and a row
+        may move between parts.
         """
         return histogram_sensitivities(1)
 
@@ -154,7 +154,7 @@ class Count(Query):
         return np.array([held], dtype=np.int64)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return the cross table of all rows, or of the description."""
+        """Return a table with the number of all rows, or of those for which the description holds."""
         if self.where is None:
             return JointCounts([Crosstab()], lambda counts: counts[0].reshape(1))
         return JointCounts([Crosstab([Cases([self.where])])], lambda counts: counts[0][:1])
@@ -166,7 +166,7 @@ class Count(Query):
 
 
 class TableCounts(CellCounts):
-    """The numbers of rows in the cells of a table, of which every row is in one: together they are one histogram."""
+    """The numbers of rows in the cells of a table. Every row is in exactly one cell, so they are one histogram."""
 
     @property
     @abc.abstractmethod
@@ -234,7 +234,7 @@ class Histogram(AttributeCounts):
 
 
 def _own_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
-    """Return an attribute's codes for a block's rows, if the schema's attribute has no more codes."""
+    """Return an attribute's codes for a block's rows. Refuse one with more codes than the query's attribute."""
     require_own_codes(block.schema[attribute.name], attribute)
     return block.codes(attribute.name)
 
@@ -248,7 +248,7 @@ def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
 
 
 def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
-    """Count a block's rows in the cells of some attributes' cross table, in its shape.
+    """Count a block's rows in the cells of some attributes' cross table, as an array of its shape.
 
     Rows are counted tile by tile. In a tile, each row takes one number of the smallest type that holds all cells.
     """

@@ -1,4 +1,7 @@
-"""The exact answers of queries, each computed from the attributes that the query declares (private side only)."""
+"""The exact answers of queries, each computed only from the attributes that the query declares.
+
+Only code on the private side of a run, which may read the rows, calls these functions.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from dpframework.tables.joint_counts import JointCounts, joint_counts_of
 @final
 @attrs.frozen
 class _HidingFunction:
-    """A function of blocks from which all but some attributes are hidden. It can be sent to where the rows are."""
+    """A function of blocks of rows that sees only the attributes in `names`. It can be sent to where the rows are."""
 
     function: Callable[[Block], Any]
     names: frozenset[str]
@@ -33,7 +36,7 @@ class _HidingFunction:
 @final
 @attrs.frozen
 class _EngineOfQuery:
-    """The part of an engine that a query uses. Functions see the query's declared attributes and no others."""
+    """An engine as a query sees it. Functions that it runs see the query's declared attributes and no others."""
 
     _engine: Engine
     _names: frozenset[str]
@@ -69,13 +72,16 @@ class _EngineOfQuery:
 
 
 def engine_of(query: Query, engine: Engine) -> Any:
-    """Return an engine that shows a query its declared attributes only, or all if it declares none."""
+    """Return an engine that shows a query only the attributes that it declares.
+
+    A query that declares none sees all attributes, unless its `no_attributes` is true.
+    """
     names = frozenset(query.attributes)
     return _EngineOfQuery(engine, names) if names or query.no_attributes else engine
 
 
 def function_of(query: Query, function: Callable[[Block], Any]) -> Callable[[Block], Any]:
-    """Return a function of blocks that sees a query's declared attributes only, or all if it declares none."""
+    """Return a function of blocks that sees only the attributes that a query declares, as in `engine_of`."""
     names = frozenset(query.attributes)
     return _HidingFunction(function, names) if names or query.no_attributes else function
 
@@ -98,8 +104,8 @@ def answer_of(query: Query, engine: Engine, rows: Rows, inputs: Mapping[str, Any
 def answers_of(engine: Engine, asked: Sequence[tuple[Query, Rows, Mapping[str, Any]]]) -> list[Any]:
     """Return the exact answers of several queries, each the same as from `answer_of`.
 
-    If each call of the engine sends a message, one call counts for all queries. A query that overrides `evaluate` is
-    evaluated alone.
+    If each call of the engine sends a message, one call counts for all queries. Otherwise queries are evaluated one
+    after another, and so is a query that overrides `evaluate`.
 
     Parameters
     ----------

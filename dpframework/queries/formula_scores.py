@@ -82,7 +82,7 @@ class FormulaScores(CandidateScores):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """The sensitivity that follows from the claims, for the table's public number of rows."""
+        """The sensitivity that follows from the claims, for tables of at most `row_bound` rows, or of any size."""
         return (formula_sensitivity(self.formula, self.claims, self.row_bound, self.exact_rows),)
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:

@@ -1,7 +1,8 @@
-"""Counts, sums and moments of each group of rows, as one vector.
+"""Counts, sums and moments of each group of rows, as one answer.
 
 Groups are the cells of the cross table of some attributes of the schema. A row lies in exactly one, by its own values
-alone. So a row adds to the coordinates of one group only, and all groups together cost as much as one of them.
+alone. So a row adds to the numbers of one group only, and adding a row costs as much for all groups together as for
+one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dpframework.tables.tallies import joint_codes
 
 
 def _group_codes(block: Block, by: tuple[Attribute, ...]) -> NDArray[Any]:
-    """Return the group of each row of a block, shape (rows,), below the number of groups."""
+    """Return the number of each row's group, counted from 0, shape (rows,)."""
     if not by:
         return np.zeros(block.rows, dtype=np.uint8)
     return joint_codes((codes_in_bins(block, one) for one in by), [one.size for one in by])
@@ -39,12 +40,12 @@ def _number(by: tuple[Attribute, ...]) -> int:
 
 
 def groups_reached(by: tuple[Attribute, ...], where: Description | None) -> int:
-    """Return an upper bound on the number of groups in which rows can be for which a description holds."""
+    """Return an upper bound on the number of groups of those rows for which the description `where` holds."""
     return _number(by if where is None else tuple(one for one in by if not fixes(where, one)))
 
 
 def _names(by: tuple[Attribute, ...], *descriptions: Description | None) -> tuple[str, ...]:
-    """Return the names of all attributes, each once."""
+    """Return the names of the attributes of groups and descriptions, each once."""
     tested = attributes_of(tuple(one for one in descriptions if one is not None))
     return tuple(dict.fromkeys((*(one.name for one in by), *tested)))
 
@@ -67,7 +68,7 @@ class GroupCounts(CellCounts):
     Attributes
     ----------
     by
-        The attributes of the groups. None of them for one group of all rows.
+        The attributes of the groups. Empty for one group of all rows.
     where
         The description of the rows that are counted. None for all rows.
     of
@@ -105,7 +106,7 @@ class GroupCounts(CellCounts):
 
     @property
     def _counts(self) -> int:
-        """The number of counts of a group."""
+        """The number of counts per group."""
         return 1 if self.of is None else 2
 
     @property
@@ -149,7 +150,7 @@ class GroupCounts(CellCounts):
 
 @attrs.frozen
 class GroupNumbers(WithinBounds):
-    """Numbers that are added up over the rows of each group."""
+    """The base class of queries that add up numbers over the rows of each group."""
 
     by: tuple[Attribute, ...] = attrs.field(default=(), converter=as_attributes, kw_only=True)
 
@@ -164,13 +165,13 @@ class GroupNumbers(WithinBounds):
         return _number(self.by)
 
     def first(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the first cell of each group, which holds the rows that satisfy `where`, shape (groups,)."""
+        """Return the first count of each group, that of the rows for which `where` holds, shape (groups,)."""
         return counts.reshape(self.groups, -1)[:, 0]
 
     def _add_up(self, block: Block, columns: int) -> NDArray[np.int64]:
         """Return the sums of `_entries` over the rows of each group, shape (groups, columns).
 
-        Doubles hold the sums of a tile exactly, since it has 2**17 rows of at most 2**31 steps each.
+        Doubles hold the sums of a tile exactly, since it has at most 2**17 rows, each of at most 2**31 steps.
         """
         found = np.zeros((self.groups, columns), dtype=np.int64)
         for tile in block.tiles(TILE):
@@ -312,7 +313,7 @@ class GroupMoments(GroupNumbers):
     attribute, lower, upper, where
         As for `BoundedSum`.
     by
-        The attributes of the groups. None of them for one group of all rows.
+        The attributes of the groups. Empty for one group of all rows.
     degree
         1 for means, 2 for variances.
 
@@ -344,10 +345,10 @@ class GroupMoments(GroupNumbers):
         return share_sensitivities("a row adds numbers from 0 on to one group, whose sum is 1")
 
     def _entries(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        """Return each row's numbers in steps of 2**-30. All but one are rounded, and that one is the remainder.
+        """Return each row's numbers in steps of 2**-30. All but one are rounded, and that one is 1 minus the others.
 
-        With degree 2 the middle number is the remainder. It is not negative: both others are rounded up only if t and 1
-        - t are at least 2**-16, and then the remainder is at least 2**14 steps.
+        With degree 2 the middle number is this remainder. It is not negative: both others are rounded up only if t and
+        1 - t are at least 2**-16, and then the remainder is at least 2**14 steps.
         """
         t = (values - self.lower) / (self.upper - self.lower)
         if self.degree == 1:

@@ -19,13 +19,13 @@ from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, histogram_sensitivities
 from dpframework.tables.blocks import Block
 
-_HASHES = 61  # how many hashes keys are sorted into for verification
+_HASHES = 61  # the number of hash values by which verification adds up the counts of keys
 
 
 @final
 @attrs.frozen(eq=False, repr=False)
 class KeyCounts:
-    """The exact answer of a query by key (private side only), in the order of the keys' texts.
+    """The exact number of rows with each key, in the order of the keys' texts. Only the private side may see it.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class KeyCounts:
         return cls(keys, np.array([counted[key] for key in keys], dtype=np.int64))
 
     def at(self, keys: tuple[str, ...]) -> NDArray[np.int64]:
-        """Return the counts of some keys, 0 for a key that no row has."""
+        """Return the counts of these keys, 0 for a key that no row has."""
         known = dict(zip(self.keys, self.counts.tolist(), strict=True))
         return np.array([known.get(key, 0) for key in keys], dtype=np.int64)
 
@@ -68,9 +68,9 @@ class Keys(Query):
     """The number of rows with each value of an open attribute, or the number of units if units may have several rows.
 
     Which keys occur is as private as how many rows they have. So only a mechanism that never shows a key without rows
-    may release them, at an epsilon and a delta. A row has one key, or none. If ids tell which unit each row belongs to,
-    a unit counts once for each key of its rows. Then a unit counts for a key only in the part of the table with its
-    first row with that key.
+    may release them, at a loss that includes a delta. A row has one key, or none. If ids tell which unit each row
+    belongs to, a unit counts once for each key of its rows. If the table is then split into parts, a unit counts for a
+    key only in the part that holds its first row with that key.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Keys(Query):
         return KeyCounts.of(engine.tally(rows, functools.partial(_count_keys, self.attribute)))
 
     def coordinates(self, answer: KeyCounts) -> NDArray[np.int64]:
-        """Return the numbers of rows by a hash of their keys. Keys with the same hash are added up."""
+        """Return the numbers of rows by a hash of their keys, so that keys with the same hash are counted together."""
         found = np.zeros(_HASHES, dtype=np.int64)
         for key, count in zip(answer.keys, answer.counts.tolist(), strict=True):
             found[zlib.crc32(key.encode()) % _HASHES] += count

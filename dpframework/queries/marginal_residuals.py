@@ -177,7 +177,7 @@ class Residuals(Query):
             shaped = block.reshape([size if size > 2 else 1 for size in sizes]) / (weight * self.multiplier(one))
             for axis, size in enumerate(sizes):
                 if size == 2:
-                    # For two values a block holds their difference, and each deviates from the mean by half of it.
+                    # A block holds the difference of the two counts, and each is half of it away from the mean.
                     shaped = np.concatenate([-shaped / 2, shaped / 2], axis=axis)
                 else:
                     shaped = shaped - shaped.mean(axis=axis, keepdims=True)
@@ -200,5 +200,5 @@ class Residuals(Query):
 
 @functools.lru_cache(maxsize=4096)
 def _share_of_variance(sizes: tuple[int, ...]) -> float:
-    """Return the variance of a number of the residual, after centring and halving, as a share of the block's."""
+    """Return the variance of a number of the residual, after centring and halving, if that of its block is 1."""
     return math.prod(0.25 if size == 2 else 1 - 1 / size for size in sizes)

@@ -25,7 +25,7 @@ class Declared(Query):
 
     @property
     def gathers(self) -> bool:
-        """Whether the query gathers, as the plan file says."""
+        """Whether the query gathers something from each row, as the plan file says."""
         return self.declared.gathers
 
     @property

@@ -2,11 +2,11 @@
 
 A noisy sum is usually planned for public bounds [a, b], since their size decides the sensitivity. Here the bounds are
 an input that a run knows and a plan does not. So values are counted in units of the bounds. Each value is clamped to
-the bounds and counts as a share of their width, or of the larger one. Such a share lies in [0, 1], or in [-1, 1], for
-**every** pair of bounds. The declared sensitivity is the largest over all inputs. It does not depend on the released
-bounds, so epsilon is fixed in the plan. Code that reads the answer multiplies it by the released width, which is
-post-processing. The noise is multiplied with it, so its size in the attribute's own unit follows from the released
-bounds.
+the bounds and counts as a share of their width, or of the size of the larger bound. Such a share lies in [0, 1], or in
+[-1, 1], for **every** pair of bounds. The declared sensitivity is the largest over all inputs. It does not depend on
+the released bounds, so epsilon is fixed in the plan. Code that reads the answer multiplies it by the released width or
+size, which is post-processing. The noise is multiplied with it, so its size in the attribute's own unit follows from
+the released bounds.
 
 Bounds must come from a release. If they came from the rows, a neighbouring table could be measured in another unit.
 """
@@ -35,7 +35,7 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps
 
 #: Two numbers within the attribute's public bounds, the lower one first.
 Bounds: TypeAlias = "tuple[float, float]"
-#: Queries that count in widths of their bounds, or in ranks. Their sensitivity is the same for all bounds.
+#: Queries whose numbers are in widths of their bounds, or in ranks. Their sensitivity is the same for all bounds.
 SCALED = (BoundDistances, GroupMoments, QuantileScores)
 
 _RELEASED = "at released bounds"
@@ -44,7 +44,7 @@ _RELEASED = "at released bounds"
 @final
 @attrs.frozen
 class AtReleasedBounds(Query):
-    """A query that counts in widths of its bounds, or in ranks, where the bounds are given at run time.
+    """A query whose numbers are in widths of its bounds, or in ranks, where the bounds are given at run time.
 
     In `BoundDistances` and `GroupMoments`, a row adds at most 1 in widths of the bounds, whatever the bounds are. In
     `QuantileScores`, a row moves a rank by at most 1. Their derivations hold for every pair of bounds, and hence for
@@ -198,7 +198,7 @@ class ScaledSums(GroupNumbers):
         return tuple(Sensitivity(norm, 1, most, rise=rise, fall=fall, source=source) for norm, most in replaced.items())
 
     def unit(self, bounds: Bounds | None = None) -> tuple[float, float]:
-        """Return how much a share of 1 is in the attribute's unit, and the value at a share of 0."""
+        """Return two numbers in the attribute's own unit: the length of a share of 1, and the value at a share of 0."""
         lower, upper = bounds or (self.lower, self.upper)
         if self.centred:
             middle = lower + (upper - lower) / 2

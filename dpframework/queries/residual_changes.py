@@ -53,15 +53,18 @@ def change_by_addition(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, .
 
 @functools.lru_cache(maxsize=64)
 def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...], norm: Norm) -> int:
-    """Return the largest change by a replaced row in the same norms, over all sets of attributes that may differ."""
+    """Return the largest change by a replaced row, in the norms of `change_by_addition`.
+
+    It is the largest over all sets of attributes in which the old and the new row may differ.
+    """
     if norm is Norm.BLOCKS:
         return max((2 * k for of, k in zip(sets, weights, strict=True) if of), default=0)
     differing = None if _are_disjoint(sets) else _choices(sizes, sets, weights)
     if differing is None:
         return sum(_largest_change(tuple(sizes[a] for a in of), k, norm) for of, k in zip(sets, weights, strict=True))
     squared = norm is Norm.SQUARED_L2
-    # Each attribute's factor in the inner product of two rows: _own(n) if they agree there, else -n, or -1 for two
-    # values.
+    # Each attribute's factor in the inner product of two rows. It is its squared length if the rows agree there, else
+    # -n for n > 2 values, or -1 for two.
     other = [np.where(d, -1 if n == 2 else -n, _squared_length(n)) for d, n in zip(differing, sizes, strict=True)]
     total = np.zeros(differing.shape[1], dtype=np.int64)
     for of, k in zip(sets, weights, strict=True):
@@ -123,7 +126,10 @@ def _choices(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> ND
 
 
 def _symmetric(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> bool:
-    """Tell whether attributes of a size are alike: all sets with the same sizes are there, with the same weight."""
+    """Tell whether attributes of equal size may be exchanged.
+
+    They may if, for each set, all sets of attributes of the same sizes are there too, with the same weight.
+    """
     found: dict[tuple[int, ...], set[int]] = defaultdict(set)
     numbers: Counter[tuple[int, ...]] = Counter()
     for of, weight in zip(sets, weights, strict=True):

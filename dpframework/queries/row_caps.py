@@ -48,16 +48,17 @@ from dpframework.tables.count_width import in_64_bits
 from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
 
 #: The norms in which a sensitivity can be multiplied by the weight (squared for squared l2). `Norm.HISTOGRAMS` is left
-#: out: it states that the changes of all histograms have the same public sum, and here the number of rows that are read
+#: out. It states that the changes of all histograms have the same public sum, but here the number of rows that are read
 #: is not public.
 _NORMS = (Norm.L1, Norm.SQUARED_L2, Norm.LINF, Norm.BLOCKS)
-_LARGEST = 1 << 62  # the largest size of a weighted whole number
+_LARGEST = 1 << 62  # whole numbers times their weight are clamped to this size
 
 
 def numbers_of_rows(most: int) -> tuple[int, ...]:
     """Return the numbers of rows per unit that may be released, for units of at most `most` rows.
 
-    For each weight w = floor(most / k) there is only the largest k, since fewer rows would have the same noise.
+    For each weight w = floor(most / k) only the largest k is returned, since a smaller k would read fewer rows with the
+    same noise.
 
     Examples
     --------

@@ -17,14 +17,14 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts
 @final
 @attrs.frozen(eq=False)
 class RowSets:
-    """Some sets of rows, each defined by the codes of the same few attributes.
+    """Several sets of rows, all defined by the codes of the same few attributes.
 
     Attributes
     ----------
     of
-        The attributes. None of them for the set of all rows.
+        The attributes. Empty for the set of all rows.
     places
-        The positions of the sets among all sets of their side, shape (sets,).
+        The positions of the sets among all left or all right sets (see `in_common`), shape (sets,).
     members
         A function that returns whether each cell of the attributes' cross table is in each set, as 1 or 0, shape (sets,
         cells). It is called only when this is needed.
@@ -36,7 +36,7 @@ class RowSets:
 
     @classmethod
     def everyone(cls, place: int) -> RowSets:
-        """Return the set of all rows, at a position among the sets of its side."""
+        """Return the set of all rows, at a position among the left or the right sets."""
         return cls((), np.array([place]), lambda: np.ones((1, 1), dtype=np.int64))
 
     @classmethod
@@ -52,16 +52,16 @@ def in_common(
     shape: tuple[int, int],
     within: Sequence[Description | None] = (None,),
 ) -> JointCounts:
-    """Return the cross tables from which follows how many rows each left and each right set have in common.
+    """Return cross tables from which the number of common rows of each left and each right set can be computed.
 
     Parameters
     ----------
     left, right
-        The sets of each side.
+        The left sets and the right sets.
     shape
-        The numbers of sets of both sides.
+        The number of left sets, and of right sets.
     within
-        Descriptions of the rows that are counted. None for all rows.
+        For each description, the rows for which it holds are counted. None counts all rows.
 
     Returns
     -------
@@ -89,7 +89,9 @@ def in_common(
 
 
 def _case_columns(within: Sequence[Description | None]) -> list[tuple[tuple[Cases, ...], dict[int, list[int]]]]:
-    """Return columns that tell for which rows descriptions hold, each with the cells of each of its descriptions.
+    """Return columns that tell for which rows descriptions hold, each with its cells for each of its descriptions.
+
+    Descriptions are named by their positions in `within`.
 
     A column covers two descriptions. Its cells are the rows for which both hold, the first, the second, or none. So
     there are only half as many tables as descriptions.

@@ -22,7 +22,7 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts
 
 
 class CandidateScores(Query):
-    """One score for each of some public candidates, to be selected from.
+    """One score for each of several public candidates, by which a mechanism selects one of them.
 
     A subclass declares its sensitivity in the linf norm. If it is monotonic, so that adding a row never lowers a score,
     a selection needs half the noise. A subclass lists its candidates from public inputs alone. A candidate that depends

@@ -56,7 +56,7 @@ def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
     Raises
     ------
     InputError
-        If they are. The sentence names the attribute and its bounds.
+        If they are. The message names the attribute and the bounds.
     """
     low, high = attribute.lower, attribute.upper
     if not low <= lower < upper <= high:
@@ -73,9 +73,9 @@ def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
 
 @attrs.frozen
 class WithinBounds(Query):
-    """The attribute of a query, the bounds to which its values are clamped, and which rows it reads.
+    """The base class of queries that read one numeric attribute, with values clamped to public bounds.
 
-    A row for which `where` does not hold counts as a row without a value. Whether it holds depends on the row alone.
+    A row for which the description `where` does not hold counts as a row without a value.
     """
 
     integer = False
@@ -113,7 +113,7 @@ class WithinBounds(Query):
 
     @property
     def asked(self) -> tuple[Cases, ...]:
-        """The column of a cross table that separates rows where `where` holds from others, if there is a `where`."""
+        """The column of a cross table that separates rows where `where` holds from others, or no column, as a tuple."""
         return () if self.where is None else (Cases([self.where]),)
 
     @property
@@ -134,8 +134,9 @@ class BoundedSum(WithinBounds):
 
     Let L and U be the rounded differences of the bounds from the centre. A row adds an amount in [L, U], or nothing if
     its value is missing or `where` does not hold. So adding a row raises the sum by at most max(U, 0), and lowers it by
-    at most max(-L, 0). Replacing a row changes the sum by at most U - L. If a row may add nothing, it is at most the
-    difference between the largest and the smallest of L, U and 0. For a single number all norms of a change agree.
+    at most max(-L, 0). Replacing a row changes the sum by at most U - L. If a row may add nothing, the change is at
+    most the difference between the largest and the smallest of L, U and 0. For a single number all norms of a change
+    agree.
 
     Attributes
     ----------
