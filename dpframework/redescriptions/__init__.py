@@ -1,4 +1,4 @@
-"""Redescriptions, pairs of descriptions that hold for nearly the same rows, with matches of tests to find them by."""
+"""Redescriptions (pairs of descriptions that hold for nearly the same rows), and what finds them."""
 
 import lazy_loader
 

@@ -29,7 +29,7 @@ _MARGIN = 0.1  # how far the map goes beyond the outermost thresholds, as a shar
 
 
 def draw_map(items: Sequence[Redescription], trusted: Sequence[bool], names: tuple[str, str], axes: Any) -> None:
-    """Draw the regions of the first redescriptions that have one (see `Redescriptions.plot_map`)."""
+    """Draw where the first `MOST_REGIONS` sides on the map hold (see `Redescriptions.plot_map`)."""
     found = list(_with_regions(items, trusted, names))
     edges = [_edges([side for side, _ in found], name) for name in names]
     columns, rows = (list(itertools.pairwise(of)) for of in edges)
@@ -41,15 +41,15 @@ def draw_map(items: Sequence[Redescription], trusted: Sequence[bool], names: tup
         axes.fill([], [], label=label, **look)
     axes.set(xlabel=names[0], ylabel=names[1], xlim=(edges[0][0], edges[0][-1]), ylim=(edges[1][0], edges[1][-1]))
     more = f" of the first {MOST_REGIONS} of {len(found)}" if len(found) > MOST_REGIONS else ""
-    axes.set_title(f"where one side{more} holds; below, the other one, noisy Jaccard index, *: trusted", fontsize=9)
+    axes.set_title(f"where one side{more} holds; below: the other side, noisy Jaccard index, *: trusted", fontsize=9)
     if found:
         axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False)
     else:
-        axes.text(0.5, 0.5, "no side is about these two alone", ha="center", transform=axes.transAxes)
+        axes.text(0.5, 0.5, "no side tests these two attributes alone", ha="center", transform=axes.transAxes)
 
 
 def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[float]]) -> NDArray[np.bool_]:
-    """Return the cells between the edges in which a description of two numeric attributes holds.
+    """Return, for each cell between the edges, whether a description of two numeric attributes holds in it.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[f
 
     Returns
     -------
-    Shape (cells of the first attribute, cells of the second).
+    Booleans, shape (cells of the first attribute, cells of the second).
     """
     middles = [(np.array(of[:-1]) + np.array(of[1:])) / 2 for of in edges]
     points = dict(zip(names, (grid.ravel() for grid in np.meshgrid(*middles, indexing="ij")), strict=True))
@@ -73,7 +73,7 @@ def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[f
 @final
 @attrs.frozen
 class _Points:
-    """Points of a map, in the form in which a description reads columns."""
+    """Points of a map, in the place of a block of rows, whose columns a description reads."""
 
     attributes: dict[str, Numeric]
     points: dict[str, NDArray[np.float64]]
@@ -99,7 +99,7 @@ class _Points:
 def _with_regions(
     items: Sequence[Redescription], trusted: Sequence[bool], names: tuple[str, str]
 ) -> Iterator[tuple[Description, str]]:
-    """Yield each side that is about the two attributes alone, with the legend's text for the other side."""
+    """Yield each side that tests the two attributes alone, with the legend's text for the other side."""
     for item, mark in zip(items, trusted, strict=True):
         for side, other in ((item.left, item.right), (item.right, item.left)):
             literals = side.literals()
@@ -109,7 +109,7 @@ def _with_regions(
 
 
 def _edges(sides: Sequence[Description], name: str) -> list[float]:
-    """Return the thresholds of an attribute in all sides, between the two ends of the map."""
+    """Return the ends of the map along an attribute, with the thresholds of all sides between them."""
     literals = (one for side in sides for one in side.literals())
     cuts = sorted({one.threshold for one in literals if isinstance(one, Below) and one.attribute == name}) or [0.0]
     margin = _MARGIN * (cuts[-1] - cuts[0]) or max(abs(cuts[0]), 1.0) * _MARGIN

@@ -19,15 +19,13 @@ from dpframework.facts.logical_descriptions import Description
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
 
-FIXED = 6  # rounds of an iteration; each divides the error by five or more, since supports are four deviations or more
+FIXED = 6  # rounds of `shown_from`; each divides the error by 5 or more, as supports are 4 deviations or more
 DEVIATIONS = 4  # the smallest support, in deviations of its noise
 LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # the smallest and the largest support, as shares of the rows
-LIKELY_SHARE = 0.3  # hardly any redescription holds for a larger share of the rows, since scores do not rise beyond
-SAYS_NOTHING, OF_NOISE = (
-    0.02,
-    1.5,
-)  # a share of the rows, and deviations of noise: unions that differ in less are the same
-OVERLAP = 0.8  # the Jaccard index of two supports from which the second redescription says nothing new
+LIKELY_SHARE = 0.3  # few redescriptions hold for a larger share of the rows, since scores are capped there
+# Two unions count as the same if they differ in fewer rows than this share of all plus these deviations of the noise.
+SAYS_NOTHING, OF_NOISE = 0.02, 1.5
+OVERLAP = 0.8  # from this Jaccard index of their rows on, the worse of two redescriptions says nothing new
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]
@@ -83,7 +81,7 @@ class CellTable:
     def redescription(
         self, sides: tuple[Description, Description], left: Masks, right: Masks, min_jaccard: float
     ) -> Redescription:
-        """Return a redescription whose sides hold in these cells alone, with the index at which it is `reported`."""
+        """Return a redescription whose sides hold in these cells, with the least index at which it is `reported`."""
         inside, outside = self.counts[left], self.counts[~left]
         parts = inside[:, right], inside[:, ~right], outside[:, right]
         both, left_only, right_only = (Noisy(float(part.sum()), self.variance * part.size) for part in parts)
@@ -173,8 +171,8 @@ class CellTable:
 def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.inf) -> str:
     """Return the sentence for a table in which no redescription is clearly above the index aimed at.
 
-    Where noise hides the supports of most redescriptions, a lower index does not help. The sentence then says by how
-    much the noise would have to shrink.
+    If noise hides the supports of most redescriptions, a lower index does not help. The sentence then says how many
+    times the epsilon or the rows would be enough.
 
     Parameters
     ----------

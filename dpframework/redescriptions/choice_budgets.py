@@ -1,4 +1,7 @@
-"""Decide from public facts how many matches a budget can choose, and beyond how many rows a match gains nothing."""
+"""Decide from public facts how many matches a budget can choose, and beyond how many rows a match gains nothing.
+
+A match is a pair of tests, one of each view, that should hold for nearly the same rows (see `matches`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from fractions import Fraction
 from dpframework.facts.schema import Schema
 
 SOME_ROWS = 2_500  # the number of rows to plan for if the schema states none
-LOOSE = 10_000  # a higher bound on the number of rows is replaced by this one
+LOOSE = 10_000  # a bound on the number of rows that is higher than this is replaced by this
 #: The share of the rows beyond which a match gains nothing by holding for more rows.
 CAP = Fraction(3, 10)
 WITHIN = 0.08  # how far from the best a choice may be to be worth its budget, as a share of the rows
@@ -40,8 +43,8 @@ def choices_carried(budget: float, candidates: int, most: int) -> int:
     """Return how many matches can be chosen with an epsilon.
 
     A choice by the exponential mechanism with epsilon e among m candidates is roughly within ln(m) / e rows of the
-    best. So the epsilon is shared by about as many choices as can each be within the share `WITHIN` of the rows, but by
-    at least one and at most `most`.
+    best. So there are about as many choices as can all be within the share `WITHIN` of the rows, if each gets an equal
+    part of epsilon. There is at least one choice, and there are at most `most`.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ def sentence(description: Description) -> str:
 
 
 def _join(description: And | Or) -> str:
-    """Write the parts with a word between them, parts with "not" last, and parts of the other word in brackets."""
+    """Write the parts joined by a word, parts with "not" last, and parts that the other word joins in brackets."""
     intervals = _intervals(description.parts) if isinstance(description, And) else {}
     texts = []
     for part in sorted(description.parts, key=_is_not_true):

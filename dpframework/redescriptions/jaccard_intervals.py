@@ -5,8 +5,8 @@ exact counts, D(j) = (1 - j) both - j apart is positive if and only if the Jacca
 known, so an interval leaves out an index j if D is further from 0 than noise reaches (Fieller's inversion).
 
 **Selection bias.** A miner shows redescriptions with a noisy index of some `floor` or more. Their noise is often in
-their favour, so intervals that ignore the selection hold too seldom. `least_jaccard_if_shown` allows for it, with an
-error of alpha in these parts:
+their favour, so intervals that ignore the selection hold too seldom. `least_jaccard_if_shown` allows for the selection.
+Its error alpha, the chance of a miss, has these parts:
 
 - alpha / 4 for the lower end, *given that the index shown is above the floor*. Suppose that the exact index is j, and
   that noise lifted it above the floor. The chance that noise lifted it as far as the index shown is

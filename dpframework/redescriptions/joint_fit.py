@@ -26,12 +26,12 @@ Floats = NDArray[np.float64]
 CELLS = 64  # the cells of a table of three matches
 ITERATIONS = 150  # the most steps of a fit
 OF_NOISE = 0.8  # the share of the squared error of noise alone at which a fit stops; a closer fit learns the noise
-FIRST_STEP, FASTER, SLOWER = 200.0, 1.5, 0.5  # the factors follow a step that lowers the error, and any other step
+FIRST_STEP, FASTER, SLOWER = 200.0, 1.5, 0.5  # the step size, and its factors if a step lowers the error and if not
 FARTHEST = 2.0  # the most that a step moves a parameter: a fit does not recover if one state gets nearly all rows
 
 #: For each number of matches, the three matches of each table. Any two meet in at least one table. The tables of 7 are
 #: the lines of the Fano plane, and those of 9 are the lines of the affine plane of order 3, where any two points are on
-#: exactly one line. No table holds 0, 1 and 2.
+#: exactly one line. No table holds 0, 1 and 2, as the kernel in `joint_states` requires.
 DESIGNS = MappingProxyType(
     {
         5: ((0, 1, 3), (0, 2, 4), (1, 2, 4), (2, 3, 4)),
@@ -87,9 +87,9 @@ class Joint:
         return np.ascontiguousarray(self.states.reshape((2,) * (2 * k)).transpose(axes)).reshape(2**k, 2**k)
 
     def likeliest(self, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
-        """Return at most `most` of the likeliest states: the left sides and the right sides that hold, and how likely.
+        """Return the `most` likeliest states: their left sides and right sides that hold, and their probabilities.
 
-        Bit m of a number says whether that side of match m holds.
+        Sides are given as whole numbers. Bit m of a number says whether that side of match m holds.
         """
         states = np.argsort(-self.states, kind="stable")[:most]
         digits = [states >> (2 * m) & 3 for m in range(self.matches)]
@@ -109,7 +109,7 @@ class Joint:
 
 
 def trios(matches: int) -> list[tuple[int, ...]]:
-    """Return all trios of that many matches, which are numbered from 0."""
+    """Return all sets of three among `matches` matches, which are numbered from 0."""
     return list(itertools.combinations(range(matches), 3))
 
 
@@ -121,7 +121,7 @@ def as_cells(table: Floats) -> Floats:
 
 
 def fit(matches: int, shares: Floats, variance: float = 0.0, *, pairs_only: bool = False) -> Joint:
-    """Fit a joint distribution to the noisy shares of the rows in the cells of a design's tables.
+    """Fit a joint distribution to the tables of a design, given as the noisy share of the rows in each cell.
 
     Mirror descent begins with the uniform distribution. A step that lowers the squared error makes the next one longer.
     Any other step is undone, and the next one is half as long. The fit ends after `ITERATIONS` steps, or once the

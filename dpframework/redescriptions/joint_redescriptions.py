@@ -1,17 +1,17 @@
-"""Redescriptions read off one joint distribution of several matches: all combinations of up to three of them.
+"""Redescriptions read off one joint distribution of several matches: all combinations of up to three matches.
 
 **Which are shown.** A combination joins matches, or their complements, by `and` or by `or`, the same on either side. It
-is shown if its index under the joint distribution is clearly above the target, its supports are within their bounds,
-and it holds for other rows than those shown before it. A literal is left out if its side holds for nearly the same rows
-without it, or for rows that noise does not tell apart.
+is shown if its Jaccard index under the joint distribution is clearly above the target, its supports are within their
+bounds, and it holds for other rows than those shown before it. A literal is left out if its side holds for nearly the
+same rows without it, or for rows that noise does not tell apart.
 
 **How large their errors may be.** A parametric bootstrap draws tables from the fitted joint distribution, adds fresh
-noise of the same scale, fits again from the uniform distribution, and reads all combinations. The spread of an index
-over these repetitions is its standard error. It lacks the error of the model itself, which matters for three matches
-that no table counts together. That error is estimated from three matches of one table: how far their index moves if the
-fit sees only pairs of matches. `Redescription.deviation` is the root of the sum of both squares. Intervals of 3.2
-deviations (3.6 for a support) hold in 95 % of the cases, and stars are given at 3. This is measured and not proved
-(`docs/redescriptions.md`).
+noise of the same scale, fits again from the uniform distribution, and reads the combinations that are shown. The spread
+of a Jaccard index over these repetitions is its standard error. It lacks the error of the model itself, which matters
+for three matches that no table counts together. That error is estimated from three matches of one table: how far their
+index moves if the fit sees only pairs of matches. `Redescription.deviation` is the root of the sum of both squares.
+Intervals of 3.2 deviations (3.6 for a support) hold in 95 % of the cases, and stars are given at 3. This is measured
+and not proved (`docs/redescriptions.md`).
 
 All of this is post-processing of released counts.
 """
@@ -38,23 +38,23 @@ from dpframework.results.noisy_counts import Noisy
 REPLICATES = 14  # the repetitions of the bootstrap
 # Fourteen replicates alone can agree by chance. So three more count as if they were off by 0.02.
 POOLED, FLOOR = 3, 0.02
-MARGIN = 0.03  # how far the index must be above the bound for a table read directly: a model errs beyond the noise
+MARGIN = 0.03  # how far a Jaccard index must be above the wanted one, since a model errs beyond the noise
 LEAST_SHARE = 0.03  # the smallest support, as a share of the rows
-# A literal is left out if this changes fewer rows than `SAYS_NOTHING` of all plus `OF_NOISE` deviations of the noise of
-# one count. Where words are nested, more combinations are compared, so more deviations are needed.
+# A literal is left out if this changes fewer rows than the share `SAYS_NOTHING` of all, plus `OF_NOISE` deviations of
+# the noise of one count. Where `and` and `or` are nested, more combinations are compared, and more deviations needed.
 SAYS_NOTHING = 0.015
 OF_NOISE, OF_NOISE_NESTED = 2.25, 3.0
-NESTED_FROM = 7  # the fewest matches with which words are nested; fewer matches come with more noise
+NESTED_FROM = 7  # from this many matches on, `and` and `or` are nested; fewer matches have more noise
 LIKELIEST = 1 << 13  # the number of likeliest states of a joint distribution on which sentences are compared
 AT_ONCE = 128  # how many sentences are compared at a time
-PER_MATCH = 0.01  # how much another match must add to the index
+PER_MATCH = 0.01  # how much one more match in a combination must add to the Jaccard index
 Masks = NDArray[np.bool_]
 
 
 @final
 @attrs.frozen(cache_hash=True)
 class Joined:
-    """Matches or their complements, joined by one word. Of three, two may be joined by the other word first.
+    """Matches or their complements, joined by `and` or by `or`. Of three, two may be joined by the other word first.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Joined:
     nested: bool = False
 
     def holds(self, numbers: NDArray[np.int64], places: Sequence[int]) -> Masks:
-        """Tell for which numbers this holds. Bit k of a number says whether the match places[k] holds."""
+        """Tell for which numbers the combination holds. Bit k of a number says whether the match places[k] holds."""
         held = [(numbers >> places.index(match) & 1 == 1) == positive for match, positive in self.members]
         if self.nested:
             held[1:] = [np.any(held[1:], axis=0) if self.kind is And else np.all(held[1:], axis=0)]
@@ -96,7 +96,7 @@ class Joined:
 @final
 @attrs.frozen
 class Sentence:
-    """A combination of matches on the left, and one on the right.
+    """A redescription as two combinations of matches: one of their left sides, and one of their right sides.
 
     Attributes
     ----------
@@ -134,7 +134,10 @@ class _Counted:
 
 
 def count_shares(sentences: Sequence[Sentence], cells: Floats, places: Sequence[tuple[int, ...]]) -> _Counted:
-    """Return each sentence's shares of the rows, from the cells of all trios of matches, shape (trios, 8, 8)."""
+    """Return the shares of the rows for which each sentence, and each of its sides, holds.
+
+    `cells` has the shares of the rows in the cells of all trios of matches, shape (trios, 8, 8), `places` the trios.
+    """
     left, right = (
         np.array([_cells_of(getattr(one, side), places[one.trio]) for one in sentences]) for side in ("left", "right")
     )
@@ -158,7 +161,7 @@ def sentences_of(matches: int, complements: tuple[bool, ...]) -> tuple[Sentence,
     matches
         The number of matches.
     complements
-        For each match whether its complement is a redescription, too.
+        For each match, whether its complement is a redescription too.
     """
     places, found, seen = trios(matches), list[Sentence](), set[Joined]()
     lines = [tuple(sorted(line)) for line in DESIGNS[matches]]
@@ -312,7 +315,7 @@ class OverlappingTables:
         return [one for one in redescriptions if one.left.literals() and one.right.literals()]
 
     def _errors_of_model(self, shown: Sequence[Sentence], cells: Floats) -> Floats:
-        """Return the square of the model's error in each sentence: 0, but for three matches that no table holds."""
+        """Return the squared error of the model in each index: 0, except for three matches that no table counts."""
         number, places = len(self.sides), trios(len(self.sides))
         lines = {frozenset(line) for line in DESIGNS[number]}
         apart = np.array([len(one.matches) == 3 and one.matches not in lines for one in shown])
@@ -337,7 +340,7 @@ def laplace(random: np.random.Generator, variance: float, shape: tuple[int, ...]
 
 
 def _without_empty(joined: Joined, shares: Floats, places: tuple[int, ...], noise: float) -> Joined:
-    """Leave out members that do not change the rows of a side, given the shares of rows in its cells."""
+    """Leave out members without which a side holds for nearly the same rows. `shares` are those in its cells."""
     while len(joined.members) > 1:
         holds = _cells_of(joined, places)
         others = [joined.without(k) for k in range(len(joined.members))]
@@ -356,7 +359,7 @@ def _different(sentences: list[Sentence], joint: Joint) -> list[Sentence]:
     """
     left, right, shares = joint.likeliest(LIKELIEST)
     places, kept = range(joint.matches), list[int]()
-    told = np.zeros((0, len(shares)), dtype=np.float32)  # for each sentence kept, the states where it holds
+    told = np.zeros((0, len(shares)), dtype=np.float32)  # for each sentence that is kept, the states in which it holds
     weights = np.sqrt(shares).astype(np.float32)
     for start in range(0, len(sentences), AT_ONCE):
         some = sentences[start : start + AT_ONCE]

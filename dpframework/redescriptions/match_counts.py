@@ -25,7 +25,7 @@ from dpframework.tables.joint_counts import JointCounts
 from dpframework.tables.tallies import joint_codes
 
 TILE = 1 << 16  # rows of a tile, whose bits for all tests stay in the processor's cache
-MOST_KEPT = 1 << 26  # the most bytes of sets that are kept from one choice to the next
+MOST_KEPT = 1 << 26  # the most bytes of sets that are kept from one choice of a match to the next
 MOST_AS_BITS = 256  # beyond this number of pairs of tests, counting rows in a table takes less time
 Masks = NDArray[np.bool_]
 Words = NDArray[np.uint64]
@@ -106,7 +106,7 @@ class ViewTests:
         return words
 
     def row_sets(self) -> list[RowSets]:
-        """Return the sets as cells: for each attribute its tests and the rows where it is known, and last all rows."""
+        """Return the sets as cells of tables: by attribute, its tests and the rows where it is known; then all rows."""
         nullable, tests, found = 0, sum(map(len, self.tests)), []
         for k, attribute in enumerate(self.attributes):
             codes, wanted = np.arange(attribute.size), self.test_codes[k][:, np.newaxis]
@@ -149,13 +149,13 @@ def common_counts(
 ) -> NDArray[np.int32]:
     """Count a block's rows that each pair of a left and a right set have in common.
 
-    They are counted among all rows, if `everyone`, and within each known set. Sets that are in `sets` are not computed
-    again. Those that are computed are added to it, if there is room.
+    They are counted among all rows, if `everyone`, and among the rows of each description in `known`. Sets of this
+    block that are in `sets` are not computed again. Otherwise they are computed, and added to `sets` if there is room.
 
     Returns
     -------
     NDArray[np.int32]
-        The counts, shape (all rows if `everyone` and then known sets, left sets, right sets).
+        The counts, shape (all rows if `everyone` and then descriptions in `known`, left sets, right sets).
     """
     from dpframework.redescriptions.kernels.match_kernels import count_common
 

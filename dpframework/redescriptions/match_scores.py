@@ -1,11 +1,11 @@
 r"""Matches of tests of two views, scored in rows, so that one row moves a score by at most 1 on any table.
 
-A *test* is a literal: a value of an attribute, or "below a public cut". A *match* is one test of each view, in one of
-two orientations: both should hold for the same rows, or one exactly where the other does not. For a match, B is the
-number of rows for which both sides hold, and N the number of rows for which neither holds (both attributes are known,
-and both tests fail). A is the number of all other rows for which at least one attribute is known. For a row with a
-missing value neither the test nor its negation holds. It counts in A if the other attribute is known, and nowhere
-otherwise.
+A *view* is a set of attributes. A *test* is a literal: a value of an attribute, or "below a public cut". A *match* is
+one test of each of two views, in one of two orientations: both should hold for the same rows, or one exactly where the
+other does not. For a match, B is the number of rows for which both sides hold, and N the number of rows for which
+neither holds (both attributes are known, and both tests fail). A is the number of all other rows for which at least one
+attribute is known. For a row with a missing value neither the test nor its negation holds. It counts in A if the other
+attribute is known, and nowhere otherwise.
 
 **The score.** With w the target for the Jaccard index and c a public number of rows,
 
@@ -123,7 +123,7 @@ class Match:
 
 @attrs.frozen(eq=False)
 class _Matches(Sequence[Match]):
-    """The allowed matches of two lists of tests, in the order of their scores. Each is made on demand."""
+    """The allowed matches of two lists of tests, in the order of their scores. Each is built when it is read."""
 
     left: tuple[Literal, ...]
     right: tuple[Literal, ...]
@@ -208,7 +208,10 @@ class MatchScores(CandidateScores):
 
     @functools.cached_property
     def _allowed(self) -> Sequence[int] | NDArray[np.int64]:
-        """The positions of pairs of different attributes among all pairs in both orientations, a range if all are."""
+        """The positions of pairs of different attributes among all pairs in both orientations.
+
+        They are a range if no attribute is in both views.
+        """
         if not {a.name for a in self.left} & {a.name for a in self.right}:
             return range(2 * math.prod(map(len, self.tests)))
         left, right = (np.array([test.attribute for test in side], dtype=object) for side in self.tests)
@@ -222,7 +225,7 @@ class MatchScores(CandidateScores):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """At most 1 - w up and at most w down for an added row, and at most 1 for a replaced one (see the module)."""
+        """At most 1 - w up and at most w down for an added row, and at most 1 for a replaced row (see the module)."""
         rise, fall = 1 - self.target, self.target
         source = "a row is in both sides of a match, in neither or in one: derived in redescriptions.matches"
         return (Sensitivity(Norm.LINF, max(rise, fall), 1, rise=rise, fall=fall, source=source),)
@@ -357,7 +360,7 @@ _KNOWN = np.array([1])  # the number of the set of rows where a test's attribute
 
 
 def _two_tests(both: int, one: int, neither: int) -> NDArray[np.int64]:
-    """Return numbers of rows in common. Both axes are a test, the rows where its attribute is known, and all rows."""
+    """Return numbers of rows in common. Each axis has a test, the rows where its attribute is known, and all rows."""
     rows = both + one + neither
     return np.array([[both, both + one, both + one], [both, rows, rows], [both, rows, rows]])
 

@@ -36,7 +36,7 @@ WIDER_SUPPORT = 1.7
 # `CLEAR` or `OF_SHOWN` of the index, whichever is smaller.
 SURE = 3.0
 CLEAR, OF_SHOWN = 0.5, 0.8
-SIGNIFICANT = 0.01  # the largest p-value of a starred redescription, beyond the noise
+SIGNIFICANT = 0.01  # the largest p-value of a starred redescription, over all counts that the noise allows
 
 
 def _optional(number: Noisy | float | None) -> Noisy | None:
@@ -113,7 +113,7 @@ class Redescription(Kept):
 
     @property
     def jaccard(self) -> float:
-        """The estimated number of rows of both sides, divided by that of either side. It is 0 if there are none."""
+        """The noisy Jaccard index: the rows for which both sides hold, divided by those for which at least one does."""
         both, apart = max(self.both.value, 0.0), max(self.apart.value, 0.0)
         return both / (both + apart) if both > 0 else 0.0
 
@@ -177,7 +177,7 @@ class Redescription(Kept):
 
     @property
     def lift(self) -> float | None:
-        """The number of rows of both sides, divided by that expected for independent sides. None if unknown."""
+        """The number of rows for which both sides hold, divided by that expected for independent sides, or None."""
         if self.left_support is None or self.right_support is None or self.rows is None:
             return None
         both = max(self.both.value, 0.0)
@@ -187,10 +187,11 @@ class Redescription(Kept):
     def starred(self, candidates: int = 1, min_support: float = 0, max_share: float = MOST_SHARE) -> bool:
         """Tell whether the redescription is known to be worth reading in spite of the noise.
 
-        It must be trusted. In addition, for all exact counts within the intervals, the p-value must be at most 0.01,
-        both sides must hold together for at least `min_support` rows, and neither side may hold for more than
-        `max_share` of all rows, as it would then be nearly a tautology. With probability 0.95, none of the candidates
-        is starred wrongly.
+        It must be trusted, at half of the error that `trusted` allows. In addition, for all exact counts within the
+        intervals, the p-value must be at most 0.01, both sides must hold together for at least `min_support` rows, and
+        neither side may hold for more than `max_share` of all rows, as it would then be nearly a tautology. With
+        probability 0.95, none of the candidates is starred wrongly. With a `deviation` the rule of `trusted` is used as
+        it is, intervals reach `SURE` deviations, and that this is enough is measured, not derived.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Views of redescriptions: a table of text, lines of CSV, a plot of points, and a plot of bars."""
+"""Ways to show redescriptions: a table as text or HTML, a data frame, lines of CSV, and two plots."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _OPEN = {"marker": "D", "color": "0.55", "markerfacecolor": "none", "ecolor": "0
 _FILLED = {"marker": "o", "color": "#0b5394", "label": "trusted"}
 _HEADINGS = ("left", "right", "Jaccard", "support", "sides", "lift", "p-value", "")
 _LEGEND = (
-    "Brackets: 95 % intervals, from the noise alone. Sides: the rows of the left one, above those of the\n"
-    "right one. Lift: rows in both, over those of independent sides.\n"
+    "Brackets: 95 % intervals, from the noise alone. Sides: the rows of the left side, above those of the\n"
+    "right side. Lift: the rows of both sides, divided by those expected of independent sides.\n"
     "*: beyond the noise, significant (p up to 0.01), within its supports and no tautology, and the exact\n"
     "Jaccard index at least half of the one shown (with 95 % confidence in all marks; {candidates}\n"
     "candidates were looked at)."
@@ -73,7 +73,7 @@ def html(findings: Sequence[Finding], candidates: int) -> str:
     legend = " ".join(_LEGEND.format(candidates=candidates).split("\n"))
     told = [
         *_rest(findings, "to_frame, to_csv and to_json"),
-        legend.replace("above those of the right one", "then those of the right one"),
+        legend.replace("above those of the right side", "then those of the right side"),
     ]
     return html_table((*_HEADINGS[:-1], "trusted"), rows) + "".join(map(html_line, told))
 
@@ -90,7 +90,7 @@ def _rest(findings: Sequence[Finding], where: str) -> list[str]:
 
 
 def frame(items: Sequence[Redescription], trusted: Sequence[bool]) -> pl.DataFrame:
-    """Return one row for each redescription, null where a number is unknown."""
+    """Return a data frame with one row for each redescription, null where a number is unknown."""
     import polars as pl
 
     kinds = dict.fromkeys(_COLUMNS, pl.Float64) | {"left": pl.String, "right": pl.String, "trusted": pl.Boolean}
@@ -107,7 +107,7 @@ def lines(items: Sequence[Redescription], trusted: Sequence[bool]) -> str:
 
 
 def draw(items: Sequence[Redescription], trusted: Sequence[bool], least: float, axes: Any) -> None:
-    """Draw noisy Jaccard index against noisy support, with a line at the `least` support that pruning leaves."""
+    """Draw the noisy Jaccard index against the noisy support, with a line at the `least` support that is not pruned."""
     for wanted, style in ((False, _OPEN), (True, _FILLED)):
         some = [item for item, mark in zip(items, trusted, strict=True) if mark is wanted]
         if some:
@@ -171,7 +171,7 @@ def _cells(item: Redescription, trusted: bool, others: int) -> tuple[str, ...]:
     least, most = item.support_interval()
     p, sides = item.p_value, "-"
     if item.left_support is not None and item.right_support is not None:
-        # the left one above; as shown, no support is negative, and none below the support of both sides
+        # the left support above the right one; neither is shown below the support of both sides
         both = max(item.both.value, 0.0)
         sides = f"{max(item.left_support.value, both):.0f}\n{max(item.right_support.value, both):.0f}"
     return (
@@ -187,7 +187,7 @@ def _cells(item: Redescription, trusted: bool, others: int) -> tuple[str, ...]:
 
 
 def _fields(item: Redescription, trusted: bool) -> tuple[object, ...]:
-    """Return the fields of a line of CSV, empty where unknown."""
+    """Return the fields of a line of CSV. A field is empty if its number is unknown."""
     supports = (item.left_support, item.right_support, item.rows)
     return (
         *(sentence(item.left), sentence(item.right), item.jaccard, *item.jaccard_interval()),

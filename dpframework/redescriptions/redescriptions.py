@@ -43,7 +43,7 @@ def _as_tuple(redescriptions: Iterable[Redescription]) -> tuple[Redescription, .
 
 def _count_all(found: Any, _: Any, candidates: int) -> None:
     if candidates < len(found.items):
-        raise InputError(f"{len(found.items)} redescriptions cannot come from {candidates} candidates; count them in")
+        raise InputError(f"{len(found.items)} redescriptions cannot come from {candidates} candidates; count these too")
 
 
 @final
@@ -79,8 +79,8 @@ class Redescriptions(Sequence[Redescription], Drawn):
                      [0.77, 0.84]  [384, 416]  440
     smoker  fev < 2  0.84          21          -      -     -
                      [0.34, 1.00]  [5, 37]
-    Brackets: 95 % intervals, from the noise alone. Sides: the rows of the left one, above those of the
-    right one. Lift: rows in both, over those of independent sides.
+    Brackets: 95 % intervals, from the noise alone. Sides: the rows of the left side, above those of the
+    right side. Lift: the rows of both sides, divided by those expected of independent sides.
     *: beyond the noise, significant (p up to 0.01), within its supports and no tautology, and the exact
     Jaccard index at least half of the one shown (with 95 % confidence in all marks; 100
     candidates were looked at).
@@ -228,7 +228,8 @@ class Redescriptions(Sequence[Redescription], Drawn):
     def plot_supports(self, ax: Any | None = None) -> Any:
         """Draw the noisy Jaccard index against the noisy support, with intervals, and return the matplotlib axes.
 
-        Filled circles are trusted, open diamonds are not. `pruned` leaves out the points left of the dashed line.
+        Filled circles are starred redescriptions, open diamonds are others. `pruned` leaves out the points left of the
+        dashed line.
 
         Raises
         ------
@@ -243,7 +244,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         """Draw where those sides hold that test two numeric attributes alone, such as a longitude and a latitude.
 
         A region shows where a description with public thresholds holds. No row is read, and none is shown. The legend
-        has the other side of each redescription, with the noisy Jaccard index and a star where it is trusted. Only the
+        has the other side of each redescription, with the noisy Jaccard index and a star where it is starred. Only the
         best redescription of each of the `findings` is drawn, and of these the first four. Returns the matplotlib axes.
 
         Parameters

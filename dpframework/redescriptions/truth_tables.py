@@ -1,4 +1,4 @@
-"""Counts of rows for each combination of several released descriptions, of two views, that hold for a row."""
+"""Counts of rows by which of several released descriptions, of two views, hold for a row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpframework.tables.tallies import tally
 @final
 @attrs.frozen
 class TruthCells(ReadsAmong, CellCounts):
-    """The number of rows for each combination of descriptions that hold, left view by right view.
+    """The number of rows for each set of left descriptions that hold with each set of right ones.
 
     The descriptions are given at run time, at most as many of each view as planned. Whatever they are, a row is in
     exactly one cell.

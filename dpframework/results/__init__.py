@@ -1,4 +1,4 @@
-"""Results, namely noisy numbers and redescriptions, with their text, plots and files."""
+"""Results of miners, namely noisy numbers and tables of them, with their text, plots and files."""
 
 import lazy_loader
 

@@ -41,16 +41,16 @@ def _counts(given: Iterable[float]) -> tuple[float, ...]:
 @final
 @attrs.frozen
 class AdaptiveGrid(Tabular, Drawn):
-    """Noisy counts of the cells of a grid over two numeric attributes, small where many rows are.
+    """Noisy counts of the cells of a grid over two numeric attributes. Cells are small where there are many rows.
 
     Attributes
     ----------
     names
         The attributes.
     edges
-        For each attribute the edges of its bins. A cell consists of several of them.
+        For each attribute the edges of its bins. A cell covers one or more consecutive bins of each attribute.
     cells
-        For each cell and each attribute its first bin and the first bin behind it. Cells do not overlap.
+        For each cell and each attribute, its first bin and the first bin after its last one. Cells do not overlap.
     counts
         The released counts, one for each cell. They may be negative.
     variance
@@ -80,7 +80,7 @@ class AdaptiveGrid(Tabular, Drawn):
 
     @property
     def per_bin(self) -> NDArray[np.float64]:
-        """The count of each pair of bins, as if the rows of a cell were spread evenly in it. Negative counts are 0."""
+        """The count of each pair of bins, as if a cell's rows were spread evenly. Negative counts are taken as 0."""
         shape = [len(one) - 1 for one in self.edges]
         found = np.zeros(shape)
         for cell, count in zip(self.cells, self.counts, strict=True):
@@ -88,7 +88,7 @@ class AdaptiveGrid(Tabular, Drawn):
         return found
 
     def matrices(self) -> Sequence[Matrix]:
-        """Return the map: the second attribute from bottom to top, the first from left to right."""
+        """Return one matrix, a map with the second attribute from bottom to top and the first from left to right."""
         labels = [[f"{one[k]:g} to {one[k + 1]:g}" for k in range(len(one) - 1)] for one in self.edges]
         title = f"rows by {' and '.join(self.names)}, spread evenly within each cell"
         return [Matrix(title, labels[1][::-1], labels[0], self.per_bin.T[::-1].tolist())]
@@ -145,7 +145,7 @@ class AdaptiveGrid(Tabular, Drawn):
 @final
 @attrs.frozen
 class FoundBounds(Tabular, Drawn):
-    """Bounds of a numeric attribute that few rows lie beyond, with noisy counts of the rows.
+    """Bounds of a numeric attribute beyond which few rows lie, with noisy counts of the rows.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class FoundBounds(Tabular, Drawn):
     below, within, above
         The noisy numbers of rows below the lower bound, between the bounds, and from the upper bound on.
     variance
-        The variance of the noise of each of the three.
+        The variance of the noise of each of these three counts.
     looks
         How many releases of counts led to the bounds.
     """

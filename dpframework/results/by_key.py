@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 OTHER = "all others"
-_PRINTED = 50  # keys of a printed table
-_COLUMNS = 8  # cells of a printed table
+_PRINTED = 50  # the most rows of a printed table
+_COLUMNS = 8  # the most counts in a row of a printed table
 
-#: What is released for each key.
+#: The result for one key.
 OfKey: TypeAlias = "Frequencies | Estimate"
 
 
@@ -38,14 +38,14 @@ class ByKey:
     keys
         The released keys, sorted.
     results
-        One for each key, and a last one for all other rows, whose key was not released or which have none.
+        The result for each key, and last the result for all other rows. Their key was not released, or they have none.
     """
 
     keys: tuple[str, ...]
     results: tuple[OfKey, ...] = attrs.field(converter=_as_results)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse another number of results, and results of two kinds."""
+        """Refuse results that are not one more than the keys, and results of two classes."""
         if len(self.results) != len(self.keys) + 1:
             raise InputError(f"{len(self.keys)} keys have {len(self.results)} results; one more than keys is needed")
         if len({type(one) for one in self.results}) > 1:

@@ -14,7 +14,7 @@ from dpframework.facts.value_checks import as_float
 @final
 @attrs.frozen
 class Pattern:
-    """A pattern X -> y, which expects this class where the description holds.
+    """A pattern X -> y, which predicts the class y for rows for which the description X holds.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Pattern:
     label
         Y = y: the class attribute and its value.
     weight
-        How much it counts beside others; only ratios matter.
+        How much the pattern counts in comparison with others. Only ratios of weights matter.
 
     Examples
     --------

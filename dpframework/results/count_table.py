@@ -24,7 +24,7 @@ def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
 
 @attrs.frozen
 class CountTable(Tabular, Drawn):
-    """Noisy counts of the cells of some attributes' cross table, whose noise has one variance.
+    """Noisy counts of the cells of some attributes' cross table, all with noise of the same variance.
 
     Attributes
     ----------
@@ -41,14 +41,14 @@ class CountTable(Tabular, Drawn):
 
         @property
         def counts(self) -> NDArray[Any]:
-            """The counts, one axis an attribute: a field of each table."""
+            """The counts, with one axis for each attribute. Each subclass has this field."""
 
         @property
         def variance(self) -> float:
-            """The variance of the noise of each count: a field of each table."""
+            """The variance of the noise of each count. Each subclass has this field."""
 
     def _require_counts(self) -> None:
-        """Refuse counts of another shape, and what is no finite number."""
+        """Refuse counts that are not one for each cell, and counts that are not finite numbers."""
         shape = tuple(map(len, self.labels))
         if len(self.names) != len(shape) or self.counts.shape != shape:
             raise InputError(f"counts of shape {self.counts.shape} are not one for each cell of {shape}")
@@ -74,7 +74,7 @@ class CountTable(Tabular, Drawn):
         return Noisy(self.counts[tuple(cell)], self.variance)
 
     def matrices(self) -> list[Matrix]:
-        """Return the counts of two attributes as a matrix, and nothing for others."""
+        """Return the counts as one matrix if the table has two attributes, else no matrix."""
         if len(self.names) != 2:
             return []
         rows, columns = self.labels

@@ -1,4 +1,4 @@
-"""Error bounds, in a result's own unit, for about a number of rows.
+"""Bounds of the errors of results, in the unit of each result, for an approximate number of rows.
 
 A bound follows from public facts alone: the plan's noise, the schema, and about how many rows there are. It holds for
 95 % of releases, whatever the rows are. It covers noise only. Any other error is a bias, which is stated separately.
@@ -18,8 +18,8 @@ from dpframework.results.noisy_counts import CONFIDENCE
 
 SUPPORTS = "supports of redescriptions"
 CHOSEN = "redescriptions are shown for their noisy counts, so that their supports are too large on average"
-WORST_ROWS = "on the worst rows"  # the note of an error that is smaller on most tables
-QUARTER = 1 / 4  # share of a table: a choice that may be worse than the best by this says little
+WORST_ROWS = "on the worst rows"  # a note that the bound is reached on few tables, and the error is smaller on most
+QUARTER = 1 / 4  # a choice says little if it may be worse than the best by this share of the table's rows
 GROUPS = (10, 100, 1_000, 10_000)  # sizes of groups in rows, for which NIST SP 800-226 shows relative errors
 
 
@@ -71,7 +71,7 @@ class TableSize:
 @final
 @attrs.frozen
 class ErrorBound:
-    """How far one kind of number of a result may be from the exact one.
+    """How far a number in a result may be from the exact number, or how much worse a choice may be than the best.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class ErrorBound:
     size
         The public facts about the number of rows.
     whole
-        The amount that is 100 %, in the same unit. None if it is not known.
+        The number of which the amount is stated as a share, in the same unit. None if it is not known.
     whole_text
         `whole` in words, such as "the range from 0 to 100".
     likely
@@ -99,7 +99,7 @@ class ErrorBound:
     biases
         Errors besides noise, one sentence for each.
     steps
-        The paths of the steps whose noise makes the error.
+        The paths, in the plan, of the steps whose noise causes the error.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class ErrorBound:
 
     @property
     def confidence(self) -> float:
-        """The share of releases that the bound holds for."""
+        """The share of releases for which the bound holds."""
         return CONFIDENCE
 
     @property

@@ -53,7 +53,7 @@ class Estimate(Tabular, Drawn):
     value
         The released number, or a number that follows from released ones.
     low, high
-        The interval.
+        The ends of the interval.
 
     Examples
     --------
@@ -102,10 +102,10 @@ class Estimate(Tabular, Drawn):
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The value and the interval, with enough decimals to show a hundredth of the interval's width.
+        """The value and the interval, in decimals whose last place is at most a tenth of the interval's width.
 
-        The ends are rounded outwards, so that nothing is cut off. Numbers with more digits than a float has are written
-        with a power of ten.
+        There are at most 12 decimals, and none if all three numbers are whole. The ends are rounded outwards, so that
+        nothing is cut off. Numbers with more digits than a float has are written with a power of ten.
         """
         if max(abs(self.value), abs(self.low), abs(self.high)) >= MANY_DIGITS:
             value, low, high = (
@@ -136,16 +136,16 @@ def _share(value: Any) -> Fraction:
 class QuantileEstimate(Tabular, Drawn):
     """A released point, and the number of rows by which it may miss the quantile.
 
-    With 95 % probability, whatever the table, no more than `rows` rows stand between the point and an exact quantile:
-    with n rows that have a value, fewer than q n + rows lie below the point, and more than q n - rows at or below it,
-    where each value counts as the grid's nearest point.
+    With 95 % probability, whatever the table, at most `rows` rows lie between the point and an exact quantile. This
+    means that of n rows with a value, at most q n + rows lie below the point, and at least q n - rows at or below it.
+    Here each value counts as the grid's nearest point.
 
     Attributes
     ----------
     attribute
         The name of the attribute.
     quantile
-        The share q of the rows that lie below, exact.
+        The exact share q of the rows that lie below the quantile.
     value
         The point.
     rows

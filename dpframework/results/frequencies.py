@@ -85,7 +85,7 @@ class Frequencies(CountTable):
         return self.variance * cells * (self.counts.size - cells) / max(self.counts.size - 1, 1)
 
     def margin(self, *names: str) -> Frequencies:
-        """Return the frequencies of some attributes, in the order of `names`, as sums over the others.
+        """Return the frequencies of some attributes, in the order of `names`, as sums over the other attributes.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Frequencies(CountTable):
         kept = [self.names.index(name) for name in names]
         others = tuple(axis for axis in range(len(self.names)) if axis not in kept)
         summed = self.counts.sum(axis=others)
-        order = np.argsort(np.argsort(kept))  # the axes that are left stand in the table's order
+        order = np.argsort(np.argsort(kept))  # the remaining axes are still in the table's order
         cells = self.counts.size // max(summed.size, 1)
         labels, variance = [self.labels[k] for k in kept], self.variance_of_sum(cells)
         return Frequencies(names, labels, summed.transpose(order), variance, exact_total=self.exact_total)

@@ -1,4 +1,4 @@
-"""Views of frequencies, a table of text and a plot."""
+"""Two ways to show frequencies: as a table of text and as a plot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpframework.results.table_text import TextTable
 if TYPE_CHECKING:
     from dpframework.results.frequencies import Frequencies
 
-_SHOWN = 50  # rows of a printed table
+_SHOWN = 50  # the most rows of a printed table
 _COLUMNS = 8  # the most columns of a cross table; with more labels each cell has a row of its own
 
 

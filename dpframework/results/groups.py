@@ -18,8 +18,8 @@ from dpframework.results.table_text import TextTable
 if TYPE_CHECKING:
     import polars as pl
 
-_PRINTED = 50  # groups of a printed table
-_DRAWN = 60  # groups of a plot
+_PRINTED = 50  # the most groups in a printed table
+_DRAWN = 60  # the most groups in a plot
 _COLUMNS = ("value", "low", "high", "rows", "step")
 
 #: The result of one group.
@@ -73,7 +73,7 @@ class Groups(Tabular, Drawn):
 
     def __attrs_post_init__(self) -> None:
         if not self.groups or len(self.groups) != len(self.results):
-            raise InputError(f"{len(self.groups)} groups have {len(self.results)} results; one each is needed")
+            raise InputError(f"{len(self.groups)} groups have {len(self.results)} results; one for each is needed")
         if len(set(self.groups)) < len(self.groups) or any(len(group) != len(self.names) for group in self.groups):
             raise InputError(f"a group has one label for each of {', '.join(self.names)}, and stands in a table once")
         if len({type(one) for one in self.results}) > 1:

@@ -1,4 +1,4 @@
-"""Results as values that JSON can write, and as JSON."""
+"""Turn results into values that JSON can write, and into JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def to_json_safe(result: Any) -> Any:
 
 
 def json_text(form: Any) -> str:
-    """Return JSON for any result, also of a plugin: a run that is paid for must not be lost while it is written."""
+    """Return JSON for any result, also of a plugin, since an error here would lose a result that is paid for."""
     return json.dumps(_finite(form), indent=2, default=lambda inner: _finite(to_json_safe(inner)))
 
 

@@ -1,4 +1,4 @@
-"""Released keys, values of an open attribute that were shown with their noisy counts."""
+"""Released keys, which are values of an open attribute (one without a public list of values), with noisy counts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dpframework.results.table_text import TextTable
 if TYPE_CHECKING:
     import polars as pl
 
-_SHOWN = 50  # keys of a printed table
-_DRAWN = 40  # bars
+_SHOWN = 50  # the most keys in a printed table
+_DRAWN = 40  # the most bars in a plot
 
 
 @final
@@ -55,7 +55,7 @@ class ReleasedKeys(Mapping[str, int]):
 
     @classmethod
     def shown(cls, texts: Iterable[str], counts: Iterable[int]) -> ReleasedKeys:
-        """Return some sorted keys without those whose counts are 0."""
+        """Return the keys whose counts are not 0. The texts must be sorted."""
         pairs = [(text, count) for text, count in zip(texts, counts, strict=True) if count]
         return cls([text for text, _ in pairs], [count for _, count in pairs])
 
@@ -99,10 +99,10 @@ class KeyTable(Tabular, Drawn):
     within
         The noise of a count is no larger than this in 95 % of releases.
     half, always
-        A key of `half` rows is shown with a probability of at least 1/2, a key of `always` rows always. A key without
-        rows is never shown.
+        A key of `half` rows is shown with a probability of at least 1/2, and a key of `always` rows with a probability
+        of at least `sure`. A key without rows is never shown.
     sure
-        The probability that "always" stands for, 1 or nearly 1.
+        The probability that counts as "always", which is 1 or nearly 1.
     unit
         The unit of the counts, such as "rows".
     each
@@ -114,8 +114,8 @@ class KeyTable(Tabular, Drawn):
     town  count  95 %
     Oslo  210    [205, 215]
     Rome  38     [33, 43]
-    Keys that enough rows have: one of 14 is shown half of the time, of 28 or more always, of none never. Brackets: 95 %
-    intervals, from the noise alone.
+    Keys that enough rows have: a key of 14 is shown half of the time, of 28 or more always, of none never. Brackets:
+    95 % intervals, from the noise alone.
     """
 
     called = "a table of keys"
@@ -129,7 +129,7 @@ class KeyTable(Tabular, Drawn):
     each: ByKey | None = attrs.field(default=None)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse results of other keys."""
+        """Refuse results by key for other keys than the released ones."""
         if self.each is not None and self.each.keys != self.released.texts:
             raise InputError("the results by key are of other keys than those that were released")
 
@@ -208,7 +208,7 @@ class KeyTable(Tabular, Drawn):
         rows = [(key, str(n), f"[{math.floor(low)}, {math.ceil(high)}]") for key, n, low, high in self.rows()[:_SHOWN]]
         always = "always" if self.sure == 1 else f"in {100 * self.sure:g} %"
         legend = (
-            f"Keys that enough {self.unit} have: one of {self.half} is shown half of the time, of {self.always} or "
+            f"Keys that enough {self.unit} have: a key of {self.half} is shown half of the time, of {self.always} or "
             f"more {always}, of none never. Brackets: 95 % intervals, from the noise alone."
         )
         return TextTable((self.attribute, "count", "95 %"), rows, len(self) - _SHOWN, legend)

@@ -1,8 +1,9 @@
-"""Marginals of a workload that agree with each other, each with its standard error.
+"""Marginals of a workload (a list of sets of attributes), which agree with each other, with their standard errors.
 
-Everything here is post-processing of the releases, and costs no privacy. The numbers are unbiased, so they may
-be negative, and they are not whole. A marginal is exactly the sum over cells of any marginal of more attributes. Its
-stated error is smaller than the error of such a sum with independent noise on each cell.
+Everything here is post-processing of the releases, and costs no privacy. The numbers are unbiased, so they may be
+negative, and they are not whole. If a marginal has more attributes than another, and among them all of the other's,
+sums of its cells are exactly the cells of the other. The stated error of the other is smaller than the error of such a
+sum with independent noise on each cell.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dpframework.results.table_text import TextTable
 if TYPE_CHECKING:
     import polars as pl
 
-_SHOWN = 40  # marginals of a printed list
+_SHOWN = 40  # the most rows of a printed table, and the most bars of a plot
 
 
 def _as_counts(counts: ArrayLike) -> NDArray[np.float64]:
@@ -53,8 +54,8 @@ class MarginalTable(CountTable):
     variance
         The variance of the noise of each count.
     residuals
-        For each residual of the marginal its attributes and the variance of the noise of its numbers. Empty where these
-        are not known.
+        For each residual of the marginal (see `queries.residuals`), its attributes and the variance of the noise of its
+        numbers. Empty if these are not known.
 
     Examples
     --------
@@ -137,7 +138,7 @@ class MarginalTable(CountTable):
         return self._frequencies().nonnegative()
 
     def whole(self) -> NDArray[np.int64]:
-        """Return `nonnegative` in whole numbers, by largest remainders, of the total rounded. It is biased, too."""
+        """Return `nonnegative` counts, rounded to whole numbers by largest remainders. They are biased, too."""
         exact = self.nonnegative().ravel()
         found = np.floor(exact).astype(np.int64)
         lacking = round(float(exact.sum())) - int(found.sum())
@@ -240,7 +241,7 @@ class MarginalTables(Tabular, Drawn):
         Raises
         ------
         InputError
-            If it was not released.
+            If there is no such marginal.
         """
         wanted = (names,) if isinstance(names, str) else tuple(names)
         for one in self.tables:

@@ -11,7 +11,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import as_texts
 
-LEVELS = 10  # how many shades there are
+LEVELS = 10  # the number of shades of a cell
 
 
 def _numbers(given: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
@@ -26,7 +26,7 @@ class Matrix:
     Attributes
     ----------
     title
-        The title above it.
+        The title above the matrix.
     rows, columns
         The labels.
     values

@@ -51,7 +51,7 @@ class Noisy:
 
     @classmethod
     def laplace(cls, value: float, scale: float) -> Noisy:
-        """Return a count with discrete Laplace noise of a scale, which stands in the step's calibration.
+        """Return a count with discrete Laplace noise of a scale, which the calibration of its step holds.
 
         Examples
         --------
@@ -78,12 +78,12 @@ class Noisy:
         return math.sqrt(self.variance)
 
     def margin(self, level: float = CONFIDENCE) -> float:
-        """Return the distance that the exact count is within, with at least this probability."""
+        """Return how far the exact count is from the value at most, with at least this probability."""
         return self.margin_of(self.variance, level)
 
     @staticmethod
     def margin_of(variance: float, level: float = CONFIDENCE) -> float:
-        """Return the distance that an exact count is within, for noise of this variance."""
+        """Return how far an exact count is from a noisy one at most, as `margin` does, for noise of a variance."""
         step = 0.5 if variance > 0 else 0.0  # half a row, since noise comes in whole rows
         return quantile(error_of(level)) * heavy_deviation(variance) + step
 
@@ -142,7 +142,7 @@ def discrete_laplace_variance(scale: float) -> float:
 
 
 def as_noisy(number: Noisy | float) -> Noisy:
-    """Return a public number as a count without noise."""
+    """Return a noisy count as it is, and a public number as a count without noise."""
     return number if isinstance(number, Noisy) else Noisy(number, 0)
 
 

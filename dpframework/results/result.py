@@ -1,4 +1,4 @@
-"""Base classes of results that are kept as JSON and of what is drawn."""
+"""Base classes of results that can be stored as JSON, printed as tables or drawn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpframework.results.table_text import TextTable
 
 
 class Kept(Shown, abc.ABC):
-    """A result that can be kept as JSON. `from_dict` reads the output of `to_dict`."""
+    """A result that can be stored as JSON. `from_dict` reads the output of `to_dict`."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ class Kept(Shown, abc.ABC):
         return cls
 
     def _repr_html_(self) -> str:
-        """Return its matrices as tables, or else its text."""
+        """Return the matrices of the result as HTML tables, or its text if it has none."""
         tables = [
             html_table(
                 [matrix.title, *matrix.columns],
@@ -104,7 +104,7 @@ def axes_or_new(ax: Any | None, **figure: Any) -> Any:
 
 
 def without_math(drawn: Any) -> Any:
-    """Return a figure or axes whose texts stay as they are: matplotlib would read a label between $ as a formula."""
+    """Return a figure or axes whose texts stay as they are. Else matplotlib reads a label between $ as a formula."""
     from matplotlib.text import Text
 
     for text in drawn.figure.findobj(Text):
@@ -119,7 +119,7 @@ class Tabular(Kept):
 
     @abc.abstractmethod
     def _text_table(self) -> TextTable:
-        """Return the table."""
+        """Return the table that is printed."""
 
     def __str__(self) -> str:
         return self._text_table().text()
@@ -129,12 +129,12 @@ class Tabular(Kept):
 
 
 class Drawable(abc.ABC):
-    """A base class of what matplotlib can draw."""
+    """The base class of objects that matplotlib can draw."""
 
     __slots__ = ()
 
     def plot(self, ax: Any | None = None) -> Any:
-        """Draw it, as its class says, and return the matplotlib axes.
+        """Draw this object, as its class describes, and return the matplotlib axes.
 
         Parameters
         ----------
@@ -150,11 +150,11 @@ class Drawable(abc.ABC):
 
     @abc.abstractmethod
     def _plot(self, ax: Any | None) -> Any:
-        """Draw it on the axes, or on new ones, and return them."""
+        """Draw this object on the given axes, or on new ones, and return the axes."""
 
 
 class Drawn(Kept, Drawable):
-    """A result that can be drawn too."""
+    """A result that can be stored as JSON and drawn."""
 
     __slots__ = ()
 
@@ -168,4 +168,4 @@ class Drawn(Kept, Drawable):
 
     @abc.abstractmethod
     def draw(self, axes: Any) -> None:
-        """Draw it on axes."""
+        """Draw the result on these matplotlib axes."""

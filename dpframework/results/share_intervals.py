@@ -26,7 +26,7 @@ def least_share(first: Noisy, second: Noisy, most: float) -> float:
     first, second
         The counts.
     most
-        How many deviations noise reaches.
+        How far noise reaches, in standard deviations.
     """
     deviations = heavy_deviation(first.variance), heavy_deviation(second.variance)
     j = 1.0
@@ -47,16 +47,19 @@ def least_share(first: Noisy, second: Noisy, most: float) -> float:
 
 
 def noise_at(first: Noisy, second: Noisy, j: float) -> tuple[float, float]:
-    """Return the deviation of the noise of (1 - j) first - j second, and half of its larger step: noise is whole."""
+    """Return the deviation of the noise of (1 - j) first - j second, and half of the larger step of this noise.
+
+    The noise comes in steps, since the noise of a count is a whole number.
+    """
     return _mix_noise(heavy_deviation(first.variance), heavy_deviation(second.variance), j)
 
 
 def _mix_noise(first: float, second: float, j: float) -> tuple[float, float]:
-    """Return `noise_at`, given the deviations of both counts."""
+    """Return what `noise_at` returns, given the deviations of both counts."""
     step = max((1 - j) * (first > 0), j * (second > 0)) / 2
     return math.hypot((1 - j) * first, j * second), step
 
 
 def round_down(end: float) -> float:
-    """Return the end of an interval on the grid."""
+    """Return the largest multiple of 1 / `GRID` that is at most `end`."""
     return math.floor(end * GRID) / GRID

@@ -1,4 +1,4 @@
-"""The closest numbers that noise could have been added to: without a negative one, and with a known sum."""
+"""The numbers closest to given ones among those that are not negative and have a given sum."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def nearest_on_simplex(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    """Return the closest numbers from 0 on with that sum, along the last axis.
+    """Return the closest numbers, in squared distance, that are not negative and add up to `total` on the last axis.
 
     Source: Duchi, Shalev-Shwartz, Singer and Chandra 2008, figure 1.
 

@@ -11,7 +11,7 @@ import attrs
 from dpframework.facts.notebook import html_line, html_table
 from dpframework.facts.value_checks import as_texts
 
-_WIDTH = 118  # characters of a line
+_WIDTH = 118  # the most characters of a line of the legend
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:

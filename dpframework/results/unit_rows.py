@@ -30,9 +30,9 @@ def _share(value: Any) -> Fraction:
 @final
 @attrs.frozen
 class RowsPerUnit(Tabular, Drawn):
-    """A number of rows that is enough for nearly all units, and the number of units by which it may miss that share.
+    """A number of rows that is enough for all but a share of the units, and how many further units may have more.
 
-    With 95 % probability, whatever the table, no more than `outside` of the units and `units` of them have more rows.
+    With 95 % probability, whatever the table, at most the share `outside` of all units, and `units` others, have more.
 
     Attributes
     ----------

@@ -13,15 +13,16 @@ LOW = 3  # how many positions the kernel runs through together; no table holds a
 
 
 def sum_states(weights: Floats, positions: NDArray[np.int64], number: int, sums: Floats, states: Floats) -> float:
-    """Fill in the sums of a product of weights by the cells of each table, and return its sum over all states.
+    """Sum products of weights over states, for each cell of each table, and return their sum over all states.
 
     A state has a digit from 0 to 3 at each position. Table t has a weight for each of its 64 cells. In base 4, a cell's
-    number has the digits at positions[t], the first one lowest. The positions of a table increase.
+    number has the digits at positions[t], the first one lowest. The positions of a table increase. A state's product is
+    that of the weights of the cells in which it lies, one of each table.
 
     Parameters
     ----------
     weights, sums
-        The weight of each cell, and the array for its sum, shape (tables, 64).
+        The weight of each cell, and the array to fill with the sum of each cell, shape (tables, 64).
     positions
         The positions of each table, shape (tables, 3).
     number
@@ -45,7 +46,7 @@ def _sum_states(
     sums: Floats,
     states: Floats,
 ) -> float:
-    """Do the work of `sum_states`, which allocates the arrays for a state's digits and for products.
+    """Do the work of `sum_states`, which allocates the scratch arrays `digits`, `pairs`, `paired` and `alone`.
 
     For the pairs (0, 1), (0, 2) and (1, 2) of low positions, `pairs` holds factors and `paired` holds sums, shape (3,
     16) each. `alone` holds the factors of each low position, in the first four entries of a row.
@@ -97,7 +98,7 @@ def _sum_states(
 def _add_back(
     paired: Floats, here: float, positions: NDArray[np.int64], digits: NDArray[np.int64], sums: NDArray[Any]
 ) -> None:
-    """Add the sums over the low positions, at some digits of the others, to the cells of all tables."""
+    """Add the sums over all digits of the low positions, at given digits of the others, to the cells of all tables."""
     for t in range(len(sums)):
         first, second, third = positions[t, 0], positions[t, 1], positions[t, 2]
         if second < LOW:

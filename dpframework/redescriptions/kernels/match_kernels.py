@@ -134,14 +134,18 @@ def lower_scores(
     most: float,
     scores: Floats,
 ) -> None:
-    """Lower the scores of all matches that are too similar to a known set of rows.
+    """Lower the score of each match to at most its term for a known set of rows.
 
     Parameters
     ----------
     counts, within
         The numbers of rows in common, among all rows and among those in the known set (see `match_scores`).
-    most
-        The number d of the module `matches`.
+    known_left, known_right
+        See `match_scores`.
+    target, most
+        The numbers w and d of the module `matches`.
+    scores
+        The array of scores to lower.
     """
     weight, size = min((1 - target) / most, target / (1 - most)), within[-1, -1]
     for i in range(len(known_left)):
