@@ -101,7 +101,7 @@ def answer_of(query: Query, engine: Engine, rows: Rows, inputs: Mapping[str, Any
     return answer
 
 
-def answers_of(engine: Engine, asked: Sequence[tuple[Query, Rows, Mapping[str, Any]]]) -> list[Any]:
+def answers_of(engine: Engine, queries: Sequence[tuple[Query, Rows, Mapping[str, Any]]]) -> list[Any]:
     """Return the exact answers of several queries, each the same as from `answer_of`.
 
     If each call of the engine sends a message, one call counts for all queries. Otherwise queries are evaluated one
@@ -111,12 +111,12 @@ def answers_of(engine: Engine, asked: Sequence[tuple[Query, Rows, Mapping[str, A
     ----------
     engine
         The engine that holds the rows.
-    asked
+    queries
         Queries, each with its rows and its public inputs.
     """
     answers: dict[int, Any] = {}
     counting: dict[int, Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]] = {}
-    for k, (query, rows, inputs) in enumerate(asked):
+    for k, (query, rows, inputs) in enumerate(queries):
         if engine.sends_messages and type(query).evaluate is Query.evaluate:
             counting[k] = query.counting(engine_of(query, engine), rows, **inputs)
         else:
@@ -128,9 +128,11 @@ def answers_of(engine: Engine, asked: Sequence[tuple[Query, Rows, Mapping[str, A
         functions = {}
         for k, counts in sent.items():
             try:
-                functions[k] = function_of(asked[k][0], counting[k].send(counts))
+                functions[k] = function_of(queries[k][0], counting[k].send(counts))
             except StopIteration as ended:
                 answers[k] = ended.value
-        found = engine.counts_of([(asked[k][1], [function]) for k, function in functions.items()]) if functions else []
+        found = (
+            engine.counts_of([(queries[k][1], [function]) for k, function in functions.items()]) if functions else []
+        )
         sent = {k: counts for k, (counts,) in zip(functions, found, strict=True)}
-    return [answers[k] for k in range(len(asked))]
+    return [answers[k] for k in range(len(queries))]

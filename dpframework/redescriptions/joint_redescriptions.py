@@ -45,8 +45,8 @@ LEAST_SHARE = 0.03  # the smallest support, as a share of the rows
 SAYS_NOTHING = 0.015
 OF_NOISE, OF_NOISE_NESTED = 2.25, 3.0
 NESTED_FROM = 7  # from this many matches on, `and` and `or` are nested; fewer matches have more noise
-LIKELIEST = 1 << 13  # the number of likeliest states of a joint distribution on which sentences are compared
-AT_ONCE = 128  # how many sentences are compared at a time
+LIKELIEST = 1 << 13  # the number of likeliest states of a joint distribution on which candidates are compared
+AT_ONCE = 128  # how many candidates are compared at a time
 PER_MATCH = 0.01  # how much one more match in a combination must add to the Jaccard index
 Masks = NDArray[np.bool_]
 
@@ -95,7 +95,7 @@ class Joined:
 
 @final
 @attrs.frozen
-class Sentence:
+class Candidate:
     """A redescription as two combinations of matches: one of their left sides, and one of their right sides.
 
     Attributes
@@ -118,7 +118,7 @@ class Sentence:
 
 @attrs.frozen(eq=False)
 class _Counted:
-    """For each sentence, the shares of the rows for which both sides, the left side and the right side hold."""
+    """For each candidate, the shares of the rows for which both sides, the left side and the right side hold."""
 
     both: Floats
     left: Floats
@@ -133,15 +133,15 @@ class _Counted:
         return np.clip(self.both / self.either, 0.0, 1.0)
 
 
-def count_shares(sentences: Sequence[Sentence], cells: Floats, places: Sequence[tuple[int, ...]]) -> _Counted:
-    """Return the shares of the rows for which each sentence, and each of its sides, holds.
+def count_shares(candidates: Sequence[Candidate], cells: Floats, places: Sequence[tuple[int, ...]]) -> _Counted:
+    """Return the shares of the rows for which each candidate, and each of its sides, holds.
 
     `cells` has the shares of the rows in the cells of all trios of matches, shape (trios, 8, 8), `places` the trios.
     """
     left, right = (
-        np.array([_cells_of(getattr(one, side), places[one.trio]) for one in sentences]) for side in ("left", "right")
+        np.array([_cells_of(getattr(one, side), places[one.trio]) for one in candidates]) for side in ("left", "right")
     )
-    of_trio = cells[[one.trio for one in sentences]]
+    of_trio = cells[[one.trio for one in candidates]]
     inside = np.einsum("nl,nlr->nr", left, of_trio)
     return _Counted((inside * right).sum(axis=1), inside.sum(axis=1), np.einsum("nlr,nr->n", of_trio, right))
 
@@ -153,7 +153,7 @@ def _cells_of(joined: Joined, places: tuple[int, ...]) -> Floats:
 
 
 @functools.lru_cache(maxsize=8)
-def sentences_of(matches: int, complements: tuple[bool, ...]) -> tuple[Sentence, ...]:
+def candidates_of(matches: int, complements: tuple[bool, ...]) -> tuple[Candidate, ...]:
     """Return all combinations of one to three matches, the shortest first, the same on either side.
 
     Parameters
@@ -163,7 +163,7 @@ def sentences_of(matches: int, complements: tuple[bool, ...]) -> tuple[Sentence,
     complements
         For each match, whether its complement is a redescription too.
     """
-    places, found, seen = trios(matches), list[Sentence](), set[Joined]()
+    places, found, seen = trios(matches), list[Candidate](), set[Joined]()
     lines = [tuple(sorted(line)) for line in DESIGNS[matches]]
     # Trios that a table counts come first, so that one match or a pair is read off one of these.
     order = sorted(range(len(places)), key=lambda t: places[t] not in lines)
@@ -180,7 +180,7 @@ def sentences_of(matches: int, complements: tuple[bool, ...]) -> tuple[Sentence,
                     for joined in _join(members, nested=matches >= NESTED_FROM):
                         if joined not in seen:
                             seen.add(joined)
-                            found.append(Sentence(joined, joined, t))
+                            found.append(Candidate(joined, joined, t))
     return tuple(found)
 
 
@@ -243,12 +243,12 @@ class OverlappingTables:
         """
         number, places = len(self.sides), trios(len(self.sides))
         joint = self._fit(self.counts)
-        cells, everything = joint.of_trios(places), sentences_of(number, self.complements)
+        cells, everything = joint.of_trios(places), candidates_of(number, self.complements)
         fitting = self._fitting(everything, cells, wanted)
         if not fitting:
             return [], len(everything)
         noise = math.sqrt(self.variance) / self.total.value
-        short: dict[Sentence, None] = {}
+        short: dict[Candidate, None] = {}
         for one in fitting:
             # A literal that says nothing beyond the noise of a share only makes a side longer.
             shares, trio = cells[one.trio], places[one.trio]
@@ -262,23 +262,23 @@ class OverlappingTables:
         variance = self.variance / self.total.value**2
         return fit(len(self.sides), self.shares(counts), variance, pairs_only=pairs_only)
 
-    def _fitting(self, sentences: Sequence[Sentence], cells: Floats, wanted: Wanted) -> list[Sentence]:
-        """Return the sentences within the bounds, the best first, where each match costs `PER_MATCH` of the index."""
-        if not sentences:
+    def _fitting(self, candidates: Sequence[Candidate], cells: Floats, wanted: Wanted) -> list[Candidate]:
+        """Return the candidates within the bounds, the best first, where each match costs `PER_MATCH` of the index."""
+        if not candidates:
             return []
-        shares, rows = count_shares(sentences, cells, trios(len(self.sides))), self.total.value
+        shares, rows = count_shares(candidates, cells, trios(len(self.sides))), self.total.value
         noise = (DEVIATIONS - 1) * math.sqrt(self.variance)
         least = max(LEAST_SHARE * rows if wanted.min_support is None else wanted.min_support, noise) / rows
         most = MOST_SHARE if wanted.max_support is None else wanted.max_support / rows
         fits = (shares.index >= wanted.min_jaccard + MARGIN) & (shares.both >= least)
         fits &= np.maximum(shares.left, shares.right) <= most
-        worth = [index - PER_MATCH * len(one.matches) for one, index in zip(sentences, shares.index, strict=True)]
-        return [sentences[k] for k in sorted(np.flatnonzero(fits).tolist(), key=lambda k: -worth[k])]
+        worth = [index - PER_MATCH * len(one.matches) for one, index in zip(candidates, shares.index, strict=True)]
+        return [candidates[k] for k in sorted(np.flatnonzero(fits).tolist(), key=lambda k: -worth[k])]
 
     def _measure(
-        self, shown: Sequence[Sentence], joint: Joint, cells: Floats, random: np.random.Generator
+        self, shown: Sequence[Candidate], joint: Joint, cells: Floats, random: np.random.Generator
     ) -> list[Redescription]:
-        """Return sentences as redescriptions, with their counts and the errors of these counts."""
+        """Return candidates as redescriptions, with their counts and the errors of these counts."""
         if not shown:
             return []
         number, places, rows = len(self.sides), trios(len(self.sides)), self.total.value
@@ -314,14 +314,14 @@ class OverlappingTables:
             )
         return [one for one in redescriptions if one.left.literals() and one.right.literals()]
 
-    def _errors_of_model(self, shown: Sequence[Sentence], cells: Floats) -> Floats:
+    def _errors_of_model(self, shown: Sequence[Candidate], cells: Floats) -> Floats:
         """Return the squared error of the model in each index: 0, except for three matches that no table counts."""
         number, places = len(self.sides), trios(len(self.sides))
         lines = {frozenset(line) for line in DESIGNS[number]}
         apart = np.array([len(one.matches) == 3 and one.matches not in lines for one in shown])
         if not apart.any():
             return np.zeros(len(shown))
-        on_lines = [one for one in sentences_of(number, self.complements) if one.matches in lines]
+        on_lines = [one for one in candidates_of(number, self.complements) if one.matches in lines]
         found = count_shares(on_lines, cells, places)
         of_pairs = self._fit(self.counts, pairs_only=True).of_trios(places)
         change = count_shares(on_lines, of_pairs, places).index - found.index
@@ -351,27 +351,27 @@ def _without_empty(joined: Joined, shares: Floats, places: tuple[int, ...], nois
     return joined
 
 
-def _different(sentences: list[Sentence], joint: Joint) -> list[Sentence]:
-    """Return, in order, the sentences that hold for other rows than those returned before them.
+def _different(candidates: list[Candidate], joint: Joint) -> list[Candidate]:
+    """Return, in order, the candidates that hold for other rows than those returned before them.
 
     Rows are compared by the likeliest states of the joint distribution alone. Nine matches have a quarter of a million
     states, and a few of these hold nearly all rows.
     """
     left, right, shares = joint.likeliest(LIKELIEST)
     places, kept = range(joint.matches), list[int]()
-    told = np.zeros((0, len(shares)), dtype=np.float32)  # for each sentence that is kept, the states in which it holds
+    kept_states = np.zeros((0, len(shares)), dtype=np.float32)  # one row for each candidate kept
     weights = np.sqrt(shares).astype(np.float32)
-    for start in range(0, len(sentences), AT_ONCE):
-        some = sentences[start : start + AT_ONCE]
+    for start in range(0, len(candidates), AT_ONCE):
+        some = candidates[start : start + AT_ONCE]
         holds = [one.left.holds(left, places) & one.right.holds(right, places) for one in some]
         block = np.array(holds) * weights
-        everything = np.concatenate([told, block])
+        everything = np.concatenate([kept_states, block])
         shared, sizes = everything @ block.T, (everything**2).sum(axis=1)
-        near = shared >= OVERLAP * (sizes[:, np.newaxis] + sizes[len(told) :] - shared)
+        near = shared >= OVERLAP * (sizes[:, np.newaxis] + sizes[len(kept_states) :] - shared)
         new = list[int]()
         for k in range(len(some)):
-            if not near[: len(told), k].any() and not near[[len(told) + one for one in new], k].any():
+            if not near[: len(kept_states), k].any() and not near[[len(kept_states) + one for one in new], k].any():
                 new.append(k)
         kept += [start + k for k in new]
-        told = np.concatenate([told, block[new]])
-    return [sentences[k] for k in kept]
+        kept_states = np.concatenate([kept_states, block[new]])
+    return [candidates[k] for k in kept]

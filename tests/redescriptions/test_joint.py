@@ -28,8 +28,8 @@ from dpframework.redescriptions.joint_redescriptions import (
     Joined,
     _different,
     _without_empty,
+    candidates_of,
     laplace,
-    sentences_of,
 )
 from dpframework.redescriptions.kernels.joint_states import sum_states
 
@@ -157,8 +157,8 @@ def _of_first_pairs(shares: Floats) -> Floats:
 
 def test_combinations_are_of_one_to_three_matches_and_complements_only_where_there_are_some() -> None:
     """Alone, by two words, and with signs: 7 * 2, 21 * 4 * 2, 35 * 8 * 2 of seven matches, and 35 * 8 * 6 nested."""
-    assert len(sentences_of(7, (True,) * 7)) == 14 + 168 + 560 + 1680
-    some = sentences_of(5, (True, False, True, True, True))
+    assert len(candidates_of(7, (True,) * 7)) == 14 + 168 + 560 + 1680
+    some = candidates_of(5, (True, False, True, True, True))
     assert len(set(some)) == len(some) == 4 * 2 + 1 + 2 * (6 * 4 + 4 * 2) + 2 * (4 * 8 + 6 * 4)
     assert all((1, False) not in one.left.members for one in some)
     for one in some:
@@ -356,11 +356,11 @@ def test_what_a_member_changes_is_the_rows_of_all_cells_that_it_changes() -> Non
         assert left == (both if stays else both.without(0))
 
 
-def test_of_sentences_that_hold_for_nearly_the_same_rows_the_first_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_candidates_that_hold_for_nearly_the_same_rows_the_first_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the joint of the exact tables, whose blocks are compared with each other too."""
     monkeypatch.setattr(joint_redescriptions, "AT_ONCE", 32)
     joint = fit(5, np.stack([as_cells(one) for one in tables_of(TABLE, SIDES)]) / ROWS)
-    everything = list(sentences_of(5, (True,) * 5))
+    everything = list(candidates_of(5, (True,) * 5))
     kept = _different(everything, joint)
     assert kept[0] == everything[0]
     left, right, shares = joint.likeliest(4**5)
