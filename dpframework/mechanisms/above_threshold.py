@@ -38,7 +38,7 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
 _TAIL = 60  # how many scales beyond the smallest and the largest count the sum of `log_density` goes
-_LARGEST = 1 << 40  # the largest threshold, and minus the smallest one
+_LARGEST = 1 << 40  # the largest size of a threshold
 
 
 @final

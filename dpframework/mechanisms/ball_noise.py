@@ -63,7 +63,7 @@ class BallNoise(PureMechanism):
 
     @abc.abstractmethod
     def _dimension(self, facts: QueryFacts) -> int:
-        """Return the dimension of the space of noise, and the larger one if it depends on the calibration."""
+        """Return the dimension of the space of the noise, or an upper bound if that depends on the calibration."""
 
     @abc.abstractmethod
     def _space(self, calibration: Calibration) -> tuple[BallsOfPoints, float]:

@@ -84,7 +84,7 @@ class Calibration:
 
     @functools.cached_property
     def lattice_scale(self) -> float:
-        """The noise's scale in lattice units, rounded up."""
+        """The noise's scale in lattice steps, rounded up. For Gaussian noise see `gaussian.lattice_deviation`."""
         return float_above(self.scale / self.unit)
 
     @property
@@ -198,7 +198,7 @@ class Mechanism(abc.ABC):
     outputs: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let a class with its own `release` also draw several outputs by that, unless it defines `release_many`."""
+        """Let a class that defines `release` draw several outputs by it, unless it also defines `release_many`."""
         super().__init_subclass__(**options)
         if "release" in vars(cls) and "release_many" not in vars(cls):
             cls.release_many = Mechanism.release_many  # type: ignore[method-assign]
@@ -217,7 +217,7 @@ class Mechanism(abc.ABC):
         return None
 
     def for_rows(self, rows: int) -> Mechanism | None:
-        """Return the mechanism for one row with which a unit of several rows loses as much as this one may lose.
+        """Return the mechanism to calibrate for one row, so that a unit of `rows` rows loses what this one states.
 
         Its pure epsilon is this one's divided by `rows`, or its rho is this one's divided by the square of `rows` (see
         `facts.unit`). By default the result is None, since a mechanism with another kind of parameter has no claim for

@@ -143,7 +143,7 @@ class Digit:
         return np.where(at[:-1] == at[1:], at[:-1], -1)
 
     def draw(self, first: Halves, words: DrawWords) -> Integers:
-        """Return one digit for each uniform number, whose first bits are given."""
+        """Return one digit for each uniform number. `first` has the first bits of these numbers."""
         found: Integers = self.known[first >> np.uint32(self.bits - min(self.bits, LOOKED_UP))]
         (at,) = (found < 0).nonzero()
         if len(at):

@@ -4,8 +4,8 @@ Each count gets discrete Gaussian noise. A key is shown, with its noisy count, i
 rows is never shown. Let a unit change up to m counts, each by 1, and let p be the probability that 1 plus noise is t or
 more.
 
-**Claim.** Under add-or-remove-one, the release has a rho of m / (2 sigma**2) beside a delta of d = 1 - (1 - p)**m.
-Under replace-one, it has a rho of 2 m / (2 sigma**2) beside the same delta. *Proof.* Let table v be table u with one
+**Claim.** Under add-or-remove-one, the release has a rho of m / (2 sigma**2) and a delta of d = 1 - (1 - p)**m.
+Under replace-one, it has a rho of 2 m / (2 sigma**2) and the same delta. *Proof.* Let table v be table u with one
 more unit, and let k of its keys be new, so that no unit in u has them. On v, none of the new keys is shown with
 probability (1 - p)**k. Let Q be the release on v on the condition that none is shown. Since 1 - (1 - p)**k <= d, the
 release on v is (1 - d) Q + d E for some E. The release on u is (1 - d) P + d P, where P is that release itself. P and Q

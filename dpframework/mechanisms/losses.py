@@ -1,4 +1,4 @@
-"""The losses of one release, as pure epsilon, as the rho of zCDP, and with an exact delta of its own.
+"""The losses of one release: its pure epsilon, its rho in zCDP, and an exact delta that belongs to both.
 
 **One split.** A release has the losses (epsilon, rho; delta d) under a relation if for all neighbours u and v there are
 distributions with
@@ -100,7 +100,7 @@ def growth_of_delta(row: Fraction, group: Fraction) -> Fraction:
 
 
 def either_way(pair: ByRelation) -> ByRelation:
-    """Let the replace-one amount bound a replacement as well as an addition or removal.
+    """Return the amounts with a replace-one amount that bounds additions and removals too.
 
     If one of the two amounts is not known (since it needs a public row count), the replace-one amount becomes None.
     """

@@ -152,7 +152,7 @@ def selection_noise(epsilon: Fraction, delta: Fraction) -> SelectionNoise:
 
 
 def _rule(x: Fraction, delta: int) -> list[int]:
-    """Return the sums of the rule, in units of 2**-256."""
+    """Return pi(1), pi(2), ... up to the first that is 1, in units of 2**-256."""
     sums, last = [], 0
     while last < WHOLE:
         grown = x.numerator * last // x.denominator + delta

@@ -65,7 +65,10 @@ class PartitionSelection(CellSelection, PureMechanism):
         return super().misfit(facts)
 
     def for_rows(self, rows: int) -> PartitionSelection:
-        """Return the same mechanism with an epsilon and delta of one row, with which `rows` rows lose those of this."""
+        """Return the mechanism with the epsilon and the delta of one row.
+
+        They are such that `rows` rows lose this mechanism's epsilon and delta.
+        """
         epsilon = self.epsilon / rows
         return attrs.evolve(self, epsilon=epsilon, delta=self.delta / growth_of_delta(epsilon, self.epsilon))
 

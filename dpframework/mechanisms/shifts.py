@@ -1,4 +1,4 @@
-"""How far one privacy unit moves the integers to which noise is added, and the shifts of noise that this amounts to."""
+"""How far one privacy unit moves the integers of an answer, and which shifts of noise lose at least as much."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
 
 
 def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int] | None:
-    """Return numbers (n, k): noise on an integer answer loses no more than on n integers that move by k each.
+    """Return (n, k): noise on an integer answer loses at most as much as noise on n integers that move by k each.
 
     Let the noise p on each integer be independent, symmetric and log-concave, as discrete Laplace and discrete Gaussian
     noise are, and let a unit of k rows move the integers by w_1, w_2, ...

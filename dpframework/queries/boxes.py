@@ -1,4 +1,4 @@
-"""Counts of rows in boxes that are chosen at run time. A box is a range of values for each of some attributes."""
+"""Counts of rows in boxes that are chosen at run time. A box is a range of values for each of several attributes."""
 
 from __future__ import annotations
 

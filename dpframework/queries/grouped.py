@@ -1,8 +1,8 @@
 """Counts, sums and moments of each group of rows, as one answer.
 
-Groups are the cells of the cross table of some attributes of the schema. A row lies in exactly one, by its own values
-alone. So a row adds to the numbers of one group only, and adding a row costs as much for all groups together as for
-one.
+Groups are the cells of the cross table of some attributes of the schema. A row lies in exactly one group, which
+depends on its own values alone. So a row adds to the numbers of one group only, and adding a row costs as much for all
+groups together as for one group.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class GroupCounts(CellCounts):
     """The number of rows in each group, among the rows for which a public description holds.
 
     With `of`, each group has two counts: the rows for which `of` holds, and the rows for which its negation holds. For
-    a missing value neither may hold, and such a row is in no cell. Cells are disjoint in any case (see
+    a row with a missing value neither may hold, and such a row is in no cell. Cells are disjoint in any case (see
     `histogram_sensitivities`). If `where` allows only one value of each attribute in `by`, all counted rows are in one
     group, and the counts of the other groups are 0 in every table. A replaced row then changes one count, or two with
     `of`. The answer has the shape (groups,), or (groups, 2).

@@ -226,19 +226,19 @@ class AtReleasedRows(Query):
 @final
 @attrs.frozen
 class RowsPerUnitScores(CandidateScores):
-    """For each number of rows, minus its distance, in units, from one that suffices for all but a share of the units.
+    """For each number of rows per unit, minus the number of units that separate it from a right number (see below).
 
     The candidates are `numbers_of_rows(most)`: k_1 < k_2 < ... Let M(k) of n units have more than k rows, and let o be
-    the share that may have more. Then k_i is right if M(k_i) <= o n <= M(k_{i-1}), with M(k_0) = n. Its score is
-    -max(0, M(k_i) - o n, o n - M(k_{i-1})). The smallest number with M(k) <= o n has the score 0.
+    the share of the units that may have more. Then k_i is right if M(k_i) <= o n <= M(k_{i-1}), with M(k_0) = n. Its
+    score is -max(0, M(k_i) - o n, o n - M(k_{i-1})). The smallest number with M(k) <= o n has the score 0.
 
     A unit counts once, however many rows it has. Adding a unit raises n by 1, and each M by 0 or 1. So M - o n moves by
     1 - o or by -o, o n - M by the reverse, and the score by at most max(o, 1 - o) up or down. Replacing a unit leaves n
     as it is and moves each M by at most 1, and so the score too. (If the number of rows is not public, a unit without
     rows may replace another. This moves the score no more than a removal.)
 
-    If units are not known, each row is charged by itself. A row whose place is k changes M(k) alone, and a row in the
-    first place changes n alone. Then the score moves by at most 1, and by at most 2 if a row is replaced.
+    If units are not known, each row is charged by itself. A row in the place k > 0, counted from 0, changes M(k) alone,
+    and a row in the place 0 changes n alone. Then the score moves by at most 1, and by at most 2 if a row is replaced.
 
     Attributes
     ----------

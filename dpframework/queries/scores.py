@@ -39,7 +39,7 @@ class CandidateScores(Query):
 @final
 @attrs.frozen
 class Supports(CandidateScores):
-    """The support of each of some descriptions, which is the number of rows for which it holds.
+    """For each of several descriptions its support, which is the number of rows for which it holds.
 
     Examples
     --------

@@ -55,7 +55,7 @@ class Wanted:
 @final
 @attrs.frozen(eq=False)
 class CellTable:
-    """Noisy counts of the cells of one view by the cells of the other.
+    """The noisy number of rows in each cell of one view and each cell of the other.
 
     Attributes
     ----------

@@ -154,7 +154,7 @@ def _cells_of(joined: Joined, places: tuple[int, ...]) -> Floats:
 
 @functools.lru_cache(maxsize=8)
 def candidates_of(matches: int, complements: tuple[bool, ...]) -> tuple[Candidate, ...]:
-    """Return all combinations of one to three matches, the shortest first, the same on either side.
+    """Return all combinations of one to three matches, the shortest first, each for both sides alike.
 
     Parameters
     ----------

@@ -61,7 +61,8 @@ class Redescription(Kept):
     both
         The number of rows for which both hold.
     left_only, right_only
-        The numbers of rows for which one holds and the other does not. None where only their sum was released.
+        The number of rows for which only the left one holds, and only the right one. None if only their sum was
+        released.
     apart
         The number of rows for which exactly one holds, by default `left_only` + `right_only`. Its noise is independent
         of the noise of `both`.
@@ -113,7 +114,10 @@ class Redescription(Kept):
 
     @property
     def jaccard(self) -> float:
-        """The noisy Jaccard index: the rows for which both sides hold, divided by those for which at least one does."""
+        """The noisy Jaccard index, 0 if the noisy support is not positive.
+
+        It is the number of rows for which both sides hold, divided by that for which at least one side holds.
+        """
         both, apart = max(self.both.value, 0.0), max(self.apart.value, 0.0)
         return both / (both + apart) if both > 0 else 0.0
 

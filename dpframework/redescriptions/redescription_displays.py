@@ -22,7 +22,7 @@ Finding: TypeAlias = "tuple[Redescription, bool, int]"
 #: Options of a new figure of bars.
 FIGURE = {"figsize": (11, 6), "layout": "constrained"}
 
-SHOWN = 50  # rows of a printed table; if there are more redescriptions, those about the same attributes share one
+SHOWN = 50  # the most rows of a table; with more redescriptions, those about the same attributes share a row
 _WIDTH = 100  # characters of a table's line; descriptions are wrapped to the space that numbers leave
 _NARROW = 16  # the fewest characters of a line of a description
 _BARS = 12  # the most redescriptions in a plot of bars

@@ -245,7 +245,8 @@ class Redescriptions(Sequence[Redescription], Drawn):
 
         A region shows where a description with public thresholds holds. No row is read, and none is shown. The legend
         has the other side of each redescription, with the noisy Jaccard index and a star where it is starred. Only the
-        best redescription of each of the `findings` is drawn, and of these the first four. Returns the matplotlib axes.
+        best redescription of each of the `findings` is considered, and the first four regions are drawn. Returns the
+        matplotlib axes.
 
         Parameters
         ----------

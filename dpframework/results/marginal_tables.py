@@ -80,7 +80,7 @@ class MarginalTable(CountTable):
         return math.sqrt(self.variance)
 
     def total(self, **among: str | Iterable[str]) -> Noisy:
-        """Return the count of some values together, such as a range of ages, with its own error.
+        """Return the count of several cells together, such as those of a range of ages, with its own error.
 
         The noise of cells is correlated. So this error is not the error of a sum of independent counts. In a larger
         range more of the noise cancels.

@@ -92,7 +92,7 @@ def axes_or_new(ax: Any | None, **figure: Any) -> Any:
     ImportError
         If matplotlib is not installed.
     InputError
-        If a name is given in place of axes.
+        If `ax` is a text, such as the name of a result.
     """
     try:
         from matplotlib import pyplot

@@ -109,7 +109,7 @@ def _add_back(
             base = 4 * digits[second] + 16 * digits[third]
             for a in range(4):
                 for b in range(4):
-                    # of pairs (0, 1), (0, 2), (1, 2): position 0 is first in the former, position 2 second in the last
+                    # Sum over a pair that holds the position: over (0, 1) for 0 and 1, and over (1, 2) for 2.
                     if first == 0:
                         sums[t, base + a] += paired[0, a + 4 * b]
                     elif first == 1:
