@@ -163,7 +163,7 @@ def _threshold(scale: Fraction, keys: int, delta: Fraction) -> int:
     """Return the least threshold at which any new key of a unit is shown with a probability of at most delta."""
     sigma = _sigma(scale)
     if delta < LEAST_DELTA:
-        raise InputError(f"delta is {float(delta):g}; keys need one of 1e-30 or more")
+        raise InputError(f"delta is {float(delta):g}; keys need a delta of 1e-30 or more")
     if sigma > LARGEST_DEVIATION:
         raise InputError("the noise of keys would be wider than 100,000 rows; raise rho")
     low, high = 0, 2 + math.ceil(_FURTHEST * sigma)  # above delta at `low`, and at most delta at `high`

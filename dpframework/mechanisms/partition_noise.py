@@ -143,7 +143,7 @@ def selection_noise(epsilon: Fraction, delta: Fraction) -> SelectionNoise:
     (28, 0.7)
     """
     if delta < LEAST_DELTA:
-        raise InputError(f"delta is {float(delta):g}; keys need one of 1e-30 or more")
+        raise InputError(f"delta is {float(delta):g}; keys need a delta of 1e-30 or more")
     x = _exponential_below(min(epsilon, MOST_EPSILON))
     sums = _rule(x, math.floor(delta * WHOLE) - 4 * LARGEST_REACH)
     if max(_positive_parts(sums, x)) > delta * WHOLE:

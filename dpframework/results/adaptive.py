@@ -71,7 +71,7 @@ class AdaptiveGrid(Tabular, Drawn):
             len(cell) != 2 or not all(0 <= a < b <= n for (a, b), n in zip(cell, bins, strict=True))
             for cell in self.cells
         ):
-            raise InputError("the cells of an adaptive grid are two ranges of bins each, with one count for each cell")
+            raise InputError("each cell of an adaptive grid needs two ranges of bins and one count")
 
     @property
     def ranges(self) -> list[tuple[tuple[float, float], ...]]:
@@ -175,7 +175,7 @@ class FoundBounds(Tabular, Drawn):
     def __attrs_post_init__(self) -> None:
         numbers = self.lower, self.upper, self.below, self.within, self.above
         if not (all(map(math.isfinite, numbers)) and self.lower < self.upper and is_whole_number(self.looks, 0)):
-            raise InputError("bounds that were found are two finite numbers, the lower one first, with three counts")
+            raise InputError("found bounds need two finite numbers, the lower one first, and three finite counts")
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""

@@ -47,7 +47,9 @@ class ByKey:
     def __attrs_post_init__(self) -> None:
         """Refuse results that are not one more than the keys, and results of two classes."""
         if len(self.results) != len(self.keys) + 1:
-            raise InputError(f"{len(self.keys)} keys have {len(self.results)} results; one more than keys is needed")
+            raise InputError(
+                f"{len(self.keys)} keys have {len(self.results)} results; one more result than keys is needed"
+            )
         if len({type(one) for one in self.results}) > 1:
             raise InputError("the results of keys are of two kinds")
 

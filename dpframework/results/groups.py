@@ -75,7 +75,7 @@ class Groups(Tabular, Drawn):
         if not self.groups or len(self.groups) != len(self.results):
             raise InputError(f"{len(self.groups)} groups have {len(self.results)} results; one for each is needed")
         if len(set(self.groups)) < len(self.groups) or any(len(group) != len(self.names) for group in self.groups):
-            raise InputError(f"a group has one label for each of {', '.join(self.names)}, and stands in a table once")
+            raise InputError(f"give each group once, with one label for each of {', '.join(self.names)}")
         if len({type(one) for one in self.results}) > 1:
             raise InputError("the results of groups are of two kinds")
 

@@ -71,7 +71,7 @@ class MarginalTable(CountTable):
 
     def __attrs_post_init__(self) -> None:
         if any(not set(names) <= set(self.names) or not 0 <= own < math.inf for names, own in self.residuals):
-            raise InputError("residuals are of a marginal's own attributes, with a variance each")
+            raise InputError("residuals must be of a marginal's own attributes, each with a finite variance from 0 on")
         self._require_counts()
 
     @property

@@ -92,7 +92,7 @@ def test_results_are_one_more_than_keys_and_of_one_kind() -> None:
     mean = Estimate("mean of age", 1, 0, 2)
     table = Frequencies(["ill"], [["no", "yes"]], [1, 2], 1)
     assert ByKey(("a",), [mean, mean])["a"] is mean
-    with pytest.raises(dpf.InputError, match="2 keys have 2 results; one more than keys is needed"):
+    with pytest.raises(dpf.InputError, match="2 keys have 2 results; one more result than keys is needed"):
         ByKey(("a", "b"), [mean, mean])
     with pytest.raises(dpf.InputError, match="of two kinds"):
         ByKey(("a",), [mean, table])

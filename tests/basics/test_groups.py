@@ -210,7 +210,7 @@ def test_a_table_of_groups_shows_a_row_each_and_refuses_what_is_none() -> None:
     assert "and 10 more, in to_frame and to_json" in str(many)
     with pytest.raises(dpf.InputError, match="2 groups have 1 results"):
         Groups(["a"], "x", [["1"], ["2"]], costs[:1])
-    with pytest.raises(dpf.InputError, match="stands in a table once"):
+    with pytest.raises(dpf.InputError, match="give each group once, with one label for each of"):
         Groups(["a"], "x", [["1"], ["1"]], costs)
     with pytest.raises(dpf.InputError, match="of two kinds"):
         Groups(["a"], "x", [["1"], ["2"]], [costs[0], QuantileEstimate("cost", "0.5", 1, 2, 3)])
