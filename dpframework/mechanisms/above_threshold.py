@@ -37,7 +37,7 @@ from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
-_TAIL = 60  # how many scales beyond the smallest and the largest count the sum of `log_density` goes
+_TAIL = 60  # `log_density` sums over noisy thresholds that are up to this many scales beyond all counts
 _LARGEST = 1 << 40  # the largest size of a threshold
 
 
@@ -62,7 +62,7 @@ class AboveThreshold(PureMechanism):
     name: ClassVar[str] = "above-threshold"
     norm: ClassVar[Norm] = Norm.LINF
     selects: ClassVar[bool] = True
-    in_score_order: ClassVar[bool] = False  # the first count above it wins, however high later ones are
+    in_score_order: ClassVar[bool] = False  # the first count above the threshold wins, however high others are
     needs_length: ClassVar[bool] = False
     threshold: int = attrs.field(default=0, validator=whole_number(-_LARGEST, _LARGEST))
 

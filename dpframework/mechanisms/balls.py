@@ -37,7 +37,7 @@ def section_size(size: int, total: int, depth: int) -> int:
     """
     if depth < 0:
         return 0
-    # Most histograms have two cells, so they have a closed form of their own.
+    # Histograms of two cells are frequent, so their vectors are counted by a closed form.
     if size == 2:
         return total + 2 * depth + 1
     free = size - 1

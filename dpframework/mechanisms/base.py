@@ -190,7 +190,7 @@ class Mechanism(abc.ABC):
     chooses: ClassVar[bool] = False  # whether its preview bounds how far the output's score is below the best score
     in_score_order: ClassVar[bool] = True  # for selections: whether a higher score is never less likely to be chosen
     needs_length: ClassVar[bool] = True  # whether the noise on real numbers depends on their number
-    shows_keys: ClassVar[bool] = False  # whether it may release keys of no public list, as it shows none without rows
+    shows_keys: ClassVar[bool] = False  # whether it may release keys that are in no public list, never one without rows
     #: What its claim assumes besides the declared sensitivity, such as `randomness.REAL_ARITHMETIC`.
     assumptions: ClassVar[tuple[str, ...]] = ()
     #: The attrs classes and enumerations that an output is made of, besides numbers, texts, arrays and collections of

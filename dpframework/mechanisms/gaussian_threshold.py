@@ -48,7 +48,7 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries.base import Norm, QueryFacts
 
-SURE = Fraction(999, 1000)  # the probability of being shown that previews take for "always"
+SURE = Fraction(999, 1000)  # previews state from how many rows on a key is shown with this probability
 _LEAST_CHANCE = 1e-40  # smaller probabilities that a key is shown are taken as this, as they may underflow
 _MARGIN = 1e-9  # the relative margin by which probabilities are rounded up, far above the errors of their sums
 _FURTHEST = 40  # a distance in standard deviations, beyond which the noise lies with a probability below 1e-300

@@ -253,7 +253,7 @@ def _within(sampler: Any, scale: float) -> float:
     return float(scale)
 
 
-@functools.cache  # few releases need one, and numpy loads its generators when they are first named
+@functools.cache  # few releases need a generator, and numpy loads its generators when they are first named
 def _generator_class() -> type[np.random.Generator]:
     """Return a subclass of numpy's Generator whose objects can be in a `WeakSet`."""
 

@@ -36,7 +36,7 @@ def exp_bounds(exponent: Fraction, bits: int) -> tuple[int, int]:
     True
     """
     if exponent < -bits:
-        return 0, 1  # exp(-1) is below 1/2
+        return 0, 1  # exp(exponent) is below 2**-bits, since exp(-1) is below 1/2
     digits = bits // 3 + GUARD_DIGITS
     context = Context(prec=digits)
     rounded = context.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))

@@ -309,6 +309,6 @@ class RowsPerUnitScores(CandidateScores):
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, computed as exact integers and divided by the share's denominator at the end."""
         part, whole = self.outside.numerator, self.outside.denominator
-        aim, least = part * int(counts[0]), whole * counts.astype(np.int64)  # `least` is M of the number before
+        aim, least = part * int(counts[0]), whole * counts.astype(np.int64)  # `least` is `whole` times M(k_{i-1})
         more = np.append(least[1:], 0)
         return np.asarray(-np.maximum(np.maximum(more - aim, aim - least), 0) / whole)

@@ -158,7 +158,7 @@ class CellTable:
         found = []
         for k, some in enumerate(near):
             others = np.flatnonzero(some)
-            best = others[np.lexsort((changed[k, others], length[others]))]  # of equal ones the first
+            best = others[np.lexsort((changed[k, others], length[others]))]  # the first of equal ones
             found.append(int(best[0]) if len(best) else k)
         return found
 

@@ -27,7 +27,7 @@ CELLS = 64  # the cells of a table of three matches
 ITERATIONS = 150  # the most steps of a fit
 OF_NOISE = 0.8  # the share of the squared error of noise alone at which a fit stops; a closer fit learns the noise
 FIRST_STEP, FASTER, SLOWER = 200.0, 1.5, 0.5  # the step size, and its factors if a step lowers the error and if not
-FARTHEST = 2.0  # the most that a step moves a parameter: a fit does not recover if one state gets nearly all rows
+FARTHEST = 2.0  # the most that a step moves a parameter, as a fit does not recover if one state gets nearly all rows
 
 #: For each number of matches, the three matches of each table. Any two meet in at least one table. The tables of 7 are
 #: the lines of the Fano plane, and those of 9 are the lines of the affine plane of order 3, where any two points are on

@@ -63,7 +63,7 @@ from dpframework.redescriptions.match_counts import Sets, ViewTests, common_coun
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 
-DISTINCT = Fraction(7, 10)  # the Jaccard index with a known set of rows at which a match is too similar to it
+DISTINCT = Fraction(7, 10)  # from this Jaccard index of its rows and a known set on, a match is too similar to the set
 GIVEN_CAP = public("cap", 0, 10**18)  # a cap given at run time, at most a number that no table's rows reach
 
 Floats = NDArray[np.float64]

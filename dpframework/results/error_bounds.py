@@ -18,7 +18,7 @@ from dpframework.results.noisy_counts import CONFIDENCE
 
 SUPPORTS = "supports of redescriptions"
 CHOSEN = "redescriptions are shown for their noisy counts, so that their supports are too large on average"
-WORST_ROWS = "on the worst rows"  # a note that the bound is reached on few tables, and the error is smaller on most
+WORST_ROWS = "on the worst rows"  # a note on bounds that only the worst tables reach
 QUARTER = 1 / 4  # a choice says little if it may be worse than the best by this share of the table's rows
 GROUPS = (10, 100, 1_000, 10_000)  # sizes of groups in rows, for which NIST SP 800-226 shows relative errors
 
