@@ -24,7 +24,9 @@ from dpframework.mechanisms.uniforms import WholeNumbers
 
 
 def section_size(size: int, total: int, depth: int) -> int:
-    """Return how many integer vectors have a total (0 or more), and negative entries that add up to -`depth` or more.
+    """Return how many integer vectors have the sum `total`, and negative entries that add up to -`depth` or more.
+
+    A vector has `size` entries, and `total` is 0 or more.
 
     With x for its positive part and y for its negative part, one entry has the generating function
     1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). The result is the coefficient of x**(total+depth) y**depth in the
@@ -66,7 +68,9 @@ def draw_section(size: int, total: int, depth: int, numbers: WholeNumbers) -> li
 
 
 def layer_size(size: int, total: int, depth: int) -> int:
-    """Return how many integer vectors have a total (0 or more), and negative entries that add up to -`depth` exactly.
+    """Return how many integer vectors have the sum `total`, and negative entries that add up to -`depth` exactly.
+
+    A vector has `size` entries, and `total` is 0 or more.
 
     Examples
     --------
@@ -124,7 +128,7 @@ class Balls:
         return sum(self.sizes) - len(self.sizes) + (not self.same_rows)
 
     def section(self, total: int, radius: int) -> int:
-        """Return how many points of a ball have a certain sum (0 or more) in each histogram."""
+        """Return how many points of a ball have the sum `total`, 0 or more, in each histogram."""
         depth = radius if self.same_rows else (radius - total) // 2
         return math.prod(section_size(size, total, depth) ** number for size, number in self._alike)
 
@@ -169,7 +173,7 @@ class Balls:
         ]  # totals t and -t have the same number of points
 
     def find_total(self, position: int, radius: int) -> tuple[int, int]:
-        """Return the total of the point of a ball at a position, and its position among the points of this total.
+        """Return the absolute total of the point at a position in a ball, and its position among points of such totals.
 
         Points are in the order of their totals, 0, 1 and -1, 2 and -2, and so on. The first totals are tried in turn.
         Beyond them points are counted by polynomials. `section_size` is a polynomial in total and depth, of degree

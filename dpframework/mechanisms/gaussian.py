@@ -117,7 +117,7 @@ class Gaussian(Mechanism):
         return float(-exact.size * log_normalizer(sigma) - squares / (2 * sigma**2))
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Return the noise's mean absolute value and 95 % quantile, rounded up for integer noise."""
+        """Return the mean and the 95 % quantile of the noise's absolute value. For integers the quantile is whole."""
         sigma = math.sqrt(calibration.scale)
         expected, within = sigma * math.sqrt(2 / math.pi), 1.959964 * sigma
         if calibration.facts.integer:
@@ -130,7 +130,7 @@ class Gaussian(Mechanism):
         return float(calibration.scale)
 
     def noise_law(self, calibration: Calibration) -> NormalLaw:
-        """Return the normal distribution of this variance, which hardly differs (see `noise_laws`)."""
+        """Return the normal distribution, from which the noise hardly differs (see `noise_laws`)."""
         return NormalLaw(math.sqrt(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:

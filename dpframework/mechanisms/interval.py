@@ -52,7 +52,7 @@ class ExponentialInterval(BoundedRange):
     chooses: ClassVar[bool] = False
 
     def lattice_unit(self, facts: QueryFacts) -> Fraction:
-        """Return a lattice step far below the sensitivity, also for integers, since log-lengths are not."""
+        """Return a lattice step far below the sensitivity, also for integers, since logarithms of lengths are real."""
         return super().lattice_unit(attrs.evolve(facts, integer=False))
 
     def change(self, facts: QueryFacts) -> ByRelation:

@@ -65,7 +65,7 @@ class Capped(Mechanism):
         raise _refusal()
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Return that no error is known beforehand."""
+        """State that the error is not known beforehand."""
         return Preview(float("nan"), float("nan"), "chosen as the miner goes")
 
 

@@ -71,7 +71,7 @@ class _LatticeLaplace(PureMechanism):
         return discrete_laplace_variance(calibration.lattice_scale) * float(calibration.unit) ** 2
 
     def noise_law(self, calibration: Calibration) -> LaplaceLaw:
-        """Return the continuous Laplace distribution of this scale, which hardly differs (see `noise_laws`)."""
+        """Return the continuous Laplace distribution, from which the noise hardly differs (see `noise_laws`)."""
         return LaplaceLaw(float(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:

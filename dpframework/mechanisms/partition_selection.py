@@ -92,7 +92,7 @@ class PartitionSelection(CellSelection, PureMechanism):
         return found
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return the losses of all counts that a unit changes. Each loses epsilon 1 / scale, and an equal delta."""
+        """Return the losses of all counts that a unit changes. Each loses epsilon 1 / scale and the same delta."""
         of_one = self.delta / (scale * self.epsilon)
         pure, delta = (double_at_most(amount) for amount in (divide(change, scale), times(change, of_one)))
         return Losses(pure, half_square(pure), delta)

@@ -135,7 +135,7 @@ class Count(Query):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """1 under either relation.
+        """A change of at most 1, in every norm and under either relation.
 
         Without a description, replacing a row of the whole table changes nothing. Still 1 is declared under
         replace-one. The number of all rows is public then, so the count is useful only in parts of the table, and a row

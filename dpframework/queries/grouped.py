@@ -116,7 +116,7 @@ class GroupCounts(CellCounts):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See the class."""
+        """The sensitivities that the docstring of the class derives."""
         return histogram_sensitivities(self._reached)
 
     @property
@@ -241,7 +241,7 @@ class GroupSums(GroupNumbers):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See the class."""
+        """The sensitivities that the docstring of the class derives."""
         (one, *_) = self._whole.sensitivities
         assert one.rise is not None
         assert one.fall is not None
@@ -341,7 +341,7 @@ class GroupMoments(GroupNumbers):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See the class."""
+        """The sensitivities that the docstring of the class derives."""
         return share_sensitivities("a row adds numbers from 0 on to one group, whose sum is 1")
 
     def _entries(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:

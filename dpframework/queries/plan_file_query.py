@@ -34,7 +34,7 @@ class Declared(Query):
         return self.declared.formulas
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
-        """Return the sensitivities for units of several rows in the plan file."""
+        """Return the sensitivities that the plan file states for units of several rows."""
         return self.of_unit
 
     def facts(self) -> QueryFacts:

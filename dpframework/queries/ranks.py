@@ -120,12 +120,12 @@ class QuantileScores(CandidateScores, WithinBounds):
 
     @property
     def rounding(self) -> Fraction:
-        """The rounding of a score, which is a quotient of exact integers."""
+        """The largest rounding error of a score, which is a quotient of exact integers."""
         return ROUNDING
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See the class."""
+        """The sensitivities that the docstring of the class derives."""
         moved = max(self.quantile, 1 - self.quantile)
         replaced = 2 * moved if self.apart else Fraction(1)
         return (

@@ -185,7 +185,7 @@ class ScaledSums(GroupNumbers):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """See the class."""
+        """The sensitivities that the docstring of the class derives."""
         rise = int(self.centred or self.attribute.upper > 0)
         fall = int(self.centred or self.attribute.lower < 0)
         stays, leaves = rise + fall, groups_reached(self.by, self.where) > 1

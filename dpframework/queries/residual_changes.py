@@ -109,7 +109,7 @@ def _largest_change(sizes: tuple[int, ...], k: int, norm: Norm) -> int:
 
 
 def _choices(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> NDArray[np.bool_] | None:
-    """Return which attributes differ, shape (attributes, choices), or None if there are too many choices."""
+    """Return all choices of attributes that differ, as booleans, shape (attributes, choices), or None if too many."""
     # Attributes that may be exchanged form a class. Only the number of differing attributes in each class matters.
     by_size = defaultdict(list)
     for attribute, size in enumerate(sizes):

@@ -92,11 +92,11 @@ class Supports(CandidateScores):
         return self.descriptions
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count this block's rows, shape (size,)."""
+        """Count this block's rows, shape (descriptions,)."""
         return np.array([int(d.holds(block).sum()) for d in self.descriptions], dtype=np.int64)
 
     def tables(self, **inputs: Any) -> JointCounts:
-        """Return a table of rows by each description."""
+        """Return, for each description, a table of the rows for which it holds and of all others."""
         tables = [Crosstab([Cases([one])]) for one in self.descriptions]
         return JointCounts(tables, lambda counts: np.array([own[0] for own in counts]))
 

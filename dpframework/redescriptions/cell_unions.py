@@ -73,7 +73,7 @@ class CellTable:
 
     @property
     def total(self) -> Noisy:
-        """The number of all rows."""
+        """The number of all rows: the public one, or else the sum of all counts."""
         if self.rows is not None:
             return Noisy(self.rows, 0)
         return Noisy(float(self.counts.sum()), self.variance * self.counts.size)
@@ -98,15 +98,16 @@ class CellTable:
         return floor
 
     def reported(self, left: Masks, right: Masks, wanted: Wanted) -> list[int]:
-        """Return the positions of the wanted unions that hold for different rows, the best first.
+        """Return the positions of the wanted redescriptions that hold for different rows, the best first.
 
-        The best has the largest Jaccard index minus one deviation of its noise. Of two unions that hold for nearly the
-        same rows, by the noisy counts, the better one is taken.
+        A redescription is a pair of unions at one position. The best has the largest Jaccard index minus one deviation
+        of its noise. Of two redescriptions that hold for nearly the same rows, by the noisy counts, the better is
+        taken.
 
         Parameters
         ----------
         left, right
-            Which cells are in each union, shape (unions, cells).
+            Which cells are in the union of each side, shape (redescriptions, cells of the view).
         wanted
             The conditions on a redescription.
         """
@@ -163,7 +164,7 @@ class CellTable:
         return found
 
     def _overlap(self, left: Masks, right: Masks, both: Floats, one: int, other: int) -> float:
-        """Return the noisy Jaccard index of the rows that two unions hold for."""
+        """Return the noisy Jaccard index of the rows for which two redescriptions hold."""
         shared = float(self.counts[np.ix_(left[one] & left[other], right[one] & right[other])].sum())
         return shared / max(float(both[one] + both[other]) - shared, 1.0)
 

@@ -163,7 +163,7 @@ class ErrorBound:
 
     @property
     def hides_choice(self) -> bool:
-        """Whether a choice may be worse than the best by a quarter of the table."""
+        """Whether a choice may be worse than the best by a quarter of the table's rows or more."""
         rows = self.size.largest
         return (
             self.unit == "rows" and rows is not None and self._off >= QUARTER * rows and self.kind is BoundKind.CHOICE
@@ -222,7 +222,7 @@ class ErrorBound:
 
 
 def rows_text(number: float) -> str:
-    """Write a number of rows, rounded up to three digits.
+    """Write a number of rows, rounded up to a whole number of at most three significant digits.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def rows_text(number: float) -> str:
 
 
 def percent_text(share: float) -> str:
-    """Write a share as a percentage with two digits.
+    """Write a share as a percentage, with two digits below 10 % and as a whole number from there on.
 
     Examples
     --------
