@@ -64,7 +64,7 @@ from dpframework.mechanisms.laplace import from_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
-LARGEST_SCALE = 1 << 30  # the largest scale for several histograms of any sum; numbers in a draw grow with it
+LARGEST_SCALE = 1 << 30  # the largest scale for several histograms, if their sum is not fixed, as draws take longer
 _CONTINUOUS = 1000  # from this scale of an entry on, its noise is treated as continuous
 
 

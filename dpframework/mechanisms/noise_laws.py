@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_TERMS = 1_000  # the sum of more Laplace draws than this is taken as normal; that of fewer is exact
+MOST_TERMS = 1_000  # the sum of more Laplace draws than this is taken as normal, and sums of fewer are exact
 HALVINGS = 60  # how often an interval is halved, until its ends are equal
 
 

@@ -16,7 +16,7 @@ class ReadsAmong(Query):
     Attributes
     ----------
     among
-        The names of all attributes that the query may read, also that of a class. Empty if it may read any.
+        The names of all attributes that the query may read, and of the class if it reads one. Empty if it may read any.
     """
 
     among: tuple[str, ...] = attrs.field(default=(), kw_only=True)

@@ -165,7 +165,7 @@ class GroupNumbers(WithinBounds):
         return _number(self.by)
 
     def first(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the first count of each group, that of the rows for which `where` holds, shape (groups,)."""
+        """Return the first count of each group, which counts the rows where `where` holds, shape (groups,)."""
         return counts.reshape(self.groups, -1)[:, 0]
 
     def _add_up(self, block: Block, columns: int) -> NDArray[np.int64]:

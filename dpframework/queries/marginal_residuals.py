@@ -200,5 +200,5 @@ class Residuals(Query):
 
 @functools.lru_cache(maxsize=4096)
 def _share_of_variance(sizes: tuple[int, ...]) -> float:
-    """Return the variance of a number of the residual, after centring and halving, if that of its block is 1."""
+    """Return the variance of a number of the residual, after centring and halving, for a block of variance 1."""
     return math.prod(0.25 if size == 2 else 1 - 1 / size for size in sizes)

@@ -16,8 +16,8 @@ def sum_states(weights: Floats, positions: NDArray[np.int64], number: int, sums:
     """Sum products of weights over states, for each cell of each table, and return their sum over all states.
 
     A state has a digit from 0 to 3 at each position. Table t has a weight for each of its 64 cells. In base 4, a cell's
-    number has the digits at positions[t], the first one lowest. The positions of a table increase. A state's product is
-    that of the weights of the cells in which it lies, one of each table.
+    number has the digits at positions[t], the first one lowest. The positions of a table increase. A state lies in one
+    cell of each table, and its product is the product of these cells' weights.
 
     Parameters
     ----------
