@@ -77,13 +77,13 @@ def layer_size(size: int, total: int, depth: int) -> int:
     >>> [layer_size(3, 0, depth) for depth in range(4)]
     [1, 6, 12, 18]
     """
-    return sum(_by_negatives(size, total, depth))
+    return sum(_counts_by_negatives(size, total, depth))
 
 
 def draw_layer(size: int, total: int, depth: int, numbers: WholeNumbers) -> list[int]:
     """Draw one of the vectors that `layer_size` counts, uniformly."""
     # First the number of negative entries is drawn, then their positions, then the negative and the other values.
-    weights = _by_negatives(size, total, depth)
+    weights = _counts_by_negatives(size, total, depth)
     position, negative = numbers.below(sum(weights)), 0
     while position >= weights[negative]:
         position, negative = position - weights[negative], negative + 1
@@ -94,7 +94,7 @@ def draw_layer(size: int, total: int, depth: int, numbers: WholeNumbers) -> list
     return [values[entry] for entry in range(size)]
 
 
-def _by_negatives(size: int, total: int, depth: int) -> list[int]:
+def _counts_by_negatives(size: int, total: int, depth: int) -> list[int]:
     """Return how many vectors of a layer have p negative entries, for p = 0, 1, ... Others sum to total + depth."""
     return [
         comb(size, p)

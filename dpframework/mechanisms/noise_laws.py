@@ -91,7 +91,7 @@ class LaplaceSumLaw:
         terms, factorials = np.arange(self.number), np.array([math.lgamma(k + 1) for k in range(self.number)])
         with np.errstate(divide="ignore", invalid="ignore"):
             powers = np.where(terms == 0, 0.0, terms * np.log(distance))
-        tail = (np.exp(powers - distance - factorials) * _halves(self.number)).sum(axis=-1)
+        tail = (np.exp(powers - distance - factorials) * _coin_tails(self.number)).sum(axis=-1)
         return np.asarray(np.where(noise < 0, tail, 1 - tail))
 
     def quantile(self, probability: NDArray[Any]) -> NDArray[np.float64]:
@@ -135,7 +135,7 @@ class NormalLaw:
 
 
 @functools.lru_cache(maxsize=64)
-def _halves(m: int) -> NDArray[np.float64]:
+def _coin_tails(m: int) -> NDArray[np.float64]:
     """Return the chance that m or more of 2 m - 1 - k tosses of a coin are heads, for k = 0, ..., m - 1."""
     # This is betainc(m, m - k, 1/2) of scipy, which planning must not load. One more toss adds half of the chance of
     # m - 1 heads before it.

@@ -244,7 +244,7 @@ class OverlappingTables:
         number, places = len(self.sides), trios(len(self.sides))
         joint = self._fit(self.counts)
         cells, everything = joint.of_trios(places), candidates_of(number, self.complements)
-        fitting = self._fitting(everything, cells, wanted)
+        fitting = self._within_bounds(everything, cells, wanted)
         if not fitting:
             return [], len(everything)
         noise = math.sqrt(self.variance) / self.total.value
@@ -252,17 +252,17 @@ class OverlappingTables:
         for one in fitting:
             # A literal that says nothing beyond the noise of a share only makes a side longer.
             shares, trio = cells[one.trio], places[one.trio]
-            left = _without_empty(one.left, shares.sum(axis=1), trio, noise)
-            right = _without_empty(one.right, shares.sum(axis=0), trio, noise)
+            left = _without_idle_members(one.left, shares.sum(axis=1), trio, noise)
+            right = _without_idle_members(one.right, shares.sum(axis=0), trio, noise)
             short[attrs.evolve(one, left=left, right=right)] = None
-        shown = _different(self._fitting(list(short), cells, wanted), joint)
+        shown = _distinct(self._within_bounds(list(short), cells, wanted), joint)
         return self._measure(shown, joint, cells, random), len(everything)
 
     def _fit(self, counts: Floats, *, pairs_only: bool = False) -> Joint:
         variance = self.variance / self.total.value**2
         return fit(len(self.sides), self.shares(counts), variance, pairs_only=pairs_only)
 
-    def _fitting(self, candidates: Sequence[Candidate], cells: Floats, wanted: Wanted) -> list[Candidate]:
+    def _within_bounds(self, candidates: Sequence[Candidate], cells: Floats, wanted: Wanted) -> list[Candidate]:
         """Return the candidates within the bounds, the best first, where each match costs `PER_MATCH` of the index."""
         if not candidates:
             return []
@@ -339,7 +339,7 @@ def laplace(random: np.random.Generator, variance: float, shape: tuple[int, ...]
     return np.asarray(random.geometric(1 - ratio, shape) - random.geometric(1 - ratio, shape), dtype=np.float64)
 
 
-def _without_empty(joined: Joined, shares: Floats, places: tuple[int, ...], noise: float) -> Joined:
+def _without_idle_members(joined: Joined, shares: Floats, places: tuple[int, ...], noise: float) -> Joined:
     """Leave out members without which a side holds for nearly the same rows. `shares` are those in its cells."""
     while len(joined.members) > 1:
         holds = _cells_of(joined, places)
@@ -351,7 +351,7 @@ def _without_empty(joined: Joined, shares: Floats, places: tuple[int, ...], nois
     return joined
 
 
-def _different(candidates: list[Candidate], joint: Joint) -> list[Candidate]:
+def _distinct(candidates: list[Candidate], joint: Joint) -> list[Candidate]:
     """Return, in order, the candidates that hold for other rows than those returned before them.
 
     Rows are compared by the likeliest states of the joint distribution alone. Nine matches have a quarter of a million

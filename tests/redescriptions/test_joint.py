@@ -26,8 +26,8 @@ from dpframework.redescriptions.joint_fit import Floats, Joint, as_cells, fit, t
 from dpframework.redescriptions.joint_redescriptions import (
     DEVIATIONS,
     Joined,
-    _different,
-    _without_empty,
+    _distinct,
+    _without_idle_members,
     candidates_of,
     laplace,
 )
@@ -338,12 +338,12 @@ def test_of_what_is_nested_a_member_stays_if_it_changes_more_rows_beyond_the_noi
     joined = Joined(And, ((2, True), (0, True), (1, True)), nested=True)
     for share, noise, stays in ((0.02, 0.0, True), (0.014, 0.0, False), (0.044, 0.01, False), (0.046, 0.01, True)):
         shares = np.array([0.2, 0, 0, share, 0, 0.3, 0.3, 0.2 - share])
-        left = _without_empty(joined, shares, (0, 1, 2), noise)
+        left = _without_idle_members(joined, shares, (0, 1, 2), noise)
         assert left == (joined if stays else joined.without(0))
     flat = Joined(And, ((0, True), (1, True)))
     for share, stays in ((0.037, False), (0.038, True)):
         shares = np.array([0.4, 0.1, 0, 0.5 - share, 0, share, 0, 0])
-        left = _without_empty(flat, np.roll(shares, 0), (0, 1, 2), 0.01)
+        left = _without_idle_members(flat, np.roll(shares, 0), (0, 1, 2), 0.01)
         assert (left == flat) == stays or len(left.members) == 1
 
 
@@ -352,7 +352,7 @@ def test_what_a_member_changes_is_the_rows_of_all_cells_that_it_changes() -> Non
     both = Joined(And, ((0, True), (1, True)))
     for share, stays in ((0.012, True), (0.006, False)):
         shares = np.array([0.2, 0.2, share, 0.2, 0.1, 0, share, 0.3 - 2 * share])  # by cells of the matches 2, 1 and 0
-        left = _without_empty(both, shares, (0, 1, 2), 0.0)
+        left = _without_idle_members(both, shares, (0, 1, 2), 0.0)
         assert left == (both if stays else both.without(0))
 
 
@@ -361,7 +361,7 @@ def test_of_candidates_that_hold_for_nearly_the_same_rows_the_first_is_kept(monk
     monkeypatch.setattr(joint_redescriptions, "AT_ONCE", 32)
     joint = fit(5, np.stack([as_cells(one) for one in tables_of(TABLE, SIDES)]) / ROWS)
     everything = list(candidates_of(5, (True,) * 5))
-    kept = _different(everything, joint)
+    kept = _distinct(everything, joint)
     assert kept[0] == everything[0]
     left, right, shares = joint.likeliest(4**5)
     rows = [one.left.holds(left, range(5)) & one.right.holds(right, range(5)) for one in everything]
