@@ -1,4 +1,4 @@
-"""Public facts, namely privacy amounts and relations, schemas, descriptions, errors, and file formats."""
+"""Public facts about data and privacy, such as schemas, units and amounts, with errors and file formats."""
 
 import lazy_loader
 

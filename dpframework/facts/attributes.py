@@ -28,12 +28,12 @@ from dpframework.facts.value_checks import (
 
 MISSING_LABEL = "missing"
 MOST_CODES = 1_000_000
-"""The most codes that one attribute may have. Counts over a finer grid would be all noise, and fill the memory."""
+"""The most codes that one attribute may have. Counts over a finer grid would be mostly noise and fill the memory."""
 _MOST_SHOWN = 6  # the most values that a short text of a domain lists
 
 
 class View(Choice, what="view"):
-    """The side of an attribute in a two-view table."""
+    """The side of an attribute in a two-view table, whose columns form a left and a right group."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -93,7 +93,7 @@ class Attribute(abc.ABC):
 
     @abc.abstractmethod
     def _check(self) -> None:
-        """Validate and normalise the facts of this kind. An error need not name the attribute."""
+        """Validate and normalise the facts of this kind. The caller adds the attribute's name to an error."""
 
     def _set(self, field: str, value: object) -> None:
         # A frozen instance may be written only here, while it is constructed and its facts are normalised.
@@ -190,7 +190,7 @@ class Categorical(Attribute):
     Attributes
     ----------
     values
-        The texts of the values: at least one, and none blank. No two may be one value in a table, as "1" and "1.0" are.
+        The texts of the values: at least one, and none blank. No two may be spellings of one cell, as "1" and "1.0".
         A value's label is its text with every invisible character written out, such as a line break as a backslash
         and an n.
 

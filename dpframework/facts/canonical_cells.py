@@ -1,12 +1,13 @@
 """The canonical form of a cell, the one value that it stands for in any file, column or type.
 
 A cell's form follows from the cell alone. A row that is added to a table may change the type of a whole column (a
-missing value makes integers floats, a text makes numbers objects), and must not change what the other cells mean:
+missing value makes integers floats, a text makes numbers objects), and must not change what the other cells mean. These
+are the rules:
 
 - a number is the float nearest to it, so 1, 1.0, "1", "1.0" and "1e0" are one value, and so are 0.0 and -0.0. Beyond
   2^53 not every whole number is a float, and all numbers with the same nearest float are one value;
-- a number that a 32-bit float holds exactly becomes the shortest decimal number that rounds to this 32-bit float. So
-  0.1 is the same value in either precision;
+- a number that is not whole and that a 32-bit float holds exactly becomes the shortest decimal number that rounds to
+  this 32-bit float. So 0.1 is the same value in either precision;
 - a text is a number if it is written as programs write one ("-1.5e+16", "inf"; "007", "+1" and "1_000" are texts);
 - true and false, and the texts "true" and "false" in upper or lower case, are 1 and 0, since libraries store them so in
   a column with numbers;
@@ -69,7 +70,7 @@ def of_number(number: float) -> float | None:
 
 
 def numbers_of(form: float) -> tuple[float, ...]:
-    """Return all floats with a canonical form: the form itself, and the nearest 32-bit float if that has this form."""
+    """Return all floats whose canonical form is `form`: itself, and the nearest 32-bit float if that has this form."""
     if form.is_integer() or math.isinf(form):
         return (form,)
     narrow = _narrow(form)
@@ -145,7 +146,8 @@ def id_of_decimal(number: Decimal) -> str:
 def id_of_float(number: float) -> str:
     """Return the canonical form of an id that is a float, not NaN.
 
-    A whole number has its exact digits. Any other is the shortest decimal number that reads back as the same float.
+    A whole number has its exact digits. Any other number is written as the shortest decimal that reads back as the
+    same float.
 
     Examples
     --------
@@ -195,6 +197,6 @@ def _spell(negative: bool, digits: str, exponent: int) -> str:
 
 
 def _narrow(number: float) -> float:
-    """Return the 32-bit float nearest to a number that is not whole, and so lies within the range of 32-bit floats."""
+    """Return the 32-bit float nearest to a number that is not whole. Such a number lies within their range."""
     narrow: float = struct.unpack("f", struct.pack("f", number))[0]
     return narrow

@@ -1,4 +1,4 @@
-"""How the cells of one column are written. This is a public fact, and each cell is converted by it alone."""
+"""How the cells of one column are written. These options are public, and each cell is converted without the others."""
 
 from __future__ import annotations
 
@@ -160,11 +160,13 @@ class ColumnOptions:
         The number that a date becomes: "years", "days" or "hours" (see `DateUnit`). By default years, or hours where
         no format has a date. A column with `date` or `date_unit` holds dates.
     labels
-        For each label the texts that it stands for. A text that is not listed stays as it is.
+        For each label the texts that it stands for. A text that is not listed stays as it is, unless `ranges` or
+        `other` give it a label.
     ranges
         For each label the numbers that it stands for, from the first bound up to the second, which is excluded.
     other
-        The label of every value that is neither listed, nor in a range, nor a label itself; None to keep such values.
+        The label of every value that is neither listed in `labels`, nor in a range, nor itself one of the labels of
+        these options; None to keep such values.
 
     Raises
     ------
@@ -195,7 +197,7 @@ class ColumnOptions:
         if self.other is not None:
             printable_name(self.other, "other")
         if self.is_date and self.is_recoded:
-            raise InputError("has options for dates, which become numbers, and labels or ranges; give one of the two")
+            raise InputError("has options for dates, which become numbers, and for labels; give one of the two")
         sources: dict[Form | None, str] = {}
         for label, texts in self.labels:
             for text in texts:

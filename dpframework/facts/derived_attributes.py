@@ -1,4 +1,4 @@
-"""Derived columns as attributes: their domain, declared or from the expression, and the function of their cells."""
+"""The attributes of derived columns, with a domain that is declared or follows from the expression, and their cells."""
 
 from __future__ import annotations
 

@@ -85,7 +85,8 @@ class DerivedColumn:
     value
         The expression (see `derive`).
     lower, upper
-        The bounds of a number; by default those that follow from the columns that it reads.
+        The bounds of a result that is a number; by default those that follow from the columns that the expression
+        reads.
     bins, cuts
         The grid of a number, as for `Numeric`.
     values
@@ -93,7 +94,8 @@ class DerivedColumn:
     outside
         What a result outside the declared domain becomes: "clamp" for the nearest bound, or "missing".
     view
-        The side in a two-view table; by default the side of the columns that it reads, if they are all on one.
+        The side in a two-view table; by default the side of the columns that the expression reads, if all are on one
+        side.
     lookup
         A public table in which the result of the expression is looked up, or None.
     per
@@ -135,7 +137,7 @@ class DerivedColumn:
         return self.per is Per.UNIT
 
     def attribute(self, inputs: Mapping[str, Input]) -> Attribute:
-        """Return this column as an attribute, given the attributes that it may read.
+        """Return this column as an attribute, given the attributes that its expression may read.
 
         Raises
         ------
@@ -145,7 +147,7 @@ class DerivedColumn:
         return self._make(inputs)[0]
 
     def cells(self, inputs: Mapping[str, Input], rows: RowCells) -> Cells:
-        """Return the column's cell in each row or unit, before cells are put on the grid (private).
+        """Return the column's cells, one for each row or unit, before they are put on the grid. They are private.
 
         Parameters
         ----------
@@ -216,7 +218,7 @@ class DerivedColumn:
         if not isinstance(form, Mapping):
             raise InputError(f"derived column number {position} must be a table, written as [[derive]]")
         where = f"derived column '{form['name']}': " if "name" in form else f"derived column number {position}: "
-        # The functions that read a schema or study file have replaced each `table` by a `lookup` before they come here.
+        # The functions that read a schema or study file replace each `table` by a `lookup` before they call this one.
         if "table" in form:
             raise InputError(
                 f"{where}names the file of a public table, but not its folder; load the schema from its file"
@@ -272,7 +274,8 @@ def derive(
     value
         The expression, written as in Python (see the page on the format of studies for all that it can say).
     lower, upper
-        The bounds of a number. They may be left out where bounds follow from the columns that it reads.
+        The bounds of a result that is a number. They may be left out where bounds follow from the columns that the
+        expression reads.
     bins, cuts
         The grid of a number, as for `Numeric`; by default one bin for each of at most 32 whole numbers, else 16 bins.
     values

@@ -1,4 +1,4 @@
-"""Whether descriptions overlap, so that both may hold for one row, decided on the schema alone."""
+"""The test whether two descriptions overlap, which means that both may hold for one row. It reads only the schema."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ class OutOfDomain(Choice, what="out_of_domain"):
     """The policy for a value outside the schema's domain.
 
     `CLAMP` moves a number to the nearest bound and makes any other value missing. `MISSING` makes numbers and other
-    values missing. With both policies every table can be read. `ERROR` refuses a table with such a value.
+    values missing. With either of these policies every table can be read. `ERROR` refuses a table with such a value.
     """
 
     ERROR = "error"

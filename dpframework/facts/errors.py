@@ -1,4 +1,4 @@
-"""The errors of dpframework, one sentence each with cause and remedy, and never a value of a private row."""
+"""The errors of dpframework. A message is one sentence with cause and remedy, and never shows a private row's value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from dpframework.facts.phrases import first_of
 from dpframework.facts.printable import printable_lines
 
-#: A longer message is cut to about this many characters, since nobody reads a quoted value of thousands to its end.
+#: A longer message is cut to about this many characters, since nobody reads a quoted value of thousands of characters.
 LONGEST = 2000
 
 _LONG_WORD = re.compile(r"(\S{100})\S{300,}(\S{20})")
@@ -74,21 +74,21 @@ class QueryStopped(InputError):  # noqa: N818 - names what happened
         self.kind = kind
 
 
-class PlanRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
+class PlanRefused(DPFrameworkError):  # noqa: N818 - names what happened
     """A plan, or a run of it, that a check, an accountant or a ledger refuses (exit code 1).
 
     The refused run spends nothing.
     """
 
 
-class ReleaseRefused(DPFrameworkError):  # noqa: N818 - a refusal is an answer
+class ReleaseRefused(DPFrameworkError):  # noqa: N818 - names what happened
     """A release, partition, sample or block that the plan does not hold, or that the ledger refuses.
 
     The refused release spends nothing.
     """
 
 
-class RunStopped(DPFrameworkError):  # noqa: N818 - a stop is an answer
+class RunStopped(DPFrameworkError):  # noqa: N818 - names what happened
     """A run stopped by an unexpected failure of a miner, or by the user. `results` holds the earlier results.
 
     Attributes

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def exact_form(value: Any, otherwise: Callable[[Any], Any]) -> Any:
-    """Return JSON content, with texts for numbers other than ints and a given form for values unknown to JSON.
+    """Return JSON content, in which numbers other than ints are texts. `otherwise` writes values unknown to JSON.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from dpframework.facts.public_tables import PublicTable
 
 
 def look_up(part: Operand, table: PublicTable) -> Operand:
-    """Return the entry of a public table for each cell, missing where the table has none.
+    """Return an operand that has a public table's entry for each cell of a part, missing where the table has none.
 
     The new domain is public: it holds the entries of all values in the part's public domain.
 

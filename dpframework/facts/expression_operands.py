@@ -206,7 +206,7 @@ def as_labels(part: Operand) -> Operand:
 def unify(parts: Sequence[Operand]) -> tuple[Domain, list[Callable[[RowCells], Cells]]]:
     """Return one domain that holds the cells of several parts, and for each part its cells in that domain.
 
-    These cells are given as a function of the cells of rows, as in `Operand`.
+    These cells are given as a function of the cells of rows, as in `Operand`. Beside numbers, truths become 0 and 1.
 
     Raises
     ------

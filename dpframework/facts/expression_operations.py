@@ -3,6 +3,8 @@
 Bounds of results follow from the bounds of the operands. Floating-point sums, products, quotients and roots are
 monotone, so the operation is applied to the bounds themselves. There is no logarithm or exponential: a library computes
 these in groups of rows, so the last digit may depend on where a row stands.
+
+The functions take and return operands. What they say of a result holds for the operand's cell in each row.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ from dpframework.facts.expression_operands import (
     unify,
 )
 
-MOST_POWER = 8
-_FEW_CUTS = 64
+MOST_POWER = 8  # the largest exponent of `**`
+_FEW_CUTS = 64  # the most cuts that are compared one by one; bins of more cuts are found by bisection
 
 
 def constant(value: float | str | bool) -> Operand:
@@ -211,7 +213,10 @@ def compare_parts(sign: str, left: Operand, right: Operand) -> Operand:
 
 
 def _as_label_of(part: Operand, other: Operand) -> Operand:
-    """Return a part, or the label for it in a table if the part is a constant number and the other side has labels."""
+    """Return a part, or a constant label in its place if it is a constant number and the other side has labels.
+
+    The label is the one of the other side that stands for this number, or else the number as a text.
+    """
     number = number_in(part)
     if number is None or not isinstance(other.domain, Labels):
         return part

@@ -133,12 +133,12 @@ _ACCEPTED = (
 
 def _not_accepted(node: ast.AST) -> InputError:
     return InputError(
-        f"holds '{ast.unparse(node)[:60]}', which an expression may not; see 'Expressions' in the format of studies"
+        f"holds '{ast.unparse(node)[:60]}', which no expression may hold; see 'Expressions' in the format of studies"
     )
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the columns that an expression reads, each once, in the order of their first use.
+    """Return the names of the columns that an expression reads, each once, in the order of their first use.
 
     Raises
     ------
@@ -245,7 +245,7 @@ class _Reader:
             found = member(self.part(left), _list(right, "in"))
             return negation(found) if isinstance(op, ast.NotIn) else found
         if type(op) not in _SIGNS:
-            raise InputError("holds 'is', which an expression may not; write == or missing(...)")
+            raise InputError("holds 'is', which no expression may hold; write == or missing(...)")
         return compare_parts(_SIGNS[type(op)], self.part(left), self.part(right))
 
     def _read_call(self, name: str, args: Sequence[ast.expr], call: ast.Call) -> Operand:
@@ -273,7 +273,7 @@ def _number(value: Any) -> Any:
 
 
 def _list(node: ast.expr, what: str) -> list[float | str | bool]:
-    """Return the values of a list of constants, given its syntax tree. The message begins with `what`."""
+    """Return the values of a list of constants, given its syntax tree. An error's message begins with `what`."""
     values: list[float | str | bool] = []
     for one in node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else [None]:
         sign = -1 if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.USub) else 1

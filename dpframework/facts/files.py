@@ -204,7 +204,7 @@ def write_whole(path: Path, content: str | bytes, kind: FileKind | None = None, 
     content
         The text of the file, which is written in UTF-8, or its bytes.
     kind
-        The kind of the file, which may replace a file of the same kind. With None it replaces nothing.
+        The kind of the file, which may replace an existing file of the same kind. With None no file is replaced.
     called
         The path that error messages about writing name in place of `path`, if the file is moved there afterwards.
 

@@ -26,7 +26,10 @@ Mask = NDArray[np.bool_]
 
 
 class KeyCodes(Protocol):
-    """The keys of an open attribute: a code for each row, 0 for a row without a key."""
+    """The keys of an open attribute, whose values nobody lists beforehand (see `Open`).
+
+    Each row has the code of its key, or 0 if it has no key.
+    """
 
     @property
     def codes(self) -> NDArray[np.unsignedinteger]:

@@ -44,7 +44,7 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str
     """Return an HTML table. The first cell of each row is its head. Texts are aligned left, numbers right.
 
     The table sets no colours, so that it is readable in light and dark themes and on exported pages. Alignments are
-    marked as important, since VS Code's style sheet aligns heads and rows to the left in the same way. Without the mark
+    marked as important, since VS Code's style sheet aligns heads and rows to the left with that mark, too. Without it
     numbers would not stand below their heads.
 
     Examples

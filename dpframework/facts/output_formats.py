@@ -1,4 +1,4 @@
-"""Formats of output files, chosen by name, times for readers, and CSV in which no spreadsheet sees a formula."""
+"""The formats of output files by their names, readable times, and CSV in which no spreadsheet sees a formula."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def place_of(package: str) -> Path | None:
 
 @functools.cache
 def package_form(package: str) -> Mapping[str, str]:
-    """Return the name, the distribution, the version and the digest of all code files of a package, by these keys."""
+    """Return a package's name ("package"), "distribution" and "version", and the "digest" of all its code files."""
     digest = hashlib.sha256()
     root = place_of(package)
     assert root is not None, package
@@ -68,7 +68,7 @@ def plugin_points() -> EntryPoints:
 
 @functools.cache
 def distributions() -> dict[str, tuple[str, str]]:
-    """Return the distribution and its version for the core's and each plugin's package, by the package's name."""
+    """Return the distribution's name and version for the core's and each plugin's package, by the package's name."""
     found = {CORE: (CORE, __version__)}
     for point in plugin_points():
         if point.dist is not None:

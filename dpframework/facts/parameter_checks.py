@@ -1,4 +1,4 @@
-"""Checks of the parameters of miners and mechanisms, so that each mistake is refused in the same words.
+"""Checks of the parameters of miners and mechanisms, so that the same mistake is always refused in the same words.
 
 A validator checks the value of an attrs field, and its message names the field. Wrap a validator in
 `attrs.validators.optional` where None is allowed. A converter changes the value before it is validated. Its message
@@ -42,7 +42,7 @@ def one_of(known: Collection[str]) -> Validator:
 
 
 def is_whole_number(value: object, least: int = 1, most: int | None = None) -> TypeGuard[int]:
-    """Tell whether a value is an int within some bounds. A bool does not count as an int.
+    """Tell whether a value is an int from `least` to `most`, if that is given. A bool does not count as an int.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from dpframework.facts.errors import InputError, NotOpened
 
-_REMEDY = "name a place of the owner's configuration (see the page on study files)"
+_REMEDY = "name a 'place', an entry of the owner's configuration (see the page on study files)"
 
 
 def inner_path(text: str, folder: Path, where: str) -> Path:

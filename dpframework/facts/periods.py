@@ -35,7 +35,7 @@ _FORMS = {
 @final
 @attrs.frozen
 class Period:
-    """One period.
+    """A day, week or month of the calendar, with its name and its ends.
 
     Attributes
     ----------

@@ -27,8 +27,8 @@ LARGEST = Fraction(10**100)  # the largest amount that may be given; results com
 class Relation(Choice, what="relation"):
     """The neighbouring relation, which says which two tables a privacy claim compares (dp-accounting's names).
 
-    Under `ADD_OR_REMOVE_ONE` neighbours differ by one row's presence and the row count is secret; under
-    `REPLACE_ONE` they differ in one row's content and the row count is public.
+    Under `ADD_OR_REMOVE_ONE` neighbours differ by one row's presence, and the row count is secret. Under `REPLACE_ONE`
+    they differ in one row's content, and the row count is public.
     """
 
     ADD_OR_REMOVE_ONE = "add-or-remove-one"
@@ -48,8 +48,8 @@ def exact(value: Amount, what: str = "epsilon") -> Fraction:
     Raises
     ------
     InputError
-        If `value` is not a number, not finite, or negative. If it is above 1e100 or, unless it is 0, below 1e-100, and
-        is not a Fraction.
+        If `value` is not a number, not finite, or negative. Also if it is above 1e100, or above 0 and below 1e-100,
+        unless it is given as a Fraction.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def float_above(value: Fraction) -> float:
-    """Return the smallest float that is not below `value` (noise scales round up, so losses round down)."""
+    """Return the smallest float that is not below `value` (a noise scale that is rounded up makes the loss smaller)."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
@@ -280,7 +280,7 @@ class PrivacyLoss:
         return f"epsilon {readable(self.epsilon)}" + (f", delta {float(self.delta):g}" if self.delta else "")
 
     def __repr__(self) -> str:
-        """Show epsilon, and rho only where there is no finite epsilon."""
+        """Show epsilon, or rho if there is no finite epsilon, and a delta above 0."""
         parts = [] if self.epsilon is None else [f"epsilon={decimal_text(self.epsilon)}"]
         if self.epsilon is None and self.rho is not None:
             parts.append(f"rho={decimal_text(self.rho)}")

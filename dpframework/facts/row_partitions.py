@@ -9,7 +9,7 @@ from typing import TypeAlias
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions import Cases, Description
 
-#: An attribute, cases, or disjoint descriptions, by whose values rows are divided into parts.
+#: What divides rows into parts: the values of an attribute, the cells of `Cases`, or disjoint descriptions.
 Cut: TypeAlias = "Attribute | Cases | tuple[Description, ...]"
 
 
@@ -29,7 +29,10 @@ def attributes_of(by: Cut) -> tuple[str, ...]:
 
 
 def sources_of(by: Cut, made_of: MadeOf) -> frozenset[str]:
-    """Return the attributes that a cut depends on, with derived ones replaced by their sources; none if unknown."""
+    """Return the names of the attributes that a cut depends on; none if its descriptions list no literals.
+
+    A derived attribute is replaced by its sources, or stands for itself if they are unknown.
+    """
     return frozenset().union(*(made_of.get(name, {name}) for name in attributes_of(by)))
 
 

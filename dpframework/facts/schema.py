@@ -182,7 +182,7 @@ class Schema:
         """The SHA-256, in hex, of the schema's facts. Equal schemas have equal fingerprints on every machine.
 
         The texts in `inferred` are among these facts, so a schema that loses them has another fingerprint. `about_rows`
-        is not, so that an approval still holds when more rows have come.
+        is not one of them, so that an approval still holds when more rows have come.
         """
         facts = {name: fact for name, fact in self.to_dict().items() if name != "about_rows"}
         text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
@@ -270,7 +270,8 @@ class Schema:
     def of_part(self) -> Schema:
         """Return the schema of a part or a sample of the table, whose number of rows is secret and has only a bound.
 
-        Use it to plan releases from a part. The parts of a private table have it (see `PrivateTable.partition`).
+        Use it to plan releases from a part. The parts of a private table have this schema (see
+        `PrivateTable.partition`).
 
         Examples
         --------

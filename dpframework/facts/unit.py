@@ -134,7 +134,7 @@ class PrivacyUnit:
 
     @property
     def history(self) -> PrivacyUnit:
-        """The person over all periods, with up to `MOST_UNIT_ROWS` rows. A unit without periods stays as it is."""
+        """The unit of a person over all periods, of up to `MOST_UNIT_ROWS` rows. A unit without periods stays."""
         return self if self.period is None else PrivacyUnit(self.id, MOST_UNIT_ROWS)
 
     def require_span(self) -> Period | None:
@@ -226,7 +226,8 @@ class PrivacyUnit:
             return ""
         who = "somebody" if self.id is None else f"one {self.id}"
         return (
-            f"what shows in several {self.period}s is not protected as what shows in one: over k {self.period}s, {who} "
+            f"a fact that shows in several {self.period}s is protected less than one of a single {self.period}: over k "
+            f"{self.period}s, {who} "
             f"loses k times as much, so that lasting facts, such as an illness or a home, may be learned in time"
         )
 

@@ -55,9 +55,9 @@ class UnitRows:
 def split_by_unit(
     derive: Sequence[DerivedColumn],
 ) -> tuple[list[DerivedColumn], list[DerivedColumn], list[DerivedColumn]]:
-    """Return the columns that are computed in each row of a file, per unit, and in the row of each unit.
+    """Return three lists of columns: computed in each row of a file, per unit, and in the row of each unit.
 
-    A column that is not computed per unit is of the third kind if it reads an earlier column of units.
+    A column that is not computed per unit is in the third list if it reads an earlier column of units.
 
     Raises
     ------

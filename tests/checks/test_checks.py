@@ -384,7 +384,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
          (count(), {"schema": WITH_IDS, "allow": ["unit-weaker-than-ids"]}), (count(), {})),
     ],
     "DP031": [
-        ("info", "one id in one month, by at most 2 of its rows: what shows in several months is not protected",
+        ("info", "one id in one month, by at most 2 of its rows: a fact that shows in several months is protected less",
          (count(), {"unit": dpf.PrivacyUnit("id", 2, period="month", date="on")}), (count(), {"unit": TWO})),
     ],
     "DP018": [
