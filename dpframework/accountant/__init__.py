@@ -1,4 +1,4 @@
-"""Accountants, notions of privacy loss that total a plan and charge a run by the same rules."""
+"""Accountants. Each totals a plan and charges its run by the same rules, in one notion of privacy loss."""
 
 import lazy_loader
 

@@ -226,7 +226,7 @@ class AdaptiveBudget:
             delta = "an unknown delta" if own is None else f"a delta of {decimal_text(own)}"
             left = decimal_text(self.delta_left)
             kept = "" if not self.converted else f"; {decimal_text(self.converted)} is kept for the conversion"
-            kept += ", and only a reserve holds more back for exact deltas" if kept else ""
+            kept += ", and only a budget with a reserve leaves more for exact deltas" if kept else ""
             raise PlanRefused(
                 f"the plan's releases have {delta} of their own, and {left} is left for exact deltas{kept}"
             )

@@ -29,7 +29,7 @@ _LIVE: weakref.WeakValueDictionary[str, Accountant[Any]] = weakref.WeakValueDict
 
 
 class Accountant(abc.ABC, Generic[A]):
-    """Composes losses, says whether a plan fits a budget, and charges it. It checks the whole plan before it commits.
+    """Composes losses, and charges plans to a budget. A whole plan is charged before its run, or is refused.
 
     The total of a plan before its run and the charges of its run are composed by the same methods, so they cannot
     disagree. An accountant is one budget. Copying it, scikit-learn's `clone` and unpickling it in the same process give
@@ -55,7 +55,7 @@ class Accountant(abc.ABC, Generic[A]):
     of_units: ClassVar[bool] = False  # whether `amount` accepts a calibration for units of several rows
     samples_anew: ClassVar[bool] = False  # whether releases that are planned from one sample may be made from several
     chosen_plans: ClassVar[bool] = False  # whether plans may be chosen by what the budget's earlier plans released
-    converts: ClassVar[bool] = True  # whether its losses use delta beside the exact deltas of releases
+    converts: ClassVar[bool] = True  # whether its losses use delta beside what releases have of their own
 
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
         self._relation = Relation.parse(relation)
@@ -125,8 +125,8 @@ class Accountant(abc.ABC, Generic[A]):
         """Compose releases from disjoint rows, over which the rows of one unit may spread.
 
         By default this composes the most expensive part as often as there are parts that can change. Each of them holds
-        some of the unit's rows, and loses no more than for all of them. This is valid wherever losses compose. Override
-        it where less is lost.
+        some of the unit's rows, and loses no more than if it held all of them. This is valid wherever losses compose.
+        Override it where less is lost.
 
         Parameters
         ----------
@@ -140,25 +140,25 @@ class Accountant(abc.ABC, Generic[A]):
 
     @abc.abstractmethod
     def either(self, parts: Sequence[A]) -> A:
-        """Bound the branch that runs, whichever it is."""
+        """Bound the cost of a choice between branches, whichever of them runs."""
 
     @abc.abstractmethod
     def loss(self, amount: A) -> PrivacyLoss | None:
         """Return an amount as a loss under the accountant's relation and delta, or None without a valid claim."""
 
     def sample(self, part: A, rate: Fraction) -> A:
-        """Bound releases from a sample that each unit is in with probability `rate`, for one unit added or removed.
+        """Bound the cost of releases from a random sample, for one unit added or removed.
 
-        Either all rows of a unit are in the sample, or none. By default nothing is claimed. Under replace-one nothing
-        may be claimed.
+        A unit is in the sample, with all its rows, with probability `rate`. By default nothing is claimed. Under
+        replace-one nothing may be claimed.
         """
         return self.amount(None)
 
     def sample_of_rows(self, part: A, rate: Fraction, rows: int) -> A:
-        """Bound releases from a sample that takes each row with probability `rate`, for a unit of several rows.
+        """Bound the cost of releases from a sample of rows, for a unit of several rows.
 
-        Where no ids tell to whom rows belong, some of a unit's rows may be in a sample, and others not. By default
-        nothing is claimed.
+        The sample takes each row with probability `rate`. Where no ids tell to whom rows belong, some of
+        a unit's rows may be in a sample, and others not. By default nothing is claimed.
         """
         return self.amount(None)
 
@@ -178,7 +178,7 @@ class Accountant(abc.ABC, Generic[A]):
         return self.sequential([part] * times)
 
     def release(self, calibration: Calibration | None) -> A:
-        """Return the cost of one release, if the notion has a claim for the calibration's unit."""
+        """Return the cost of one release, without a valid claim if the notion has none for the calibration's unit."""
         claimed = self.of_units or calibration is None or calibration.by == ONE_ROW
         return self.amount(calibration if claimed else None)
 
@@ -202,7 +202,7 @@ class Accountant(abc.ABC, Generic[A]):
         return exact_delta_of(plan.root, plan).under(self.relation)
 
     def loss_beside(self, amount: A, exact: Fraction | None) -> PrivacyLoss | None:
-        """Return the loss of releases whose cores cost an amount, and that have an exact delta of their own.
+        """Return the loss of releases whose cores cost an amount, and that have an exact delta (see `exact_delta`).
 
         Let 1 - d be the mass of the cores P and Q. The plan's delta at an epsilon, the sum of (M(u) - x M(v))+ for x =
         e**epsilon and the outputs M(u) and M(v) of neighbours, is at most d plus 1 - d times the sum of (P - x Q)+. So
@@ -244,8 +244,8 @@ class Accountant(abc.ABC, Generic[A]):
         PlanRefused
             If the plan is for another relation or privacy unit, has no valid total, or does not fit what is left of the
             budget. If this accountant is a copy in another process than the one that holds the budget. If its notion
-            holds for plans that are fixed beforehand, and an earlier one has made a release. Or if the plan has an
-            exact delta, is not the first one, and the notion converts at a delta.
+            holds only for plans that are fixed beforehand, and an earlier plan has made a release. Or if the plan has
+            an exact delta, is not the first one, and the notion converts at a delta.
         """
         with self._lock:
             self._charged.append(self.require_fit(plan))
@@ -279,8 +279,8 @@ class Accountant(abc.ABC, Generic[A]):
             if exact and self._charged and self.converts:
                 raise PlanRefused(
                     f"the plan's releases have a delta of {decimal_text(exact)} of their own, and the first plan has "
-                    f"fixed how much {self.name} accounting converts with; plan them together, or use a ledger, which "
-                    "can hold some delta back"
+                    f"fixed the delta at which {self.name} accounting converts; plan them together, or use a ledger, "
+                    "which can hold some delta back"
                 )
             together = self.loss_beside(
                 self.sequential([*self._charged, amount]), None if exact is None else self._exact + exact

@@ -10,5 +10,5 @@ from dpframework.accountant.pure import PureAccountant
 from dpframework.accountant.rdp import RDPAccountant
 from dpframework.accountant.zcdp import ZCDPAccountant
 
-#: The built-in accountants, in the order in which they are listed. In a tie the first one wins.
+#: The built-in accountants, in the order in which they are listed. Of equal totals, that of the first one counts.
 BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ZCDPAccountant, RDPAccountant, PLDAccountant)

@@ -1,4 +1,4 @@
-"""The conversion of events to dp-accounting's privacy loss distributions. An event is the loss of one mechanism.
+"""The conversion of events to dp-accounting's privacy loss distributions. An event describes one mechanism's loss.
 
 The losses of a distribution are multiples of an interval. dp-accounting's connect-the-dots (Doroshenko, Ghazi, Kamath,
 Kumar and Manurangsi 2022) puts a mechanism's mass there so that delta is exact at these points and too large between
@@ -55,7 +55,7 @@ class AnyRho:
 @final
 @attrs.frozen
 class SampledEvent:
-    """Events, each with how many times it occurs, on one sample that holds each row with probability `rate`."""
+    """Events, each with how many times it occurs, on one sample that holds each unit with probability `rate`."""
 
     rate: float
     events: tuple[tuple[Any, int], ...]
@@ -155,11 +155,11 @@ def _of_rho(rho: float) -> Any:
 def _of_sample(event: SampledEvent, fine: bool) -> Any:
     """Return the distribution of events on a sample, under add-or-remove.
 
-    Let P and Q dominate the events: P with the row, Q without. On a sample the pair q P + (1 - q) Q, Q dominates for a
-    row that is removed, and the reverse for a row that is added (Zhu, Dong and Wang 2022, Theorem 11). The hockey-stick
-    divergence of the first pair at x = e**epsilon is q times that of P and Q at 1 + (x - 1) / q, or 1 - x where that
-    point is not positive. For the reverse pair it is r = 1 - (1 - q) x times that of Q and P at q x / r, or 0 where r
-    is not positive.
+    Let P and Q dominate the events: P with the unit, Q without. On a sample the pair q P + (1 - q) Q, Q dominates for a
+    unit that is removed, and the reverse for a unit that is added (Zhu, Dong and Wang 2022, Theorem 11). The
+    hockey-stick divergence of the first pair at x = e**epsilon is q times that of P and Q at 1 + (x - 1) / q, or 1 - x
+    where that point is not positive. For the reverse pair it is r = 1 - (1 - q) x times that of Q and P at
+    q x / r, or 0 where r is not positive.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

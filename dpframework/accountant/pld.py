@@ -173,7 +173,7 @@ def _fit(events: Iterable[tuple[Any, int]]) -> bool:
 
 
 def _loss_of(event: Any) -> float:
-    """Return an event's pure epsilon, or its rho, the mean of a Gaussian's losses, or 0 if neither is known."""
+    """Return an event's pure epsilon, or else its rho (for Gaussian noise the mean of its losses), or 0 if unknown."""
     from dp_accounting.dp_event import DiscreteLaplaceDpEvent, GaussianDpEvent
 
     match event:
@@ -191,7 +191,7 @@ def _loss_of(event: Any) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
-    """Return the epsilon at delta of pairs of an event and how often it occurs.
+    """Return the epsilon at delta of composed events, each given with how often it occurs.
 
     The epsilon is infinite if the losses are too large for a distribution. It is cached, since every reader of a plan
     asks for the same.

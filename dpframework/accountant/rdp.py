@@ -190,7 +190,10 @@ class RDPAccountant(Accountant[Curve]):
         return Repeated(part, times)
 
     def loss(self, amount: Curve) -> PrivacyLoss | None:
-        """Return epsilon at the accountant's delta, converted from zCDP if no release is charged its pure epsilon."""
+        """Return epsilon at the accountant's delta.
+
+        Before a plan is charged, it is converted from zCDP if no release is charged its pure epsilon.
+        """
         order = order_for(self._charged[0] if self._charged else amount, self.relation, self.delta)
         if order is None:
             return None

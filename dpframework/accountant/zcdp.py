@@ -1,4 +1,4 @@
-"""Zero-concentrated differential privacy (zCDP), where rho adds up and is converted last (Bun and Steinke 2016).
+"""Zero-concentrated differential privacy (zCDP), where the sum of rhos becomes an epsilon (Bun and Steinke 2016).
 
 Every composition rule of pure epsilon holds for rho too: sequential by Lemma 1.7, parallel and either because the
 Renyi divergence at every order is that of the part or branch concerned.

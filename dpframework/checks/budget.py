@@ -36,7 +36,10 @@ _REST = "lower the study's epsilon, or keep the rest"
 
 
 def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find releases whose deltas exceed the study's, and steps or blocks that need a delta where none is left."""
+    """Find releases whose deltas exceed the study's, and steps or blocks that need a delta where none is left.
+
+    A block holds releases that a miner chooses during the run (see `plan.spending`).
+    """
     own, allowed = plan.exact_delta(plan.root), plan.budget.delta
     if own is not None and own > allowed:
         yield (
@@ -49,7 +52,7 @@ def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
             if calibration.losses.pure.under(plan.relation) is None:
                 remedy = "set delta > 0 in the study, or use a pure mechanism such as laplace"
                 if own:
-                    remedy = f"set a delta above {float(own):g} in the study, which other releases use up"
+                    remedy = f"set a delta above {float(own):g} in the study, since other releases need that much"
                 yield Severity.ERROR, f"step '{step.name}' ({step.mechanism.name}) has no finite pure epsilon; {remedy}"
         for placed in plan.index.nodes:
             if isinstance(placed.node, Spend) and placed.node.caps.epsilon is None:

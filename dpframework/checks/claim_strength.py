@@ -23,7 +23,7 @@ LARGE_EPSILON, LARGE_DELTA, SMALL_GROUPS = "large-epsilon", "large-delta", "smal
 #: The names of statements that an owner may make: nobody has a second row, or the unit is the one to be protected.
 ONE_ROW_PER_PERSON, WEAK_UNIT = "one-row-per-person", "unit-weaker-than-ids"
 
-STRONG, WEAK = Fraction(1), Fraction(10)  # epsilons: tiers 1 and 2 of Ponomareva et al. 2023
+STRONG, WEAK = Fraction(1), Fraction(10)  # the largest epsilons of tiers 1 and 2 of Ponomareva et al. 2023
 MOST_DELTA = Fraction(1, 10**5)
 SMALL_GROUP = 11  # rows: the smallest count that CMS publishes without noise (its cell size suppression policy)
 
@@ -62,7 +62,7 @@ def large_epsilon(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 
 def _unless_allowed(plan: Plan, name: str, what: str, remedy: str) -> tuple[Severity, str]:
-    """Return a warning with its remedy, or information if the study allows it by name."""
+    """Return a warning with its remedy, or information if the study allows the risk by its name."""
     if name in plan.budget.allow:
         return Severity.INFO, f"{what}; the study allows '{name}'"
     return Severity.WARNING, f"{what}; {remedy}, or allow '{name}'"

@@ -82,7 +82,10 @@ def undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find mechanisms that cannot answer their query, or have no claim for the privacy unit or the caps of a block."""
+    """Find mechanisms that cannot answer their query, or have no claim for the privacy unit or the caps of a block.
+
+    A block holds releases that a miner chooses during the run, within caps (see `plan.spending`).
+    """
     for path, step in plan.placed_steps():
         facts = step.facts
         problem = step.mechanism.misfit(facts) if facts.sensitivities else None
@@ -100,7 +103,7 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find assumptions that the study does not accept, except those that DP006 and DP021 report."""
+    """Find assumptions that the study does not accept, except harmless ones and those that DP006 and DP021 report."""
     for assumption, steps in plan.assumptions.items():
         if assumption in HARMLESS or assumption in plan.budget.allow or assumption in (INFERRED, DATA_FITS_SCHEMA):
             continue

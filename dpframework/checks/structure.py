@@ -94,7 +94,7 @@ def one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find releases that no post-processing uses."""
+    """Find releases that nothing uses, in scopes with marked post-processing."""
     used_below = {source for placed in plan.index.nodes for source in placed.uses}
     for scope in plan.index.scopes:
         if not any(isinstance(placed.node, Post) for placed in scope.nodes):

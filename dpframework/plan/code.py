@@ -85,7 +85,10 @@ def class_path(cls: type) -> str:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Describe how the code of two plans differs, except for components that only one of them runs."""
+    """Describe how the code of two plans differs, in one text for each difference.
+
+    Components and packages that only one of the plans runs are left out, but another engine is named.
+    """
     told, named = [], set()
     for new in after["components"]:
         same_kind = [old for old in before["components"] if old["kind"] == new["kind"]]

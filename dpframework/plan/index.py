@@ -99,7 +99,10 @@ class PlacedNode:
 
     @functools.cached_property
     def calibration(self) -> Calibration | None:
-        """A step's noise and losses, or a block's losses. None for other nodes, and without a valid claim."""
+        """The noise and losses of a step, or the losses of a block (see `plan.spending`).
+
+        None for other nodes, and without a valid claim.
+        """
         if self.plan is None or not isinstance(self.node, Step | Spend):
             return None
         if isinstance(self.node, Spend):

@@ -51,7 +51,7 @@ class Composition(Protocol):
         """Compose releases from the same rows."""
 
     def either(self, parts: Sequence[Any]) -> Any:
-        """Bound the branch that runs, whichever it is."""
+        """Bound the cost of a choice between branches, whichever of them runs."""
 
     def repeat(self, part: Any, times: int) -> Any:
         """Compose the same part several times."""

@@ -150,8 +150,8 @@ class Plan:
     schema
         The schema itself; None for a plan read from a file, which holds the facts only.
     miners
-        For each part of a study its miner's name and parameters, in a JSON-safe form. The claim of a step may be the
-        same for other attributes, but an approval must not cover these.
+        For each part of a study its miner's name and parameters, in a JSON-safe form. The plan's hash covers them,
+        since steps on other attributes may have the same claims, and an approval must not hold for these.
     out_of_domain
         The policy for values outside the schema. With `ERROR` the plan assumes that the data fits the schema.
     code

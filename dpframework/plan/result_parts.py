@@ -112,7 +112,7 @@ class PlannedPart:
         return attrs.evolve(self.bound_of(text, worst.calibration), steps=(worst.path, *others))
 
     def bound_of(self, what: str, calibration: Calibration) -> ErrorBound:
-        """Return the error bound of one release, which a miner may complete."""
+        """Return the error bound of one release, to which a miner may add what it knows."""
         within, mechanism = calibration.preview.within, calibration.mechanism
         on_numbers = type(mechanism).variance is not Mechanism.variance
         cells = calibration.facts.answer_length or 1

@@ -153,7 +153,7 @@ class Spend(Node):
         return attrs.evolve(self, parts=tuple(child for child in children if isinstance(child, Step)))
 
     def limits(self, relation: Relation, *, in_parts: bool) -> Losses:
-        """Return the caps under both relations. None for an amount that is not capped.
+        """Return the caps under both relations. An epsilon or rho without a cap is None, a delta without a cap is 0.
 
         Parameters
         ----------
@@ -288,9 +288,9 @@ def spend(
     kinds
         The kinds of releases that may be made from it (see `kind`).
     epsilon, rho, delta
-        The caps, which are the most that all its releases may cost together under the study's relation. An amount
-        without a cap is not limited. A cap on epsilon or rho is needed, and a release that has an exact delta needs a
-        cap on delta.
+        The caps, which are the most that all its releases may cost together under the study's relation. An epsilon
+        or rho without a cap is not limited, but one of them needs a cap. A release that has an exact delta needs a cap
+        on delta.
 
     Raises
     ------

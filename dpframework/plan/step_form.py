@@ -1,4 +1,4 @@
-"""The JSON form in a plan file of steps, with their queries and mechanisms, and of the cuts that make parts."""
+"""The JSON forms of steps, with their queries and mechanisms, and of the cuts that make parts, in plan files."""
 
 from __future__ import annotations
 

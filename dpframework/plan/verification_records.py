@@ -1,4 +1,4 @@
-"""A file of records: of verified code, with the date and the share of the claim reached, and of proved claims.
+"""A file of verification records: which code was verified, when and how tightly, and which claims were proved.
 
 The file binds each result to the code that was verified, by the digests of `code`. It does not prove who wrote the
 results: whoever can write the file can write anything into it. Keep the file where its readers trust the writer.
@@ -63,8 +63,8 @@ class VerifiedCode:
     passed
         Whether nothing was found wrong.
     tightness
-        The share of the claim that the search reached, for the claim where that share is smallest; None if nothing was
-        searched for.
+        The share of its claim that the largest loss reached which the search found. Of several searches, the smallest
+        share counts. None if nothing was searched for, or every claim is 0.
     time
         The time of the verification, in UTC.
     """
@@ -241,7 +241,7 @@ class Judged:
         The record of exactly this code: one that did not pass, or else the tightest. None if there is no record, or if
         no record shows anything.
     reason
-        The reason why there is no record.
+        The reason why `record` is None; empty if there is a record.
     """
 
     what: str
