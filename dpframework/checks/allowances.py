@@ -37,7 +37,7 @@ class Allowance:
     needed: Callable[[AccountedPlan], bool]
 
 
-def _bounds(of: Callable[[ErrorBound], bool]) -> Callable[[AccountedPlan], bool]:
+def _has_bound(of: Callable[[ErrorBound], bool]) -> Callable[[AccountedPlan], bool]:
     return lambda plan: any(of(bound) for some in plan.error_bounds().values() for bound in some)
 
 
@@ -52,13 +52,13 @@ ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
             "A selection may be worse than the best candidate by a quarter of the table or more. That is as private as "
             "any other, and may be good enough where many choices are made.",
             "DP024",
-            _bounds(lambda bound: bound.hides_choice),
+            _has_bound(lambda bound: bound.hides_choice),
         ),
         NOISY_RESULT: Allowance(
             "A result's error may be larger than the result can be expected to be. That is as private as any other, "
             "and may be good enough where only large groups are read.",
             "DP025",
-            _bounds(lambda bound: bound.hides_number),
+            _has_bound(lambda bound: bound.hides_number),
         ),
         claim_strength.LARGE_EPSILON: Allowance(
             "The total epsilon may be above 1, or even above 10. The claim holds, and promises less.",

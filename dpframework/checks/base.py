@@ -95,7 +95,7 @@ class Findings(list[Finding], Drawable):
         return axes
 
 
-def _code(instance: Any, attribute: Any, value: str) -> None:
+def _require_code(instance: Any, attribute: Any, value: str) -> None:
     if not re.fullmatch(r"[A-Z]{2,10}[0-9]{3}", value):
         raise InputError(
             f"the check code {value!r} cannot be used; write two to ten capitals and three digits, such as DP001"
@@ -107,7 +107,7 @@ def _code(instance: Any, attribute: Any, value: str) -> None:
 class Check:
     """A named rule over plans. `examine` yields (severity, message) for each finding."""
 
-    code: str = attrs.field(validator=_code)
+    code: str = attrs.field(validator=_require_code)
     title: str
     examine: Callable[[AccountedPlan], Iterable[tuple[Severity, str]]]
 

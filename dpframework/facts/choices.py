@@ -9,7 +9,7 @@ from dpframework.facts.errors import InputError, nearest
 
 
 class Choice(enum.StrEnum):
-    """A setting with a few named values. Error messages call the setting `what`."""
+    """A setting with a few named values. A subclass gives the setting's name in error messages as `what`."""
 
     _what: str
 

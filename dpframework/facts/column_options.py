@@ -23,7 +23,7 @@ ISO = "iso"
 
 
 class DateUnit(Choice, what="date_unit"):
-    """The number that a date or a time becomes."""
+    """The unit of the number that a date or a time becomes."""
 
     YEARS = "years"
     """The year, and the share of the year that is over: noon of 2 July 2023 is 2023.5."""
@@ -157,7 +157,7 @@ class ColumnOptions:
         Formats of dates or times, of which the first that fits is used. A format is "iso", or a text with directives
         among `%Y %y %m %d %b %B %j %H %I %M %S %p`.
     date_unit
-        The number that a date becomes: "years", "days" or "hours" (see `DateUnit`). By default years, or hours where
+        The unit of the number that a date becomes, "years", "days" or "hours". By default years, or hours where
         no format has a date. A column with `date` or `date_unit` holds dates.
     labels
         For each label the texts that it stands for. A text that is not listed stays as it is, unless `ranges` or
@@ -216,7 +216,7 @@ class ColumnOptions:
 
     @property
     def unit(self) -> DateUnit:
-        """The number that a date of the column becomes."""
+        """The unit of the number that a date of the column becomes."""
         if self.date_unit is not None:
             return self.date_unit
         dated = not self.date or any(

@@ -53,8 +53,8 @@ def with_derived(
             raise InputError(f"attribute '{column.name}' is listed before a column that it reads; list it after that")
         if given.get(column.name, made) != made:
             raise InputError(
-                f"attribute '{column.name}' is listed and derived, with other facts; give the derived column another "
-                "name, or list it only once"
+                f"attribute '{column.name}' is listed and derived, with different facts; give the derived column "
+                "another name, or list it only once"
             )
         more += [] if column.name in given else [made]
         inputs[column.name] = (made, None)

@@ -359,9 +359,9 @@ def description_from_dict(form: Mapping[str, Any]) -> Description:
 
 @attrs.frozen
 class Cases:
-    """Disjoint cells. A row belongs to the first description that holds for it, or else to the last cell.
+    """A division of rows into disjoint cells. A row is in the cell of the first description that holds for it.
 
-    With n descriptions there are n + 1 cells. The last cell takes the rows for which no description holds.
+    With n descriptions there are n + 1 cells. The last cell has the rows for which no description holds.
 
     Examples
     --------

@@ -82,7 +82,9 @@ def _columns(given: Any) -> tuple[tuple[str, ColumnOptions], ...]:
 @final
 @attrs.frozen
 class ReadOptions:
-    """How a table is written in its files. The value of a cell follows from its text and these options alone.
+    """How a table is written in its files, or where it is in a database.
+
+    The value of a cell follows from the cell and these options alone.
 
     Attributes
     ----------
@@ -102,7 +104,7 @@ class ReadOptions:
         Texts that stand for a missing value in every column.
     decimal, thousands
         The signs of numbers in texts, for every numeric column (see `ColumnOptions`). With a decimal comma, or a
-        sign between thousands, a text that is written otherwise is not a number.
+        sign between thousands, a text in another spelling is not a number.
     date
         The formats of those columns of dates that give no formats themselves.
     columns

@@ -1,8 +1,8 @@
 """The privacy unit, which says whom a claim protects. Neighbouring tables differ by one unit.
 
-A unit is one row, or the person whom a column of ids names, with at most k rows. In the second case, adding a unit adds
-at most k rows. Replacing a unit removes at most k rows and adds at most k others. These two numbers are sure to be
-equal only where the number of rows is public.
+A unit is one row, or a person with at most k rows. A column of ids tells to whom a row belongs, or the owner only
+asserts k. Adding a person adds at most k rows. Replacing a person removes at most k rows and adds at most k others.
+These two numbers are sure to be equal only where the number of rows is public.
 
 **Group privacy.** Take such neighbours, and pair rows that leave with rows that come, as far as there are both. This
 gives r replacements, and a additions or removals of the rows left over, with r + a <= k. So a path of r + a steps leads

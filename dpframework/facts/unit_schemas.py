@@ -1,4 +1,4 @@
-"""The schema of a table with one row for each unit, beside the schema of its files' rows."""
+"""The schema of a table with one row for each unit, which follows from the schema of the rows in its files."""
 
 from __future__ import annotations
 

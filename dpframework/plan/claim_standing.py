@@ -35,7 +35,7 @@ class Standing(enum.StrEnum):
 @final
 @attrs.frozen
 class ClaimStanding:
-    """The standing of a step's sensitivity.
+    """The standing of the claim about a step's sensitivity.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class ClaimStanding:
 
 
 def standings(plan: Plan, verified: Verified | None) -> Iterator[ClaimStanding]:
-    """Yield the standing of each step's sensitivity, from records of proofs and tests of exactly this code."""
+    """Yield the standing of each step's claim, from records of proofs and tests of exactly this code."""
     from dpframework.plan.verification_records import judged
 
     passed = {} if verified is None else {one.what: one for one in judged(plan, verified) if one.passed}

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Composition(Protocol):
-    """The rules by which the amounts of a plan's nodes compose."""
+    """The rules by which the privacy costs of a plan's nodes compose."""
 
     def release(self, calibration: Calibration | None) -> Any:
         """Return the cost of one release."""

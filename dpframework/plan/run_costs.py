@@ -24,7 +24,7 @@ def _not_negative(_: Any, attribute: attrs.Attribute[Any], value: float | None) 
 @final
 @attrs.frozen
 class RunCost:
-    """The most time and memory that the run of one part takes, besides reading and holding the rows.
+    """The most time and memory that running one part of a study takes, besides reading and holding the rows.
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ def test_what_a_file_holds_is_what_is_left(derive: list[DerivedColumn]) -> None:
 
 
 def test_a_column_that_is_listed_with_other_facts_is_refused() -> None:
-    with pytest.raises(InputError, match="'sum' is listed and derived, with other facts"):
+    with pytest.raises(InputError, match="'sum' is listed and derived, with different facts"):
         with_derived([*FILE, Numeric("sum", 0, 7, bins=2)], [SUM], PLAIN)
 
 
