@@ -4,8 +4,8 @@ Each step is an event, in the words of dp-accounting. This is the mechanism's ow
 else the event of the worst mechanism of the same pure epsilon, or of the same rho. Branches and parts that differ are
 bounded by the event that dominates all others, if there is one. Dropping releases, and noise of a smaller pure epsilon,
 are post-processing, so an event with more releases and larger pure epsilons dominates (adaptive composition preserves
-that: Zhu, Dong and Wang 2022, Theorem 10). Otherwise branches and parts are bounded by the worst mechanism of the
-largest pure epsilon, or of the largest rho.
+that: Zhu, Dong and Wang 2022, Theorem 10). Otherwise branches and parts are bounded by the worst mechanism of
+their composed pure epsilon, or else of their composed rho (see `composition`).
 """
 
 from __future__ import annotations

@@ -136,9 +136,9 @@ def _compose(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
 
 @final
 class RDPAccountant(Accountant[Curve]):
-    """Accounts in Renyi divergence, and reports epsilon at its delta, by the best order.
+    """Accounts in Renyi divergence at one order, and reports epsilon at the accountant's delta.
 
-    The order is the best one for the first plan that it opens, since the order must not depend on releases.
+    The order is the best one for the first plan that the accountant opens, since it must not depend on releases.
     """
 
     name: ClassVar[str] = "rdp"

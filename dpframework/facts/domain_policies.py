@@ -18,5 +18,5 @@ class OutOfDomain(Choice, what="out_of_domain"):
 
 
 def as_policy(given: OutOfDomain | str) -> OutOfDomain:
-    """Return a policy, given as such or by its name, as the converter of an attrs field."""
+    """Return a policy, given as an `OutOfDomain` or by its name, as the converter of an attrs field."""
     return OutOfDomain.parse(given)

@@ -32,7 +32,7 @@ class DPFrameworkError(Exception):
     results: Any | None = None
 
     def __str__(self) -> str:
-        """Return the sentence, with a very long value shortened in its middle."""
+        """Return the sentence. A very long word, and a sentence above `LONGEST`, are shortened in the middle."""
         text = _LONG_WORD.sub(r"\1...\2", printable_lines(super().__str__()))
         return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
 

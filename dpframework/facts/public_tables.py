@@ -132,7 +132,7 @@ class PublicTable:
 
 
 def as_public_table(given: PublicTable | Mapping[str, Any] | None) -> PublicTable | None:
-    """Return a public table, given as such or as a mapping. None stays None. This function converts an attrs field."""
+    """Return a public table, given as one or as a mapping, as the converter of an attrs field. None stays None."""
     if given is None or isinstance(given, PublicTable):
         return given
     if not isinstance(given, Mapping):

@@ -234,7 +234,7 @@ class ReadOptions:
 
     @classmethod
     def of(cls, given: Any) -> ReadOptions:
-        """Return options that are given as such, or as a mapping such as the `[read]` table of a file.
+        """Return options, given as `ReadOptions`, as None for defaults, or as a mapping such as a `[read]` table.
 
         Raises
         ------
@@ -271,5 +271,5 @@ PLAIN = ReadOptions()
 
 
 def as_read_options(given: ReadOptions | Mapping[str, Any] | None) -> ReadOptions:
-    """Return options, given as such, as a mapping or as None. This is the converter of an attrs field."""
+    """Return the options that `ReadOptions.of` makes of a value, as the converter of an attrs field."""
     return ReadOptions.of(given)

@@ -108,7 +108,7 @@ class NodeKind:
         The function that says how often the part at a position may be released for each release of the node; an empty
         text for once.
     several
-        The function that tells whether one part of a node stands for several equal ones.
+        The function that tells whether one part of a node stands for several equal parts.
     scope
         Whether a node is always a scope of its own.
     rows

@@ -108,7 +108,7 @@ class Node:
 @final
 @attrs.frozen
 class Step(Node):
-    """One planned release, with its query, mechanism and loss.
+    """One planned release, with its query and the mechanism that answers it.
 
     Attributes
     ----------
