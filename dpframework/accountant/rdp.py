@@ -258,8 +258,8 @@ def best_order(cost: Callable[[Fraction], float]) -> Fraction:
     near = min((octave - 1 + k / 8 for k in range(1, 16)), key=cost_at)
     # A golden-section search finds where the cost of this valley is low.
     low, high = near - 1 / 8, near + 1 / 8
-    part = (math.sqrt(5) - 1) / 2
-    tried = {x: cost_at(x) for x in (high - part * (high - low), low + part * (high - low))}
+    ratio = (math.sqrt(5) - 1) / 2
+    tried = {x: cost_at(x) for x in (high - ratio * (high - low), low + ratio * (high - low))}
     for _ in range(12):
         left, right = sorted(tried)
         if tried[left] <= tried[right]:

@@ -38,7 +38,7 @@ class Allowance:
 
 
 def _has_bound(of: Callable[[ErrorBound], bool]) -> Callable[[AccountedPlan], bool]:
-    return lambda plan: any(of(bound) for some in plan.error_bounds().values() for bound in some)
+    return lambda plan: any(of(bound) for bounds in plan.error_bounds().values() for bound in bounds)
 
 
 def _finds(examine: Callable[[Any], Iterator[tuple[Severity, str]]]) -> Callable[[AccountedPlan], bool]:

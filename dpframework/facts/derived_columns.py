@@ -188,8 +188,8 @@ class DerivedColumn:
         more = {key: value for key, value in self.to_dict().items() if key not in named}
         shown = [f"{key} {', '.join(map(str, v)) if isinstance(v, list) else v}" for key, v in more.items()]
         table = "" if self.lookup is None else f", looked up in {self.lookup}"
-        of = OF_UNITS if self.per_unit else ""
-        return f"{self.name} = {self.value}{of}{table}" + (f" ({'; '.join(shown)})" if shown else "")
+        per_unit = OF_UNITS if self.per_unit else ""
+        return f"{self.name} = {self.value}{per_unit}{table}" + (f" ({'; '.join(shown)})" if shown else "")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column in a JSON-safe form, with the keys of a file, defaults left out."""

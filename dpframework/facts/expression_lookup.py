@@ -27,8 +27,8 @@ def look_up(part: Operand, table: PublicTable) -> Operand:
         raise InputError("looks up a number that may not be whole; write floor(...) or cut(...) around it")
     keys = as_labels(part)
     assert isinstance(keys.domain, Labels)
-    of = {of_text(key): value for key, value in table.pairs}
-    values = [of.get(of_text(label)) for label in keys.domain.values]
+    entries = {of_text(key): value for key, value in table.pairs}
+    values = [entries.get(of_text(label)) for label in keys.domain.values]
     known = [value for value in values if value is not None]
     if not known:
         raise InputError(

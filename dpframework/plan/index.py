@@ -162,11 +162,11 @@ class ScopeNodes:
     nodes: tuple[PlacedNode, ...]
 
 
-def join_reads(*some: Reads) -> Reads:
-    """Return the names that are in at least one of these, each once; None if one of these is None."""
-    if None in some:
+def join_reads(*reads: Reads) -> Reads:
+    """Return the names that are in at least one of `reads`, each once; None if one of `reads` is None."""
+    if None in reads:
         return None
-    return tuple(dict.fromkeys(name for names in some for name in names or ()))
+    return tuple(dict.fromkeys(name for names in reads for name in names or ()))
 
 
 @final
