@@ -1,4 +1,4 @@
-"""Infer an attribute from a column of private data: its kind, its bounds, its cut points and its values."""
+"""Infer an attribute from a column of private data: the attribute's kind, bounds, cut points and values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CutMode(Choice, what="numeric cut mode"):
     K_MEANS = "k-means"
     """Cut points midway between the centres of one-dimensional k-means."""
     OBSERVED = "observed"
-    """A cut point midway between each two neighbouring observed values."""
+    """A cut point midway between each pair of neighbouring observed values."""
 
 
 @attrs.frozen
@@ -103,7 +103,7 @@ def attribute_of(
     number: bool = False,
     label: bool = False,
 ) -> Attribute:
-    """Return the attribute that a column suggests. For a column declared open, nothing depends on its cells.
+    """Return the attribute that a column suggests. If the column is declared open, its cells are not read.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def attribute_of(
 
 
 def _cells_of(column: Column | DistinctCells, where: str) -> tuple[pl.Series, bool, bool]:
-    """Return the cells that are not missing, whether any is missing, and whether the column holds categories."""
+    """Return the cells that are not missing, whether any cell is missing, and whether the column holds categories."""
     if isinstance(column, DistinctCells):
         rows, series, missing, categories = len(column.texts) or column.missing, column.texts, column.missing, False
     elif column.foreign is not None and bool(column.foreign.any()):

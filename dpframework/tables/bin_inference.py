@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import MOST_CODES
 
-ROUNDS = 300  # the most rounds of Lloyd's algorithm, which ends earlier once the centres stay
+ROUNDS = 300  # the most rounds of Lloyd's algorithm, which ends earlier once the centres no longer move
 
 
 def feasible_bins(bins: int, lower: float, upper: float) -> int:
@@ -18,7 +18,10 @@ def feasible_bins(bins: int, lower: float, upper: float) -> int:
 
 
 def midpoints(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the midpoint of each two neighbours among increasing points, or the upper one if no float lies between."""
+    """Return the midpoint of each pair of neighbours among increasing points.
+
+    If no float lies between two neighbours, the upper one stands for their midpoint.
+    """
     low, high = points[:-1], points[1:]
     middle = low + (high - low) / 2
     return np.asarray(np.where(middle > low, middle, high))
@@ -77,7 +80,7 @@ def _spread(points: NDArray[np.float64], weights: NDArray[np.int64], centres: ND
 def _lloyd(
     points: NDArray[np.float64], weights: NDArray[np.int64], centres: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Move increasing centres to the means of their points until they stay.
+    """Move increasing centres to the means of their points until no centre moves, for at most `ROUNDS` rounds.
 
     On a line a cluster is an interval, so each round needs only a search and differences of running sums.
     """

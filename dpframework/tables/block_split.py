@@ -1,6 +1,7 @@
 """Split a block of rows by a cut (see `dpframework.facts.row_partitions`).
 
-Each part is a block that shares the arrays, and holds the ascending positions of its rows.
+Each part is a block too. It shares the arrays of the block that is split, and holds the ascending positions of its own
+rows in them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dpframework.tables.storage import read_only
 
 FEW_PARTS = 4  # up to this number of parts, one pass over the rows for each part is faster than sorting them
 HALVES = 2  # the number of parts for which there is a kernel
-MANY = 1 << 16  # from this number of rows, a kernel for two parts is worth loading, and takes a third of the time
+MANY = 1 << 16  # from this number of rows, the kernel for two parts is worth loading; numpy takes three times as long
 
 
 def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
@@ -27,7 +28,7 @@ def parts_of(by: Cut, block: Block, *, packs: bool) -> list[Block]:
     With `packs`, the positions of a part's rows are kept as one bit per row of the arrays, if that takes less memory.
     """
     number, length = number_of_parts(by), block.length
-    # Where each row is in exactly one of two parts, a kernel writes the positions of both parts into one array. It
+    # If each row is in exactly one of two parts, a kernel writes the positions of both parts into one array. It
     # writes those of the first part from the start of the array, and those of the second part from its end backwards.
     in_one_each = isinstance(by, Attribute | Cases) and number == HALVES
     if in_one_each and block.rows >= MANY and (part_of := part_of_each_code(by, block.schema)) is not None:

@@ -22,7 +22,8 @@ from dpframework.facts.schema import Schema
 from dpframework.tables.key_columns import KeyColumn
 from dpframework.tables.places_in_unit import RowPlaces, as_row_places
 
-TILE = 1 << 17  # rows of a tile; arrays made from a few columns of a tile stay in the processor's cache
+#: The most rows of a tile (see `Block.tiles`). Arrays made from a few columns of a tile stay in the processor's cache.
+TILE = 1 << 17
 T = TypeVar("T", bound=np.generic)
 Codes = NDArray[np.unsignedinteger]
 
@@ -105,7 +106,8 @@ class Block:
     schema
         The schema of the codes, with derived attributes appended.
     columns
-        Codes of the schema's own attributes. Each attribute has one contiguous array, of the attribute's own type.
+        Codes of the attributes that are not derived. Each attribute has one contiguous array, of the smallest unsigned
+        type that holds its codes.
     raw
         Raw float64 values of numeric attributes, by name. Each array is as long as the columns.
     index
@@ -121,8 +123,8 @@ class Block:
     unit_places
         The place of each row of the arrays among the rows of its unit, from 0. None where places are not known.
     key_columns
-        By the name of an open attribute, the keys of its cells, which are texts that no schema lists. They are as long
-        as the columns. The codes of open attributes are all 0.
+        By the name of an open attribute, its keys, which are the texts of its cells. No schema lists them. Each
+        `KeyColumn` is as long as the columns. The codes of open attributes are all 0.
     """
 
     schema: Schema
@@ -166,7 +168,7 @@ class Block:
         Raises
         ------
         InputError
-            If the attribute is open, since the numbers of its keys depend on the rows.
+            If the attribute is open, since the numbers that stand for its keys depend on the rows.
         """
         if name in self.key_columns and isinstance(attribute := self.schema[name], Open):
             attribute.refuse()
@@ -199,7 +201,7 @@ class Block:
         return column if self._index is None else column.take(self.index)
 
     def places_in_units(self) -> NDArray[np.unsignedinteger]:
-        """Return the read-only place of each of this block's rows within its unit, from 0, shape (rows,).
+        """Return the place of each of this block's rows within its unit, from 0, read-only, shape (rows,).
 
         Raises
         ------
@@ -224,8 +226,8 @@ class Block:
     def showing(self, names: Collection[str]) -> Block:
         """Return this block with the codes and values of some attributes only. All other attributes are hidden.
 
-        A derived attribute is shown if it is named, or if all attributes that it depends on are named. The same names
-        always return the same block, since queries keep counts with it.
+        A derived attribute is shown if it is named, or if all attributes that it depends on are named. For the same
+        names the same block is returned, so that it is made only once.
         """
         asked = frozenset(names)
         if asked in self._shown:

@@ -4,8 +4,8 @@ from importlib.metadata import EntryPoint
 
 from dpframework.tables.engines import Engine, InMemory, Mapped, Threads
 
-#: These engines in the order in which they are listed. Those of clusters and databases are imported only where a study
-#: names them.
+#: These engines in the order in which they are listed. An engine for a cluster or a database is an entry point, so that
+#: its module is imported only when it is needed.
 BUILT_IN: tuple[type[Engine] | EntryPoint, ...] = (
     InMemory,
     Threads,

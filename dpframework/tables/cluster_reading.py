@@ -30,7 +30,7 @@ _READING = "while it read its files"
 @final
 @attrs.frozen
 class ClusterReader:
-    """Gives pieces to workers, which read them.
+    """Gives the pieces of a table to workers, which read them.
 
     Attributes
     ----------
@@ -53,7 +53,8 @@ class ClusterReader:
         Raises
         ------
         NotOpened
-            If a piece cannot be opened, or no worker is there, before any worker has answered.
+            If a piece cannot be opened, or no worker is there, before any worker has answered or was lost while
+            reading.
         InputError
             If a piece cannot be read, or has changed since it was first read, or workers are lost again and again.
         """
@@ -180,9 +181,9 @@ class ClusterReader:
                     yield address, turn[address], answer
 
     def _keep(self, table: OpenedTable, address: str, piece: int, read: ReadAnswer) -> None:
-        """Store which worker holds a piece, and its findings there.
+        """Store which worker holds a piece, and what that worker answered when it read the piece.
 
-        If the piece was read before, the findings must be the same.
+        If the piece was read before, the answer must be the same as then.
         """
         if table.read.setdefault(piece, read) != read:
             name = os.path.basename(table.pieces[piece].file)
@@ -194,7 +195,7 @@ class ClusterReader:
 def _spread_evenly(table: OpenedTable, pieces: Iterable[int], live: Collection[str]) -> dict[str, list[int]]:
     """Return, by the address of a worker, the pieces that it is to read.
 
-    Each piece goes to a worker that has the fewest pieces by then.
+    The pieces are given out one after another, each to a worker that has the fewest pieces so far.
     """
     share = {address: len(table.pieces_of(address)) for address in live}
     given: dict[str, list[int]] = {address: [] for address in live}

@@ -40,7 +40,8 @@ class OpenedTable:
     begun
         Whether a worker has answered, or was lost, while it read a piece.
     masks, told
-        By the number of a sample, which rows of each piece are in it, and the pieces whose workers have been told so.
+        By the number of a sample: which rows of each piece are in the sample, and the pieces whose workers have been
+        told which of their rows are in it.
     """
 
     number: int
@@ -92,8 +93,8 @@ class ClusterRows:
     kept
         Cached sums of queries over these rows (private).
     around
-        The caches of the whole that these rows are a part of, and of all its parts (private). None if they are no part,
-        or some row of the whole is in no part.
+        If these rows are a part of a whole that was split: the caches of the whole and of all its parts (private). None
+        if these rows are no such part, or some row of the whole is in no part.
     samples
         The samples that these rows come from. They are kept as long as these rows, since a sample cannot be drawn
         again.
@@ -110,10 +111,11 @@ class ClusterRows:
         """Return handles of the parts of a cut, or of the same rows with one more attribute."""
         step = Derivation(self.number, numbers, by, attribute)
         kept: list[dict[Hashable, Any]] = [{} for _ in numbers]
-        parts = attribute is None and isinstance(by, Attribute | Cases)  # of which each row is in one
+        # Whether the results are parts such that each row is in exactly one of them.
+        divides_all = attribute is None and isinstance(by, Attribute | Cases)
         found, samples = [], self._samples()
         for k, (number, own) in enumerate(zip(numbers, kept, strict=True)):
-            around = RelatedCaches(self.kept, kept, k) if parts else None
+            around = RelatedCaches(self.kept, kept, k) if divides_all else None
             found.append(ClusterRows(self.table, number, (*self.lineage, step), own, around, samples)._until_dropped())
         return found
 

@@ -1,8 +1,8 @@
 """A worker of a cluster, which reads its own pieces of a table, keeps them, and counts their rows.
 
-Every error is caught here, and the other side learns only its kind or, where a worker reads, the sentence of an
-`InputError`. A cluster's log shows the text of an error that escapes, and that text may quote a row. Counts are sums of
-integers, and all answers are sent as plain data (see `worker_messages`).
+Every error is caught here. The study's process learns only the kind of the error or, where a worker reads, the sentence
+of an `InputError`. A cluster's log shows the text of an error that escapes, and that text may quote a row. Counts are
+sums of integers, and all answers are sent as plain data (see `worker_messages`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ T = TypeVar("T")
 #: Packages of which a worker and the study's process must have the same version. They must also have the same Python,
 #: and the same code of this package and its plugins.
 COMPARED = ("numpy", "numba", "polars", "cloudpickle", "dask", "distributed")
-_ERROR_PACKAGES = ("builtins", "dpframework")  # packages whose classes of errors are named to the other side
+_ERROR_PACKAGES = ("builtins", "dpframework")  # packages whose error classes may be named to the study's process
 
 
 @attrs.frozen
@@ -134,7 +134,7 @@ class CountRequest:
 
 @final
 class ClusterWorker:
-    """Holds pieces of tables in a worker's memory.
+    """Reads pieces of tables, holds them in a worker's memory, and counts their rows.
 
     It is an actor of Dask, so its methods, except for `hand`, are called one at a time.
     """
@@ -253,7 +253,7 @@ class ClusterWorker:
         return _guard(counting)
 
     def tally(self, table: int, pieces: Sequence[int], given: bytes) -> bytes:
-        """Return the sums of functions that count by text, over the rows of some pieces (see `counts`)."""
+        """Return, by text, the sums of functions' counts over the rows of some pieces. `given` is as for `counts`."""
 
         def tallying() -> TallyAnswer | AbsentAnswer:
             found = list(self._of_pieces(table, pieces, given, self._tallies))
@@ -277,7 +277,7 @@ class ClusterWorker:
             held = self._pieces[table, piece]
             self._forget(held, dropped)
             own = [one for single in asked for one in count(held, single)]
-            self._forget(held, self._gone[table] & held.keys())  # and rows that were made again on the way
+            self._forget(held, self._gone[table] & held.keys())  # also those that `count` had to make again
             yield own
 
     def sample(self, table: int, piece: int, given: bytes) -> bytes:
@@ -364,7 +364,7 @@ def versions(packages: Sequence[str]) -> Mapping[str, str]:
 
 
 def _integers(counts: NDArray[Any]) -> NDArray[Any]:
-    """Return counts if they are integers. Sums of other numbers depend on how rows are spread over workers."""
+    """Return counts, and refuse all but integers. Sums of other numbers depend on how rows are spread over workers."""
     if counts.dtype.kind not in "iu":
         raise InputError("counts must be integers")
     return counts

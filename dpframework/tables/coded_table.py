@@ -60,12 +60,13 @@ class Table:
     unit
         The privacy unit that the table was read for. Each unit keeps at most `unit.rows` rows.
     key
-        The secret key of the hash by which the rows of each unit were chosen. None if there was nothing to choose.
+        The secret key of the hash by which the rows of each unit were chosen. It may be None if no rows had to be
+        chosen.
     unit_codes
-        The number of each row's unit, shape (rows,). It is needed for samples of whole units, and for keys, which count
-        each unit once. None where units are not known, or each unit has one row.
+        The number of each row's unit, shape (rows,). It is needed for samples of whole units, and to count each unit
+        once for each of its keys. None where units are not known, or each unit has one row.
     keys
-        By the name of an open attribute, its keys. Its codes are all 0.
+        By the name of an open attribute, the keys of its cells (see `KeyColumn`). Its codes are all 0.
     unit_places
         The place of each row within its unit, from 0, where `unit_codes` are known. It depends on the unit's own rows
         alone. A plan may release from the rows at the first places only (see `queries.AtReleasedRows`).
@@ -91,7 +92,7 @@ class Table:
         return np.stack(self.columns)
 
     def with_units(self, codes: ArrayLike | None) -> Table:
-        """Return this table with the given number of each row's unit (see `unit_codes`), or without numbers for None.
+        """Return this table with other unit codes, one per row (see `unit_codes`). With None, it has no unit codes.
 
         The places of a unit's rows then follow the order of the table.
 
@@ -153,8 +154,8 @@ class Table:
     ) -> Table:
         """Make a table from codes, for generators and tests.
 
-        The number of rows is not compared with the schema's, since a neighbouring table has one row more or fewer. A
-        table may have no rows.
+        The number of rows is not compared with the number in the schema, since a neighbouring table may have more or
+        fewer rows. A table may have no rows.
 
         Parameters
         ----------

@@ -26,7 +26,8 @@ from dpframework.tables.written_dates import parse_times
 if TYPE_CHECKING:
     import polars as pl
 
-#: Texts that mean a missing value in any column. `_NULLS` also has texts that mean one only among numbers and dates.
+#: Texts that mean a missing value in any column. `_NULLS` also has texts that mean a missing value among numbers and
+#: dates, but may be labels elsewhere.
 SURE_NULLS = ("NULL", "null", "Null", "\\N", "#N/A", "#NA", "N/A", "n/a", "<NA>", "<null>", "(null)")
 _NULLS = frozenset((*SURE_NULLS, "NA", "na", "None", "none", "NONE", "-", "--", "---", ".", "..", "?",
                     "k.A.", "k. A.", "keine Angabe", "missing", "Missing", "unknown", "Unknown", "unbekannt", "NaT",
@@ -78,8 +79,8 @@ class Guess:
     is_number
         Whether the cells are numbers or dates, and not labels.
     found
-        A text for the owner only, which says which cells are not in the notation of programs, or may mean something
-        else in it. Empty if there are no such cells.
+        A text for the owner only. It says which cells are not in the notation of programs, or may mean something else
+        than they mean in that notation. Empty if there are no such cells.
     proposal
         A text that says how the drafted schema reads such cells.
     """
@@ -151,7 +152,7 @@ def _list(texts: Sequence[str]) -> str:
 
 
 def _with_nulls(options: ColumnOptions, rest: DistinctCells, cells: int, what: str) -> Guess:
-    """Return the guess for a column in which some cells are no numbers or dates."""
+    """Return the guess for a column whose cells are numbers, except those in `rest`. `what` is the word for numbers."""
     found = f"{_of(rest.cells, cells)} are not {what}: {_some(rest)}"
     return Guess(options, True, found, "read as missing")
 
@@ -162,7 +163,8 @@ def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
     if not len(texts):
         return None
     sample = texts.head(_SAMPLE)
-    fitting = [style for style in _STYLES if _fits(style, sample) and _fits(style, texts)]  # a sample is tried first
+    # The sample is tried first, since most styles do not fit even there.
+    fitting = [style for style in _STYLES if _fits(style, sample) and _fits(style, texts)]
     if not fitting:
         return None
     decimal, thousands = fitting[0]
@@ -248,9 +250,10 @@ def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | N
 
 @functools.cache
 def _shape_pattern(form: str) -> re.Pattern[str]:
-    """Return a pattern that matches the shapes of all texts in a format, and of some other texts, as a quick test.
+    """Return a pattern that matches the shape of every text in a format. The shapes of other texts may match, too.
 
-    In the shape of a text, each run of digits is written as 0, and each run of letters as a.
+    So this quick test can only exclude a format. In the shape of a text, each run of digits is written as 0, and each
+    run of letters as a.
     """
     if form == ISO:
         return re.compile("0-")
@@ -287,7 +290,8 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
         return None, None
     decimal, thousands = next(iter(decimals)), next(iter(groups), None)
     shared = ColumnOptions(decimal=decimal, thousands=thousands)
-    for parts in ([texts.head(_FEW) for texts in numbers], numbers):  # mostly a few texts of each column decide
+    # A few texts of each column are tried first, since they usually decide.
+    for parts in ([texts.head(_FEW) for texts in numbers], numbers):
         texts = pl.concat(parts) if parts else pl.Series(dtype=pl.String)
         if styled_numbers(shared, texts)[1].any():
             return None, None

@@ -147,7 +147,11 @@ def _places(
     number: NDArray[np.intp],
     keys: NDArray[np.uint64] | Callable[[], NDArray[np.uint64]],
 ) -> NDArray[np.unsignedinteger]:
-    """Return the places of rows (see `RowChoice.places`). `keys` are the keys of the units with several rows."""
+    """Return the places of rows (see `RowChoice.places`).
+
+    `number` holds each unit's position among the units with several rows. `keys` are the keys of those units, or a
+    function that returns them.
+    """
     from dpframework.tables.unit_kernels import places_in_units
 
     places, sizes = places_in_units(codes)

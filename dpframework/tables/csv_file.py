@@ -92,7 +92,8 @@ class CsvFile:
         Raises
         ------
         InputError
-            If the file is damaged, or the system refuses it now. The sentence shows no cell.
+            If the file is damaged or has changed, if a line is too long or has another number of fields than the first,
+            or if the system refuses the file now. The sentence shows no cell.
         """
         begun = False
         for text in _texts(self.path, self.read.encoding, self.read.skip, refused=InputError):

@@ -88,7 +88,7 @@ class Connection:
             ) from None
         if self.address is None:
             ending.enter_context(config.set(_local_settings(config.get("distributed.nanny.pre-spawn-environ"))))
-            pages = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}  # the scheduler's own pages stay local
+            pages = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}  # no web pages for other machines
             number = self.workers or os.cpu_count() or 1
             # These certificates exist in memory only, so another user of the machine cannot connect to the workers.
             security = Security.temporary()
@@ -104,7 +104,7 @@ class Connection:
             except (OSError, ValueError, NotPlain) as error:
                 raise NotOpened(
                     f"no Dask scheduler can be reached at {self.address}: {type(error).__name__}; see that it runs, "
-                    "that it has the same version of Dask, and that the certificates are of its authority"
+                    "that it has the same version of Dask, and that the certificates are signed by its authority"
                 ) from None
         ending.callback(client.close)
         return client

@@ -1,8 +1,8 @@
-"""Rows on a cluster. Dask's workers read and keep the rows, functions are sent to them, and sums come back.
+"""Rows on a cluster. Dask's workers read and keep the rows. Functions are sent to the workers, and sums come back.
 
-This side holds no row. It only remembers how each set of rows was made (`cluster_worker.Derivation`). A worker makes
-the rows when it is first asked about them. So a worker that takes over the pieces of a lost worker makes their rows
-again.
+The study's process holds no row. It remembers how each set of rows was made (`cluster_worker.Derivation`), and
+which rows it drew for samples. A worker makes the rows when it is first asked about them. So a worker that takes over
+the pieces of a lost worker makes their rows again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ POLL = 0.5  # how many seconds to wait for an answer before looking whether the 
 
 @final
 class Dask(Engine):
-    """Rows on the workers of a Dask cluster, which read their own files. Only counts come back.
+    """Rows on the workers of a Dask cluster, which read their own files.
+
+    Only counts come back and, where a query counts the keys of an open attribute, the keys themselves.
 
     The client, the scheduler, the workers and the network between them belong to the data owner. The engine needs the
     extra `dask`: `pip install "dpframework[dask]"`. Close the engine after use, or use it in a `with` block.
@@ -255,7 +257,7 @@ class Dask(Engine):
         return None if rows.around is None else rows.around.of_others()
 
     def drop(self, rows: ClusterRows) -> None:
-        """Drop rows as `Engine` says. Parts whose handles are gone are dropped without a call."""
+        """Drop rows as `Engine` says. Parts and samples whose handles are gone need no call: workers drop them, too."""
         if rows.number == rows.table.number:
             self._forget(rows.table)
         else:

@@ -86,8 +86,8 @@ class DatabaseTable(UnreadTable):
         read = self.schema.read
         if self.query and (self.id is not None or read != attrs.evolve(read, query=self.table[0], table="")):
             raise InputError(
-                "the schema must hold the same query, and only one query can be given, since plans show that of the "
-                "schema; write "
+                "the schema must hold the same query, and only one query can be given, since plans show the schema's "
+                "query; write "
                 'dpf.Schema(attributes, read={"query": "select ..."}), and allow \'rows-from-query\' in the study'
             )
         if not self.query and read.query:

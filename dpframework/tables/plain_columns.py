@@ -1,7 +1,7 @@
 """Columns of any container as series of plain cells, so that how a cell is read depends on the cell alone.
 
-A container may hold its cells in an array of one type, or as Python objects. Objects become texts one by one. A library
-that converts them together chooses one type for all, and one more row may change that type.
+A container may hold its cells in an array of one type, or as Python objects. Objects of several types become texts one
+by one. A library that converts them together chooses one type for all, and one more row may change that type.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Column:
 
 
 def as_column(values: Any, where: str) -> Column:
-    """Return a column, whatever holds it.
+    """Return the cells of any container as a `Column`.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def plain_cells(values: Any, where: str) -> tuple[pl.Series | Sequence[Any], boo
         try:
             series = values.to_polars() if isinstance(values, nw.Series) else pl.Series(values)
             return (list(values), False) if series.dtype == pl.Object else (series, False)
-        except (Exception, pl.exceptions.PanicException):  # its text may quote a cell; cells are read one by one
+        except (Exception, pl.exceptions.PanicException):  # the error may quote a cell; the cells are read singly
             pass
     if not isinstance(values, nw.Series):
         return list(values), False
