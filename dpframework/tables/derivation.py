@@ -69,9 +69,10 @@ def settle_cells(
     column
         How the column is derived.
     inputs
-        The attributes that the column may read.
+        By name, the attributes that the column may read.
     cells
-        The cells of these attributes, or an aggregate of the rows of each unit.
+        By name, the cells of these attributes. For a column made from the rows of each unit: the result of the column's
+        aggregate for each unit, under the name `AGGREGATED`.
     """
     return settle(attribute, _on_grid(attribute, column.cells(inputs, cells)), column.outside)
 

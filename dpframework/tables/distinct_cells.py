@@ -137,7 +137,7 @@ def distinct_cells(columns: Mapping[str, pl.Series]) -> dict[str, DistinctCells]
 
 
 def _numbers(texts: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the numbers of texts as `as_numbers` does, which is called only for texts that are no plain numbers."""
+    """Return what `as_numbers` returns for texts. To save time, it is called for odd texts only."""
     import polars as pl
 
     plain = texts.cast(pl.Float64, strict=False)

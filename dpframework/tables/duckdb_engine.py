@@ -26,8 +26,8 @@ _FILE = 1 << 40  # offset between the places of rows of one file and the next; n
 class DuckDB(SqlEngine):
     """DuckDB in this process, which reads Parquet files or its own database and counts codes in a temporary table.
 
-    Only counts, the distinct texts of the columns that are read, and distinct ids leave DuckDB. The engine needs the
-    extra `database`.
+    Rows stay in DuckDB. This process gets counts, distinct ids, the distinct cells of columns that it encodes, and the
+    distinct combinations of cells from which it derives columns. The engine needs the extra `database`.
 
     Parameters
     ----------
@@ -116,7 +116,8 @@ class DuckDB(SqlEngine):
 def _of_file(file: str, columns: Mapping[str, str], number: int | None) -> str:
     """Return the SQL of the query that reads some columns of a Parquet file.
 
-    The query also gives the place of each row, which is null if the file has no number.
+    The query also gives the place of each row among the rows of all files. It is null if `number`, the number of the
+    file, is None.
 
     Raises
     ------

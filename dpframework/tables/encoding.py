@@ -93,8 +93,8 @@ class EncodedCells:
     Attributes
     ----------
     codes
-        The code of each cell (for a number, after clamping), or `MISSING`, or `OUTSIDE` for a cell outside the domain.
-        Shape (rows,).
+        The code of each cell (for a number, its code after clamping), `MISSING` for a missing cell, or `OUTSIDE` for a
+        cell outside the domain. Shape (rows,).
     values
         For a numeric attribute, the clamped numbers, NaN where a cell is no number. None for the other kinds.
     beyond
@@ -215,7 +215,7 @@ def unfit(attribute: Attribute, cells: EncodedCells) -> frozenset[Unfit]:
     found = {
         Unfit.OUTSIDE: (cells.codes == OUTSIDE).any(),
         Unfit.BEYOND: cells.beyond is not None and cells.beyond.any(),
-        Unfit.MISSING: attribute.missing_code is None and (cells.codes == MISSING).any(),  # not in open attributes
+        Unfit.MISSING: attribute.missing_code is None and (cells.codes == MISSING).any(),  # never so in open attributes
     }
     return frozenset(way for way, there in found.items() if there)
 

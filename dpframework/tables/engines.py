@@ -70,7 +70,7 @@ class Engine(abc.ABC):
 
     @property
     def address(self) -> str | None:
-        """Where rows are counted, None if by this process's own code.
+        """Where, and by which other program, rows are counted. None if this package's code counts them on this machine.
 
         Plans show the address, and the approval of a plan holds for no other address.
         """
@@ -81,9 +81,10 @@ class Engine(abc.ABC):
         """Return a handle of all rows of a table."""
 
     def asked(self) -> str | None:
-        """Return a sentence for reports, which says who counted the last table and how many questions were asked.
+        """Return a sentence for reports, which says what counted the last table, and with how many queries.
 
-        Return None if this process counts. The sentence may depend on the plan and on releases only, not on the rows.
+        By default return None, and reports say nothing of it. The sentence may depend on the plan and on releases only,
+        not on the rows.
         """
         return None
 
@@ -143,7 +144,7 @@ class Engine(abc.ABC):
         """Return the cache of the whole that these rows are a part of, and the caches of its other parts (private).
 
         Counts of the last part are then known without counting: the whole's counts minus the other parts' counts.
-        Return None by default, and where some row is in no part.
+        Return None by default, for rows that are no part, and where some row of the whole is in no part.
         """
         return None
 
@@ -222,7 +223,7 @@ class _Rows(list[Block]):
 
 
 class _Blocks(Engine):
-    """Rows as a list of blocks in this process's memory."""
+    """An engine whose rows are a list of blocks in this process, in memory or in mapped files."""
 
     places_rows = True
 
@@ -309,8 +310,9 @@ class InMemory(_Blocks):
 class Mapped(_Blocks):
     """Tables larger than memory, with the codes in a nameless file that only this process can open.
 
-    The file lies in the folder for temporary files (`$TMPDIR`) and is gone when the process ends. In memory a table
-    takes at most one bit per row for each part that it is cut into. Some queries gather more (`Query.gathers`).
+    The file lies in the folder for temporary files (`$TMPDIR`) and is gone when the process ends. In memory, each part
+    that a table is cut into takes at most one bit per row, and each attribute that a plan derives takes four bytes per
+    row. Some queries gather more (`Query.gathers`).
     """
 
     name = "mapped"

@@ -28,7 +28,8 @@ _PIECE: Final = 1 << 20  # bytes of a sheet that are searched together
 _LONGEST_PLACE: Final = 64  # the most bytes of a cell's place, such as r="AB12", with spaces around the equals sign
 _DAY_OF_TIMES = "1899-12-31 "  # the date that the reader puts before a time of day
 _PLACE = re.compile(rb"\br\s*=\s*[\"']([A-Za-z]{0,3})([0-9]{1,7})[\"']")
-#: Patterns of places. A sheet has at most the given number of columns (or rows) if no pattern above is found in it.
+#: Patterns of places, each with a number. If the patterns above it do not occur in a sheet, the sheet has at most that
+#: number of columns (or rows).
 _COLUMNS = (
     (re.compile(rb"\br\s*=\s*[\"'][A-Za-z]{3}"), 16_384),
     (re.compile(rb"\br\s*=\s*[\"'][B-Zb-z][A-Za-z]"), 702),

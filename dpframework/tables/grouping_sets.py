@@ -75,7 +75,7 @@ class Family:
         return self._root.sql
 
     def add_if_disjoint(self, place: int, rows: SelectedRows) -> bool:
-        """Add a part unless it may share rows with another one, and return whether it was added."""
+        """Add a part unless it may share rows with a different part of the family. Return whether it was added."""
         columns: SqlColumns = rows.table.columns
         steps: list[tuple[dict[int, str], int]] = []
         for step in rows.lineage:
@@ -121,7 +121,10 @@ def families(handles: Sequence[SelectedRows]) -> list[Family]:
 @final
 @attrs.frozen
 class _TableRequest:
-    """A cross table of one part, and which columns of a query's result hold the numbers of its cells and its sums."""
+    """A cross table of the part with a `place` in the family and a `number` in the query.
+
+    `columns` and `summed` say which columns of the query's result hold the numbers of the table's cells, and its sums.
+    """
 
     place: int
     number: int
@@ -193,7 +196,7 @@ class GroupingQuery:
         answer
             The columns of the query's result, as masked arrays.
         tables
-            The tables of each part by their `Crosstab`, to which the counted ones are added.
+            For each part of the family, counts by `Crosstab`. The counts of the query's tables are added to them.
         """
         cells = [answer[f"k{k}"] for k in self._columns.values()]
         part = np.asarray(answer["p"], dtype=np.int64)

@@ -220,7 +220,8 @@ def _of_floats(series: pl.Series) -> pl.Series:
 def whole_numbers(ids: pl.Series) -> pl.Series | None:
     """Return ids as 64-bit numbers if possible, since sorting and joining these takes a third of the time.
 
-    The result is None unless each text is null, or a whole number of at most 18 digits as ids write it.
+    The result is None unless each text is null, or a whole number of at most 18 digits without a plus sign or leading
+    zeros.
     """
     import polars as pl
 

@@ -39,11 +39,11 @@ def infer_schema(
 ) -> Schema:
     """Make a schema from a file or dataframe. This reads private data and is **not** private.
 
-    A column of booleans, of only 0 and 1, or of only true and false becomes Boolean. A column of numbers, also as
-    texts, becomes Numeric between its observed bounds. Any other column becomes Categorical with its observed values,
-    sorted. An attribute allows missing values if one of its cells is missing. How the file and its cells are written is
-    guessed where they are not in the notation of programs (see `draft_schema`, which also gives reasons). The schema's
-    `inferred` lists the facts that were taken from the data. The schema does not contain the number of rows.
+    A column of booleans, of only 0 and 1, or of only true and false becomes Boolean. A column of numbers, dates or
+    times, also as texts, becomes Numeric between its observed bounds. Any other column becomes Categorical with its
+    observed values, sorted. An attribute allows missing values if one of its cells is missing. How the file and its
+    cells are written is guessed (see `draft_schema`, which also gives reasons). The schema's `inferred` lists the facts
+    that were taken from the data. The schema does not contain the number of rows.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Counts of rows in the cells of cross tables. For most queries an engine needs to count nothing else.
 
-A cross table is a public expression. Its columns are attributes, cases, steps and places in units. So it can be counted
-even by an engine that cannot evaluate functions of rows, such as a database.
+A cross table is a public expression. Its columns are attributes, cases, steps and places in units (see `Column`). So it
+can be counted even by an engine that cannot evaluate functions of rows, such as a database.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def as_cases(column: Column, schema: Schema) -> Column:
 
 
 def describe_known(name: str, number: float) -> Description:
-    """Return a description that holds for every value of a numeric attribute, and not where it is missing."""
+    """Return a description that holds in each row that has a value of a numeric attribute, and in no other row."""
     return Or([Below(name, number), Not(Below(name, number))])
 
 

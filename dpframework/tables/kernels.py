@@ -87,7 +87,7 @@ def halve_rows(
 ) -> int:
     """Write the positions of two kinds of rows into an array.
 
-    Those of the first kind are written from the array's start, those of the second kind from its end backwards.
+    Positions of the first kind are written from the array's start, positions of the second kind from its end backwards.
 
     Each position is written at both ends, and the next position overwrites one of the two. This needs no branch, which
     a processor could not predict, and so takes a third of the time.
@@ -97,7 +97,7 @@ def halve_rows(
     column, index, whole
         As for `add_class_counts`.
     second
-        Whether the rows of each code go to the end, shape (codes,).
+        For each code, whether its rows are of the second kind, shape (codes,).
     positions
         The array to write to, as long as the number of rows that are taken.
 

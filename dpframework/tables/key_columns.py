@@ -2,8 +2,8 @@
 
 The key of a row is the text in its cell. The schema lists no values of an open attribute, so any text may occur.
 
-Numbers are given in the order in which texts are met. This order says something about the rows, so numbers never leave
-this side. Only a text with its count does, once a mechanism has chosen to show it, and in the order of the texts.
+Numbers are given in the order in which texts are met. This order says something about the rows, so numbers are never
+released. Only texts with their counts are, once a mechanism has chosen to show them, and in the order of the texts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parquet files on this machine or wherever polars reads from, read in blocks of rows."""
+"""Parquet files on this machine or at URLs that polars can open, read in blocks of rows."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _REASONS = {  # by the class of polars' error; the first class that matches is u
     ConnectionError: "the connection was lost",
     TimeoutError: "the host did not answer in time",
 }
-# Texts of other errors that mean a failed network. Not status 416: there the file is shorter than its footer says, so
-# it is damaged.
+# Texts of other errors that mean a failed network. Status 416 is left out, since it means that the file is shorter than
+# its footer says, so the file is damaged.
 _UNANSWERED = re.compile(r"error sending request|non-2xx status code: (?!416)")
 
 
@@ -91,12 +91,13 @@ class ParquetFile:
         Raises
         ------
         InputError
-            If the file is damaged, or its host stops answering. The sentence shows no cell.
+            If the file is damaged or claims far more cells than it can hold, if a column has decimals of too many
+            digits, or if the file's host stops answering. The sentence shows no cell.
         """
         import polars as pl
         import polars.selectors as of
 
-        remedy = "some of its rows may have been read"  # so this is no `NotOpened`
+        remedy = "some of its rows may have been read"  # so the errors are no `NotOpened`
         names = [self.columns[k] for k in positions]
         asked = self._scan().select(names)
         for name in names:

@@ -1,4 +1,4 @@
-"""The place of each row within its unit, from 0. It is computed when a query first reads it, and few do."""
+"""The place of each row within its unit, from 0. Few queries read places, so they are computed on the first reading."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ _CHECKING_MODES = ("verify-ca", "verify-full")  # modes of libpq in which the se
 class Postgres(SqlEngine):
     """PostgreSQL, which keeps the rows' codes in a temporary table and counts them there.
 
-    Only counts, the distinct texts of the columns that are read, and distinct ids leave the database. The engine needs
-    the extra `postgres`.
+    Rows stay in the database. This process gets counts, distinct ids, the distinct cells of columns that it encodes,
+    and the distinct combinations of cells from which it derives columns. The engine needs the extra `postgres`.
 
     Parameters
     ----------

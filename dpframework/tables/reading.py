@@ -38,7 +38,7 @@ def encode_bounded(
     values: Collection[str] | None = None,
     mapped: bool = False,
 ) -> Table:
-    """Return a table of the rows that are kept of each privacy unit, encoded block by block.
+    """Return a table of a source's rows, encoded block by block. Each unit keeps at most `unit.rows` of its rows.
 
     If the schema has `per_unit`, the table has one row for each unit instead, made from all of its rows.
     """
@@ -257,9 +257,10 @@ def read_table(
     path
         A file, a folder, a pattern, a URL, or a list of these, whose rows form one table. A file's name ends in .csv or
         .csv.gz (the first line names the columns; UTF-8 and commas, unless `schema.read` says otherwise), in .parquet,
-        in .xlsx (see `sheet` there), or in .sqlite, .sqlite3 or .db (see `table` and `query` there). In a folder,
-        Parquet files are read in the order of their names. A pattern looks like `"visits/2026-*.parquet"`. A URL names
-        a Parquet file, such as "s3://bucket/visits.parquet", or a database, such as "postgresql+psycopg://host/name".
+        in .xlsx, or in .sqlite, .sqlite3 or .db. Options of `schema.read` name the sheet of a workbook, and the table
+        or the query of a database. In a folder, Parquet files are read in the order of their names. A pattern looks
+        like `"visits/2026-*.parquet"`. A URL names a Parquet file, such as "s3://bucket/visits.parquet", or a database,
+        such as "postgresql+psycopg://host/name".
     schema
         The public facts about the table. Columns that the schema does not name are not read.
     out_of_domain
