@@ -51,7 +51,7 @@ class ColumnNote:
     proposal
         A text that says how the draft treats these cells, or what you can do.
     lines
-        The lines of a schema file that follow the proposal.
+        The lines of a schema file that put the proposal into effect. Empty if there are none.
     left_out
         Whether the draft leaves out the column. If so, `lines` would make it an attribute.
     """
@@ -191,7 +191,7 @@ def _texts(values: Any) -> pl.Series | None:
 def _guess_of(
     name: str, found: DistinctCells | None, values: Any, where: str, choices: Choices, read: ReadOptions
 ) -> tuple[Guess, DistinctCells | None]:
-    """Return how a column is written, by its given options or by its cells, and its distinct texts if they decided."""
+    """Return how a column is written, and its distinct texts if this was guessed from them, else None."""
     import polars as pl
 
     known = read.of_column(name)
@@ -218,7 +218,7 @@ def _guess_of(
 
 
 def _column_of(guess: Guess, cells: DistinctCells | None, values: Any, where: str) -> Column | DistinctCells:
-    """Return the cells of a column, read by the guessed options. A text among numbers counts as missing."""
+    """Return the cells of a column, read by the guessed options. Texts in a column of numbers count as missing."""
     if guess.options == ColumnOptions():
         return as_column(values, where) if cells is None else cells
     if cells is not None:

@@ -4,16 +4,16 @@ How a row is treated may depend on all rows with its id. So each piece of the ta
 bucket, and a hash of the exact id chooses the bucket. Then one bucket knows all rows of an id, wherever they lie, and
 it answers each piece. There are three steps:
 
-1. `spread` reads a piece, and returns a message to each bucket. 2. `gather` takes a bucket's messages from all pieces,
-in the order of the table, and returns an answer to each piece. 3. `settle` takes the answers of all buckets to a piece,
-and returns the piece's rows of the table.
+1. `spread` reads a piece, and returns a message to each bucket.
+2. `gather` takes a bucket's messages from all pieces, in the order of the table, and returns an answer to each piece.
+3. `settle` takes the answers of all buckets to a piece, and returns the piece's rows of the table.
 
 The rows are the same as from `read_table`, whatever the number of pieces and buckets. Messages and answers hold ids and
 cells. They pass between the processes that read, and go nowhere else.
 
-The hash uses the key of the table, so that nobody who writes ids can send them all to the same bucket. Rows would be
-right with any key. The hash is cryptographic because it must be the same on all machines, and the faster hashes of
-dataframes are not.
+The hash uses the key of the table, so that nobody who writes ids can send them all to the same bucket. Which bucket an
+id is in does not change the rows. The hash is cryptographic because it must be the same on all machines, and the
+faster hashes of dataframes are not.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ S = TypeVar("S")
 
 
 class IdFinding(enum.Enum):
-    """A fact about ids by which the strict policy, `OutOfDomain.ERROR`, may refuse the table."""
+    """A fact about ids that decides whether the strict policy, `OutOfDomain.ERROR`, refuses the table."""
 
     UNFIT = "unfit"
     """A cell holds a value that cannot be an id."""
@@ -57,7 +57,7 @@ class IdFinding(enum.Enum):
     TWICE = "twice"
     """Two rows of a view have the same id."""
     MATCHED = "matched"
-    """Two views have a common id that occurs once in each."""
+    """Two views have a common id that occurs once in each. Without such an id, the table is refused."""
 
 
 @attrs.frozen(repr=False)
@@ -149,7 +149,7 @@ class Shuffle(abc.ABC, Generic[S]):
         Raises
         ------
         InputError
-            If the piece has changed since it was spread.
+            If the piece has changed since it was spread, or cannot be read.
         """
 
     def _settle(self, builder: TableBuilder) -> tuple[Table, RowFindings]:
@@ -192,7 +192,7 @@ class Shuffle(abc.ABC, Generic[S]):
 
 
 def findings_of(ids: Ids, side: int = 0) -> frozenset[tuple[IdFinding, int]]:
-    """Return the findings about the ids of a piece of the view with the number `side`."""
+    """Return the findings about the ids of a piece. `side` is the number of the piece's view."""
     there = ((IdFinding.UNFIT, ids.any_unfit), (IdFinding.MISSING, ids.any_missing))
     return frozenset((one, side) for one, is_there in there if is_there)
 

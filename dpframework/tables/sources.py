@@ -115,7 +115,8 @@ def rows_changed(name: str) -> InputError:
 def after_first_rows() -> Iterator[None]:
     """Turn a `NotOpened` from the block into a plain InputError, since rows were read before the block.
 
-    Whether the block is reached may depend on those rows. So a ledger must record how it ends.
+    Whether the block is reached may depend on those rows. A `NotOpened` would make the ledger give the approval of the
+    run back, as if no row had been seen.
     """
     try:
         yield

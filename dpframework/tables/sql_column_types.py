@@ -75,7 +75,7 @@ class ColumnType:
         return self.encoded.format(column) if self.kind in (CellKind.TEXT, CellKind.UUID) else column
 
     def selection(self, cell: str) -> str:
-        """Return the SQL expression to select for a distinct cell. It is null for a date outside Python's range."""
+        """Return the SQL expression that selects a distinct cell. It is null for a date outside Python's range."""
         match self.kind:
             case CellKind.DATE:
                 return f"case when {cell} between '{_FIRST}' and '{_LAST}' then {cell} end"

@@ -1,8 +1,8 @@
-"""Encode rows in a database, by the same functions as in other tables, on the distinct cells.
+"""Encode the rows of a database. The distinct cells are encoded by the same functions as the cells of other tables.
 
 A cell's code depends on the cell alone. So each distinct cell is encoded once, in this process, as in any other table,
 and the codes are joined back by the cells' bytes. Numbers that are stored as numbers are put into bins in SQL instead
-(see `sql_bins`). Truths that are stored as truths need no search for distinct cells, unless the policy may refuse one.
+(see `sql_bins`). Truths that are stored as truths need no search for distinct cells, unless the policy is strict.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class CodeExpressions:
     Attributes
     ----------
     code
-        The code of a row.
+        The expression of a row's code.
     value
-        The value of a row, null where missing. None if values are not kept.
+        The expression of a row's value, null where the value is missing. None if values are not kept.
     joined
         The clause that joins a table of codes. Empty if there is none.
     unfit

@@ -1,4 +1,4 @@
-"""The common base of engines that count in a database, such as DuckDB and Postgres."""
+"""The common base of engines that count in a database, such as DuckDB and Postgres, and their tables of codes."""
 
 from __future__ import annotations
 
@@ -48,10 +48,11 @@ class CodedTable:
     columns
         The SQL expressions of the codes and values.
     beside
-        The table's other columns: the place of a row and its unit's number where samples may be drawn, and the row's
-        place within its unit.
+        The names of the table's other columns. If samples may be drawn, these hold each row's place in the table and,
+        if ids are known, the number of its unit. If queries may ask for it, another column holds each row's place
+        within its unit.
     samples
-        The names of the tables of its samples.
+        The names of the temporary tables that hold samples of this table.
     """
 
     name: str
@@ -111,7 +112,7 @@ class SqlEngine(GroupingEngine):
         return () if self._opened is None else self._opened.statements
 
     def asked(self) -> str | None:
-        """Return a sentence on which database counted, and how many queries and cross tables it counted.
+        """Return a sentence that names the database, and tells how many queries counted how many cross tables.
 
         The number of statements that opened the table is left out. It depends on the rows, since a connection may look
         up few distinct cells in another way.
@@ -121,7 +122,7 @@ class SqlEngine(GroupingEngine):
         return f"{self._opened.version}; queries that counted: {len(self._asked)}; cross tables: {sum(self._asked)}"
 
     def load(self, table: Table) -> NoReturn:
-        """Refuse, since rows do not travel.
+        """Refuse any table, since the database reads the rows itself.
 
         Raises
         ------
@@ -137,10 +138,11 @@ class SqlEngine(GroupingEngine):
         Raises
         ------
         NotOpened
-            If there is no such table, or the connection has more rights than needed.
+            If there is no such table, its rows lack an order that is needed, or the connection has more rights than
+            needed.
         InputError
-            If the database cannot read the table, if its rows do not fit the schema, with the errors of `read_table`,
-            or if the engine does not support the schema.
+            If the database cannot read the table, or the engine does not support the schema. If the rows do not fit the
+            schema, this raises the errors of `read_table`.
         """
         self._require_served(files.schema)
         schema, values, unit = files.schema, needed_values(files.schema, files.values), files.unit
@@ -226,7 +228,10 @@ class SqlEngine(GroupingEngine):
     def _piece_of_table(
         self, source: DatabaseTable, columns: Mapping[str, str], chooser: RowChooser, placed: bool
     ) -> SqlPiece:
-        """Return the query of a table's columns. Rows of a view or a query are copied, so that it is run only once."""
+        """Return the query of a table's columns.
+
+        The rows of a view or a query are copied first, so that the database evaluates it only once.
+        """
         unordered = (
             f"{source.shown}: its rows have no order, which samples and the choice of a unit's rows need; name the "
             "column that orders them with order="

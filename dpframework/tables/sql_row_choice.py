@@ -78,7 +78,7 @@ class RowChooser:
             self._connection.drop(name)
 
     def copy(self, query: str) -> str:
-        """Return a query of a copy of another query's rows, since that query may give other rows the next time."""
+        """Copy the rows of a query, which may give other rows the next time, and return a query of the copy."""
         name = self._keep(self._connection.new_name("rows"))
         self._connection.run(f"create temp table {name} as {query}")
         return f"select * from {name}"
@@ -99,7 +99,7 @@ class RowChooser:
         for k, values in enumerate(found.columns):
             days = read_days(options, values, where) if options.date or options.null else values
             missing = k == 1
-            # The missing cell is read even if no row has one. Then a strict policy must not refuse the table for it.
+            # The missing cell is read even if no row's cell is missing. Then a strict policy must not refuse the table.
             policy = self._policy if not missing or self._has_null(piece, cell) else OutOfDomain.CLAMP
             inside.append(rows_in(span, days, policy, where))
         name = self._keep(found.to_table({"inside": inside[0].astype(np.int64)}))
@@ -109,10 +109,10 @@ class RowChooser:
     def of_units(
         self, pieces: Sequence[SqlPiece], unit: PrivacyUnit, key: bytes | None, *, placed: bool
     ) -> list[SqlSource]:
-        """Return queries of the rows of some pieces that each unit keeps.
+        """Return, for each piece, the query of its rows and the query of those rows that their units keep.
 
-        The queries also give a number for each row's `unit`. If units may have several rows, and with `placed`, they
-        give each row's place within its unit.
+        The second query also gives a number for each row's `unit` and, with `placed` and if units may have several
+        rows, each row's place within its unit.
 
         Raises
         ------
@@ -183,9 +183,9 @@ class RowChooser:
         return placed
 
     def with_units(self, pieces: Sequence[SqlPiece], unit: PrivacyUnit) -> list[SqlSource]:
-        """Return queries of all rows with an id, and of the number of each row's `unit`.
+        """Return, for each piece, the query of its rows and the query of those rows that have an id.
 
-        This raises the errors of `of_units`.
+        The second query also gives the number of each row's `unit`. This raises the errors of `of_units`.
         """
         maps, _ = self._number([(piece, f"{piece.name}: the id column '{unit.id}'") for piece in pieces], unit.id or "")
         return [

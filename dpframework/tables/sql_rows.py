@@ -1,6 +1,7 @@
 """Rows of a database's table or query, whose cells are read as texts, each by itself.
 
-A query is sent as a table in parentheses, so that a database can run it only as a query. Nothing is ever committed.
+A query is sent as a subquery in parentheses, so that a database cannot run any other statement. Nothing is ever
+committed.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class SqlRows:
         Raises
         ------
         InputError
-            If the database stops answering. The sentence shows no cell.
+            If the database does not answer, or refuses the query. The sentence shows no cell.
         """
         failed = f"{self.name}: the database could not answer; some of its rows may have been read"
         names = ", ".join(self._quote(self.columns[k]) for k in positions)

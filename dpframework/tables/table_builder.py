@@ -24,7 +24,7 @@ from dpframework.tables.storage import growing_array
 
 
 def require_public_counts(schema: Schema, rows: int, source: str) -> None:
-    """Refuse a table that breaks the schema's public facts on its rows, since claims may rest on them.
+    """Refuse a table that breaks the schema's public facts about the number of rows, since claims may rest on these.
 
     Raises
     ------

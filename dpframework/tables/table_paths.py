@@ -28,7 +28,7 @@ def files_of(place: str | os.PathLike[str]) -> list[str]:
     """Return the files that a path, a folder, a pattern or a URL stands for, in the order of their names.
 
     In a folder, files and folders whose names begin with a dot or an underline are skipped. Programs that write folders
-    of files put marks there, and no data.
+    of files use such names for marker files, such as `_SUCCESS`, and not for data.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""The answers of a cluster's workers, sent as plain data that this side never unpickles.
+"""The answers of a cluster's workers, sent as plain data that the study's process never unpickles.
 
-An answer is a msgpack map whose fields are checked. They are numbers, texts, bytes and arrays of integers. Anything
-else is refused. So a worker can lie about its counts, but cannot run code in the process that adds the noise.
+An answer is a msgpack map whose fields are checked. The fields hold numbers, texts, bytes and arrays of integers.
+Anything else is refused. So a worker can lie about its counts, but cannot run code in the process that adds the noise.
 """
 
 from __future__ import annotations

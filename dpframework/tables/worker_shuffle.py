@@ -43,10 +43,10 @@ class WorkerPlace:
 
 @final
 class ShuffledPieces:
-    """A worker's part of the tables that are being shuffled. `end` empties it."""
+    """A worker's messages and states of the tables that are being shuffled. `end` forgets those of one table."""
 
     def __init__(self) -> None:
-        self._messages: dict[tuple[str, int, int], dict[int, bytes]] = {}  # of a sender, to each receiver
+        self._messages: dict[tuple[str, int, int], dict[int, bytes]] = {}  # by kind, table and sender: by receiver
         self._states: dict[tuple[int, int], Any] = {}  # by table and piece
 
     def spread(self, table: int, piece: int, how: Shuffle[Any], described: Piece, buckets: int) -> ShuffleFindings:
@@ -72,7 +72,7 @@ class ShuffledPieces:
     def settle(
         self, table: int, piece: int, how: Shuffle[Any], described: Piece, places: Sequence[WorkerPlace]
     ) -> tuple[Table, RowFindings]:
-        """Return a piece's rows, given by the answers of all buckets.
+        """Return a piece's rows of the table, given the answers of all buckets, which are fetched from their workers.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class ShuffledPieces:
         return how.settle(described, self._states.pop((table, piece)), [answers[k] for k in sorted(answers)])
 
     def hand(self, table: int, kind: str, numbers: Iterable[int], to: int) -> list[bytes] | None:
-        """Return the messages from some pieces to a bucket, or from buckets to a piece, None if one is not here.
+        """Return the messages from some pieces to a bucket, or from buckets to a piece. Return None if one is absent.
 
         Each message can be returned only once, since it is forgotten here.
         """
@@ -101,7 +101,7 @@ class ShuffledPieces:
         return found
 
     def end(self, table: int) -> None:
-        """Forget all messages of a table."""
+        """Forget all messages and states of a table."""
         self._messages = {place: held for place, held in self._messages.items() if place[1] != table}
         self._states = {place: held for place, held in self._states.items() if place[0] != table}
 

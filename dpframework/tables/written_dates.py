@@ -25,7 +25,7 @@ _ISO = (
 
 
 def times_of_texts(texts: pl.Series, formats: Sequence[str], unit: DateUnit) -> pl.Series:
-    """Return the number of each text by the first format that fits, null where no format does.
+    """Return each text's date or time as a number (see `DateUnit`), read by the first format that fits, else null.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def times_of_texts(texts: pl.Series, formats: Sequence[str], unit: DateUnit) -> 
 
 
 def days_of_texts(texts: pl.Series, formats: Sequence[str]) -> pl.Series:
-    """Return the day of each text by the first format that fits, null where no format does."""
+    """Return the day of each text, read by the first format that fits, null where no format does."""
     import polars as pl
 
     found = pl.Series([None], dtype=pl.Date).new_from_index(0, len(texts))
@@ -94,7 +94,7 @@ def _iso(day: pl.Series, minute: pl.Series, second: pl.Series, fraction: pl.Seri
 
 
 def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
-    """Return the numbers of dates, points in time (in their own zone) or times of day.
+    """Return dates, points in time (in their own zone) or times of day as numbers (see `DateUnit`).
 
     Return None for other types, and for times of day unless the unit is hours.
     """
@@ -123,9 +123,9 @@ def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
 
 
 def date_number(cell: Any, unit: DateUnit) -> float | None:
-    """Return the number of a Python object.
+    """Return a Python date or time as a number (see `DateUnit`).
 
-    Return None if it is no date or time, or a time of day unless the unit is hours.
+    Return None for any other object, and for a time of day unless the unit is hours.
     """
     if is_missing(cell):
         return None
