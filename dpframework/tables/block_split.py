@@ -18,7 +18,7 @@ from dpframework.tables.blocks import Block, cells_of, pack_index, part_of_each_
 from dpframework.tables.storage import read_only
 
 FEW_PARTS = 4  # up to this number of parts, one pass over the rows for each part is faster than sorting them
-HALVES = 2  # the number of parts for which there is a kernel
+HALVES = 2  # a kernel, `halve_rows`, divides rows into this number of parts
 MANY = 1 << 16  # from this number of rows, the kernel for two parts is worth loading; numpy takes three times as long
 
 

@@ -65,7 +65,7 @@ class OpenedTable:
     def take_dropped(self) -> tuple[int, ...]:
         """Return the numbers of the sets of rows that workers may drop. Forget the masks of samples among them."""
         found = []
-        # A handle that is dropped may add to this list at any time, also during the loop.
+        # A handle adds its number to this list when it is garbage-collected, which may happen during the loop.
         while self.dropped:
             number = self.dropped.pop()
             self.masks.pop(number, None)
@@ -154,6 +154,6 @@ def pickle(content: Any) -> bytes:
         return bytes(cloudpickle.dumps(content))
     except Exception as error:
         raise InputError(
-            f"a query cannot be sent to the workers ({type(error).__name__}); define it, and what it is given, in a "
-            "module, without open files or locks"
+            f"a query cannot be sent to the workers ({type(error).__name__}); define the query, and what it is "
+            "given, in a module, without open files or locks"
         ) from None

@@ -140,7 +140,7 @@ class ClusterWorker:
     """
 
     def __init__(self) -> None:
-        # With this engine, parts of a table take one bit for each row.
+        # With this engine, each part of a table takes at most one bit per row of the table.
         self._engine = Mapped()
         self._pieces: dict[tuple[int, int], dict[int, Any]] = {}  # by table and piece: sets of rows by their number
         self._shuffled = ShuffledPieces()

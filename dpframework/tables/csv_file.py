@@ -68,7 +68,7 @@ class CsvFile:
         read = read or ReadOptions()
         first = next(_texts(path, read.encoding, read.skip), b"")
         if not first and read.skip:
-            raise InputError(f"{path.name}: has no line below the {read.skip} that [read] skips; correct skip")
+            raise InputError(f"{path.name}: has no line below the {read.skip} lines that [read] skips; correct skip")
         if not first:
             raise InputError(
                 f"{path.name}: is empty; save the table there again, with the names of its columns in the first line"
@@ -128,7 +128,7 @@ class CsvFile:
         broken = f"{self.path.name}: cannot be read as CSV in {_describe(self.read)}; check its quotes and its encoding"
         try:
             frame = frame_of("utf8")
-        except (Exception, pl.exceptions.PanicException):  # perhaps one cell is not UTF-8; no other cell changes below
+        except (Exception, pl.exceptions.PanicException):  # a cell may not be UTF-8; only such cells change below
             frame = quietly(lambda: frame_of("utf8-lossy"), broken)
         if frame.height != len(starts) - 1:
             raise InputError(broken)
@@ -169,7 +169,7 @@ def _texts(
                 if text is None:
                     raise _too_long(path)
                 yield text
-                # The size is 0 if the file was empty when it was opened, and has been written since.
+                # The size is 0 if the file was empty when it was opened, and was written to since then.
                 tell_share(file.tell() / max(size, 1))
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InputError(f"{path.name}: cannot be unpacked; a whole gzip file is expected") from None

@@ -131,9 +131,9 @@ class Connection:
 def _local_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     """Return Dask's settings for workers on this machine, given the environment that Dask starts them in."""
     return {
-        # Dask gives up a lost worker that is not back after 15 s, but a busy machine takes longer to start one.
+        # Dask gives up a lost worker that is not back after 15 s, but a busy machine takes longer to start a worker.
         "distributed.deploy.lost-worker-timeout": "1 hour",
         # Dask also makes a worker return the memory of each array to the system at once. The system must then clear as
-        # much for the next array, which takes longer than counting.
+        # much memory for the next array, which takes longer than counting.
         "distributed.nanny.pre-spawn-environ": {k: v for k, v in environment.items() if k != "MALLOC_TRIM_THRESHOLD_"},
     }

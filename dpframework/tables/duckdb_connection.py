@@ -30,7 +30,8 @@ _SETTINGS = (
     "set python_enable_replacements = false",  # a name must not stand for a Python variable
     "set default_collation = ''",  # texts are compared by their bytes
     "set preserve_insertion_order = true",
-    # Up to 16 bits of groups are counted in an array, which is two to three times as fast.
+    # If the columns to group by have up to 16 bits together, DuckDB counts groups in an array. This is two to three
+    # times as fast.
     "set perfect_ht_threshold = 16",
 )
 _KINDS = {

@@ -229,7 +229,7 @@ class _Blocks(Engine):
 
     def __init__(self, blocks: int) -> None:
         if not is_whole_number(blocks):
-            raise InputError(f"an engine needs a positive number of blocks, not {blocks!r}")
+            raise InputError(f"an engine needs a positive number of threads, not {blocks!r}")
         self._blocks = blocks
 
     def map(self, rows: Sequence[Block], function: Callable[[Block], Any]) -> list[Any]:

@@ -102,7 +102,7 @@ class ExcelFile:
         frame = frame[read.skip :]
         if not frame.height:
             raise InputError(
-                f"{path.name}: the sheet has no rows below the {read.skip} that [read] skips; correct skip"
+                f"{path.name}: the sheet has no rows below the {read.skip} rows that [read] skips; correct skip"
             )
         columns = tuple(in_one_line(name or "") for name in frame.row(0))
         return cls(columns, frame[1:].with_columns(pl.all().str.strip_prefix(_DAY_OF_TIMES)))

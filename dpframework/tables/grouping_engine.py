@@ -152,7 +152,7 @@ class GroupingEngine(Engine):
             known = dict(zip(named, counts, strict=True))
             for table, array in known.items():
                 if array.shape != table.shape or array.dtype != np.int64:
-                    raise InputError(f"engine '{self.name}' must count a table in its shape, in integers of 64 bits")
+                    raise InputError(f"engine '{self.name}' must count a table in the table's shape, in int64")
             margins = {table: margin_of(table, whole, known[whole]) for table, whole in of.items()}
             found.append([np.asarray(one.assemble([margins[table] for table in one.tables])) for one in own])
         return found

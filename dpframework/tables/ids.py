@@ -148,7 +148,7 @@ def ids_of(values: Any, where: str) -> Ids:
         series = cells
     else:
         require_type_of_ids(values, where)
-        # A series that holds all objects exactly is much faster than the objects.
+        # If a series can hold all objects exactly, reading the series is much faster than reading the objects.
         kinds = set(map(type, cells)) - {type(None)}
         exact = {str: pl.String, int: pl.Int64, float: pl.Float64, bytes: pl.Binary, bool: pl.Boolean}
         if len(kinds) == 1 and (kind := kinds.pop()) in exact:
@@ -295,7 +295,7 @@ def _of_float(number: Any) -> str:
         nearest = float(number)
     if nearest == number:
         return id_of_float(nearest)
-    if number == np.trunc(number):  # more bits than a float has
+    if number == np.trunc(number):  # whole, with more bits than a float has
         return id_of_whole(int(number))
     top, bottom = number.as_integer_ratio()
     power = bottom.bit_length() - 1  # top / 2^power = top 5^power / 10^power

@@ -159,7 +159,7 @@ def require_own_codes(own: Attribute, counted: Attribute) -> None:
     if own.size > counted.size:
         raise InputError(
             f"a query counts {counted.size} values of '{counted.name}', but the table's attribute has {own.size}; plan "
-            "it with the table's schema"
+            "the query with the table's schema"
         )
 
 

@@ -61,7 +61,7 @@ class ParquetFile:
     place: str
     name: str
     columns: tuple[str, ...]
-    options: Mapping[str, str] | None = attrs.field(default=None, repr=False)  # may hold the keys of a store
+    options: Mapping[str, str] | None = attrs.field(default=None, repr=False)  # may hold access keys
     part: tuple[int, int] = (0, 1)
     long: frozenset[str] = frozenset()
 
@@ -108,7 +108,7 @@ class ParquetFile:
                 )
         rows = self._read(lambda: int(self._scan().select(pl.len()).collect().item()), InputError, remedy)
         # A small file that claims to have very many cells is refused.
-        with contextlib.suppress(OSError):  # a URL has no size here
+        with contextlib.suppress(OSError):  # the size of a file at a URL is not known
             if rows * len(names) > max(FREE_CELLS, MOST_CELLS_PER_BYTE * os.stat(self.place).st_size):
                 raise InputError(
                     f"{self.name}: has far more cells than a file of its size can hold; write its rows anew"
@@ -155,7 +155,7 @@ class ParquetFile:
         except InputError:
             if not failed:
                 raise
-        raise kind(f"{self.name}: cannot be read from its place: {failed[0]}; {remedy}")
+        raise kind(f"{self.name}: cannot be read from its URL: {failed[0]}; {remedy}")
 
     @property
     def _broken(self) -> str:

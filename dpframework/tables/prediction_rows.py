@@ -104,7 +104,7 @@ class NewRows:
             for attribute in schema:
                 if rows.block.schema[attribute.name] != attribute:
                     raise InputError(
-                        f"attribute '{attribute.name}' is not the one of the model; use the model's schema"
+                        f"attribute '{attribute.name}' differs from the model's attribute; use the model's schema"
                     )
             return rows
         read = _encode(rows, schema, OutOfDomain.parse(out_of_domain), source)

@@ -163,7 +163,7 @@ def _flush(files: set[object]) -> None:
         _fflush(None)
 
 
-_fflush = getattr(ctypes.pythonapi, "fflush", None)  # not on Windows
+_fflush = getattr(ctypes.pythonapi, "fflush", None)  # absent on Windows
 _names, _WORDS = _Names(), dict.fromkeys(STREAMS, _Nowhere())
 _logs = _Shared(_without_logs)
 _warnings, _streams, _words = _Shared(_without_warnings), _Shared(_without_streams), _Shared(_without_words)

@@ -103,7 +103,7 @@ class Source:
         counts = collections.Counter(self.columns)
         for name in names:
             if counts[name] > 1:
-                raise InputError(f"{self.name}: column '{name}' occurs more than once; rename one of them in the table")
+                raise InputError(f"{self.name}: column '{name}' occurs more than once; rename all but one")
 
 
 def rows_changed(name: str) -> InputError:

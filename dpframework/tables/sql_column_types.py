@@ -125,7 +125,7 @@ class ColumnType:
             raise InputError(f"{where} has the type {name}, which cannot be read as dates; cast it to a timestamp")
 
 
-_FOREIGN = object()  # of a class that readers treat as foreign
+_FOREIGN = object()  # readers take this object for a value that no schema can hold
 
 
 def _in_utc(cell: Any) -> Any:

@@ -68,7 +68,7 @@ class CodedTable:
 class SqlEngine(GroupingEngine):
     """Keeps the codes of a table in a temporary table of a database, which counts them."""
 
-    sends_messages = True  # many requests become few queries, such as all those of one level of a tree
+    sends_messages = True  # requests made together, such as those of one level of a tree, become few queries
     bounds_units = True
     places_rows = True
     reads_tables: ClassVar[bool] = True
@@ -350,8 +350,8 @@ class SqlEngine(GroupingEngine):
         table: CodedTable = rows.table
         if needed not in table.beside:
             raise InputError(
-                f"engine '{self.name}' opened this table without what samples need; open it with ordered=True, and "
-                "with the unit's ids"
+                f"engine '{self.name}' opened this table without the row places or unit numbers that samples need; "
+                "open it with ordered=True, and with the unit's ids"
             )
         connection = self._connection
         while self._unused:

@@ -99,7 +99,7 @@ class RowChooser:
         for k, values in enumerate(found.columns):
             days = read_days(options, values, where) if options.date or options.null else values
             missing = k == 1
-            # The missing cell is read even if no row's cell is missing. Then a strict policy must not refuse the table.
+            # A missing cell is read even if no row has such a cell. Then a strict policy must not refuse the table.
             policy = self._policy if not missing or self._has_null(piece, cell) else OutOfDomain.CLAMP
             inside.append(rows_in(span, days, policy, where))
         name = self._keep(found.to_table({"inside": inside[0].astype(np.int64)}))
@@ -223,7 +223,7 @@ class RowChooser:
             for query, (_, where) in zip(numbered, named, strict=True):
                 twice = f"select 1 from ({query}) as s group by unit having count(*) > 1 limit 1"
                 if connection.rows(twice):
-                    raise DoesNotFit(f"{where} holds an id twice; each row needs another id")
+                    raise DoesNotFit(f"{where} holds an id twice; each row needs an id of its own")
         pairs = self._keep(connection.new_name("pairs"))
         once = [f"(select unit from ({query}) as s group by unit having count(*) = 1)" for query in numbered]
         connection.run(

@@ -69,12 +69,12 @@ class TableFiles(UnreadTable):
             raise InputError(
                 f"id '{self.id}' joins two views, and only one is given; give the right view too, or leave id out"
             )
-        if self.schema.per_unit is not None:  # without it, reading the files checks the unit
+        if self.schema.per_unit is not None:  # else the unit is checked when the files are read
             self.unit.require_fits(self.schema)
 
     def read(self, *, mapped: bool = False) -> Table:
         """Read the files in this process. This raises the errors of `read_table`."""
-        from dpframework.tables.reading import read_table  # a plan needs no reader
+        from dpframework.tables.reading import read_table  # imported here, since plans need no reader
         from dpframework.tables.two_views import read_two_views
 
         if self.right is not None:

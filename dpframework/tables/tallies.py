@@ -93,7 +93,7 @@ def counts_by_class(
         The counts of the attributes' codes one below another, shape (sum of sizes, classes).
     """
     counts = np.zeros((int(sizes.sum()), number), dtype=np.int64)
-    # Loading numba takes longer than counting few cells without it.
+    # Loading numba takes longer than counting a few codes without it.
     if len(classes) * len(attributes) <= FEW and "numba" not in sys.modules:
         ends = np.cumsum(sizes)
         for attribute, end, size in zip(attributes, ends, sizes, strict=True):

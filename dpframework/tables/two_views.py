@@ -145,7 +145,7 @@ def _match(left: pl.Series, right: pl.Series) -> pl.DataFrame:
 
 def id_twice(what: str) -> str:
     """Return the sentence of an error about ids that occur twice in a view. `what` names the ids."""
-    return f"{what} holds an id twice; each row needs another id"
+    return f"{what} holds an id twice; each row needs an id of its own"
 
 
 def no_common_id(files: str, column: str) -> str:

@@ -167,7 +167,7 @@ class _Mode(Accumulator):
     def cells(self) -> Cells:
         self._count()
         units, codes = np.divmod(self._pairs, self._size)
-        order = np.lexsort((-codes, self._counts, units))  # the last of each unit is its mode
+        order = np.lexsort((-codes, self._counts, units))  # the last code of each unit is its mode
         found = np.full(self._number, -1, dtype=np.int32)
         found[units[order]] = codes[order]
         return found

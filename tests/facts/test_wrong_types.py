@@ -97,7 +97,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: dpf.read_table("x", 5), "read_table: schema is an int; Schema is needed"),
     (lambda: dpf.table_from_columns(5, SCHEMA), "table_from_columns: columns is an int; Mapping[str, Any] is needed"),
     (lambda: dpf.PureAccountant(5), "relation 5 is unknown"),
-    (lambda: dpf.Threads("x"), "an engine needs a positive number of blocks, not 'x'"),
+    (lambda: dpf.Threads("x"), "an engine needs a positive number of threads, not 'x'"),
     (lambda: dpf.Ledger(5), "Ledger: path is an int; str or PathLike[str] is needed"),
     (lambda: dpf.PrivacyUnit(5), "unit is 5; give the name of the column"),
 ]

@@ -343,7 +343,7 @@ class Floats(Grouping):
 @pytest.mark.parametrize("kind", [Short, Floats])
 def test_an_engine_that_counts_no_whole_table_is_told_so(kind: type[Grouping]) -> None:
     engine = kind()
-    with pytest.raises(dpf.InputError, match="must count a table in its shape, in integers of 64 bits"):
+    with pytest.raises(dpf.InputError, match="must count a table in the table's shape, in int64"):
         answer_of(dpf.queries.Histogram(FINE["town"]), engine, engine.load(aged()), {})
 
 

@@ -130,7 +130,7 @@ def test_a_network_that_fails_uses_up_no_approval(
     with serving(status or 404) as url:
         code, err, left = run(folder, f"http://127.0.0.1:{closed_port()}" if status is None else url, capsys)
     assert (code, left) == (2, 1)
-    assert f"people.parquet: cannot be read from its place: {says}; nothing was read" in err
+    assert f"people.parquet: cannot be read from its URL: {says}; nothing was read" in err
     assert "damaged" not in err
 
 
@@ -176,7 +176,7 @@ def test_a_host_that_stops_after_the_footer_uses_up_the_approval(rows: bytes, mo
         list(source.blocks(["ill"]))
     assert not isinstance(caught.value, NotOpened)
     assert str(caught.value) == (
-        "people.parquet: cannot be read from its place: the host refused the connection; some of its rows may have "
+        "people.parquet: cannot be read from its URL: the host refused the connection; some of its rows may have "
         "been read"
     )
     assert caught.value.__cause__ is None

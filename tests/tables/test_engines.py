@@ -133,7 +133,7 @@ def test_a_row_that_is_added_changes_one_part_only() -> None:
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
 def test_blocks_are_a_positive_number(threads: Any) -> None:
-    with pytest.raises(dpf.InputError, match="positive number of blocks"):
+    with pytest.raises(dpf.InputError, match="positive number of threads"):
         dpf.Threads(threads)
 
 

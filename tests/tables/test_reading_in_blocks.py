@@ -173,7 +173,7 @@ def test_files_that_are_not_there_or_lack_a_column_are_one_sentence(tmp_path: Pa
     (tmp_path / "empty.parquet").write_bytes(b"")
     with pytest.raises(dpf.InputError, match=r"^empty\.parquet: is empty; save the table there again"):
         dpf.read_table(tmp_path / "empty.parquet", SCHEMA)
-    with pytest.raises(dpf.InputError, match="nothing: cannot be read from its place: there is no such file"):
+    with pytest.raises(dpf.InputError, match="nothing: cannot be read from its URL: there is no such file"):
         dpf.read_table("file:///not/there/nothing", SCHEMA)
 
 

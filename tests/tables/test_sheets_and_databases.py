@@ -362,7 +362,7 @@ def test_rows_above_the_names_of_a_sheet_are_found_and_skipped(tmp_path, expecte
     assert draft.schema.read.skip == 2
     assert set(draft.schema.names) <= set(NAMES)
     assert codes(dpf.read_table(path, asking(sheet="visits", skip=2))) == expected
-    with pytest.raises(dpf.InputError, match="no rows below the 99 that"):
+    with pytest.raises(dpf.InputError, match="no rows below the 99 rows that"):
         dpf.read_table(path, asking(sheet="visits", skip=99))
 
 

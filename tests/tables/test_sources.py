@@ -189,7 +189,7 @@ def source_of(*columns: str) -> Source:
             "t: has none of the requested columns, such as 'x'; its first line must name",
         ),
         ("x", "t: has none of the requested columns, such as 'x'"),
-        ("c", "t: column 'c' occurs more than once; rename one of them in the table"),
+        ("c", "t: column 'c' occurs more than once; rename all but one"),
         ("", None),
     ],
 )

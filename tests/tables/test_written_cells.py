@@ -637,7 +637,7 @@ def test_lines_above_the_names_are_skipped_and_names_stand_in_one_line(tmp_path,
     assert 'Raucher] labels = { ja = ["J"], nein = ["Nein"] }' in told
     rhesus = "Rhesus: 20 of 40 cells hold -; read as a label; where it means a missing value, write: [read.columns"
     assert rhesus in told
-    with pytest.raises(dpf.InputError, match="no line below the 90 that"):
+    with pytest.raises(dpf.InputError, match="no line below the 90 lines that"):
         dpf.read_table(file, attrs.evolve(schema, read=attrs.evolve(schema.read, skip=90)))
 
 

@@ -117,7 +117,7 @@ def test_a_model_is_kept_drawn_and_printed():
     with pytest.raises(dpf.InputError, match="not in the model"):
         model.term("weight")
     other = dpf.table_from_frame(fruits(5), SCHEMA.replace(dpf.Numeric("size", 0, 100, bins=5)))
-    with pytest.raises(dpf.InputError, match="not the one of the model"):
+    with pytest.raises(dpf.InputError, match="differs from the model's attribute"):
         model.predict(other)
 
 
