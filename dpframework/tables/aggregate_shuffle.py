@@ -50,7 +50,7 @@ _PLACE = ("piece", "row")  # columns with the place of a unit's first row
 @final
 @attrs.frozen(repr=False)
 class RowsOfUnits(Shuffle[None]):
-    """A shuffle that makes one row of each unit's rows."""
+    """A shuffle that makes one row from all rows of each unit."""
 
     @property
     def _rows(self) -> UnitRows:

@@ -106,7 +106,7 @@ def guess_column(cells: DistinctCells) -> Guess:
     if padded.any():
         nulls = cells.only(cells.among(SURE_NULLS))
         zeros = cells.only(padded)
-        found = f"{_of(zeros.cells, number)} are digits that begin with a zero, such as {zeros.texts[0]}"
+        found = f"{_share_of(zeros.cells, number)} are digits that begin with a zero, such as {zeros.texts[0]}"
         return Guess(ColumnOptions(null=nulls.by_frequency()), False, found, "read as labels, not as numbers")
     if not strange.any():
         # The first text is tried alone, since most columns of numbers are no dates.
@@ -122,7 +122,9 @@ def guess_column(cells: DistinctCells) -> Guess:
         return _with_nulls(ColumnOptions(null=nulls.by_frequency()), rest, number, "numbers")
     others = cells.without(nulls.texts.to_list())
     guess = (
-        _guess_styled(others, nulls, number) or _dates(others, nulls, number) or _with_symbols(others, nulls, number)
+        _guess_styled(others, nulls, number)
+        or _guess_dates(others, nulls, number)
+        or _guess_with_symbols(others, nulls, number)
     )
     if guess is not None:
         return guess
@@ -134,26 +136,26 @@ def guess_column(cells: DistinctCells) -> Guess:
     sure = rest.among(SURE_NULLS)
     if sure.any() and not sure.all():
         stand = rest.only(sure)
-        found = f"{_of(stand.cells, number)} mean a missing value: {_some(stand)}"
+        found = f"{_share_of(stand.cells, number)} mean a missing value: {_list_examples(stand)}"
         return Guess(ColumnOptions(null=stand.by_frequency()), False, found, "read as missing")
     return Guess()
 
 
-def _of(part: int, whole: int) -> str:
+def _share_of(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,} cells"
 
 
-def _some(cells: DistinctCells) -> str:
-    return _list(cells.by_frequency())
+def _list_examples(cells: DistinctCells) -> str:
+    return _list_texts(cells.by_frequency())
 
 
-def _list(texts: Sequence[str]) -> str:
+def _list_texts(texts: Sequence[str]) -> str:
     return first_of([text if len(text) <= 40 else f"{text[:37]}..." for text in texts[: _SHOWN + 1]], _SHOWN)
 
 
 def _with_nulls(options: ColumnOptions, rest: DistinctCells, cells: int, what: str) -> Guess:
     """Return the guess for a column whose cells are numbers, except those in `rest`. `what` is the word for numbers."""
-    found = f"{_of(rest.cells, cells)} are not {what}: {_some(rest)}"
+    found = f"{_share_of(rest.cells, cells)} are not {what}: {_list_examples(rest)}"
     return Guess(options, True, found, "read as missing")
 
 
@@ -175,15 +177,15 @@ def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
             decimal, thousands = ".", ","
         doubt = "; every comma is followed by three digits, so look whether it stands between thousands"
     marked = cells.only(texts.str.contains(r"[^0-9+-]").to_numpy())
-    found = f"{_of(marked.cells, number)} are written as {marked.texts[0]}"
+    found = f"{_share_of(marked.cells, number)} are written as {marked.texts[0]}"
     if nulls.cells:
-        found += f", and {_of(nulls.cells, number)} are not numbers: {_some(nulls)}"
+        found += f", and {_share_of(nulls.cells, number)} are not numbers: {_list_examples(nulls)}"
     signs = f"decimal sign '{decimal}'" + (f", thousands '{thousands}'" if thousands else "")
     options = ColumnOptions(decimal=decimal, thousands=thousands, null=nulls.by_frequency())
     return Guess(options, True, found, f"read as numbers with {signs}{doubt}")
 
 
-def _with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
+def _guess_with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
     """Return the guess for numbers with a usual symbol, such as 3,5 kg or $ 10, None if they are no such numbers."""
     sample = [_AROUND_NUMBER.fullmatch(text) for text in cells.head(_FEW).texts.to_list()]
     symbols = {beside.strip() for match in sample if match for beside in match.groups() if beside.strip()}
@@ -199,9 +201,9 @@ def _with_symbols(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
     if inner is None:
         return None
     beside = " or ".join(sorted(symbols))
-    found = f"{_of(number - nulls.cells, number)} are numbers with {beside}, such as {cells.texts[0]}"
+    found = f"{_share_of(number - nulls.cells, number)} are numbers with {beside}, such as {cells.texts[0]}"
     if nulls.cells:
-        found += f", and {_of(nulls.cells, number)} are not numbers: {_some(nulls)}"
+        found += f", and {_share_of(nulls.cells, number)} are not numbers: {_list_examples(nulls)}"
     proposal = f"{inner.proposal or 'read as numbers'}, without {beside}"
     return Guess(attrs.evolve(inner.options, symbols=sorted(symbols)), True, found, proposal)
 
@@ -210,7 +212,7 @@ def _fits(style: tuple[str, str | None], texts: pl.Series) -> bool:
     return not bool(styled_numbers(ColumnOptions(decimal=style[0], thousands=style[1]), texts)[1].any())
 
 
-def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
+def _guess_dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | None:
     """Return the guess for dates or times. Return None if every format leaves out more than 5 % of the cells."""
     sample = cells.head(_SAMPLE)
     most = 0.95 * sample.cells
@@ -234,10 +236,10 @@ def _dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Guess | N
     if cells.number(unfit) * 20 > cells.cells:
         return None
     unread = cells.only(unfit)
-    found = f"{_of(shares[best], number)} are dates or times, such as {cells.only(~unfit).texts[0]}"
+    found = f"{_share_of(shares[best], number)} are dates or times, such as {cells.only(~unfit).texts[0]}"
     gone = [*nulls.by_frequency(), *unread.by_frequency()]
     if gone:
-        found += f", and {_of(nulls.cells + unread.cells, number)} are none: {_list(gone)}"
+        found += f", and {_share_of(nulls.cells + unread.cells, number)} are none: {_list_texts(gone)}"
     doubt = ""
     for one, other in _AMBIGUOUS.items():
         twin = best.replace(one, other)
@@ -362,7 +364,7 @@ def with_groups(
         if marked.any() and (marked | numbers.matching(_WHOLE)).all():
             grouped = numbers.only(marked)
             more = f", and {guess.found}" if guess.found else ""
-            told = f"{_of(grouped.cells, cells.cells)} are written as {grouped.texts[0]}{more}"
+            told = f"{_share_of(grouped.cells, cells.cells)} are written as {grouped.texts[0]}{more}"
             proposal = "read as numbers with thousands '.', since other columns have decimal commas"
             options = attrs.evolve(guess.options, decimal=",", thousands=".")
             found[name] = Guess(options, True, told, proposal), cells

@@ -68,8 +68,8 @@ def kept_rows(
 class RowChoice:
     """The choice of the rows that a table keeps of each unit, and of their places within the unit.
 
-    The places of a unit's kept rows follow another keyed hash, of the unit's id and of each row's position among its
-    kept rows. So the rows at a unit's first k places are a random choice of k of its rows.
+    The places of a unit's kept rows follow another keyed hash, of the unit's id and of each row's position among the
+    unit's kept rows. So the rows at a unit's first k places are a random choice of k of its rows.
 
     Parameters
     ----------
@@ -209,7 +209,9 @@ def choose_places(
 
 
 def rows_of_each(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the unit of each row, and its place within the unit, where the rows are sorted by unit.
+    """Return the unit of each row and the row's place within its unit, for rows that are sorted by unit.
+
+    `counts` holds the number of rows of each unit, shape (units,).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Counts must be 64 bits wide. Narrower counts wrap around or are rounded, so one row more may change them by hundreds.
+"""Counts must be 64 bits wide. Narrower counts wrap around or are rounded, so one more row may change them by hundreds.
 
 A count in int8 falls by 255 when it passes 127. A count in float32 stops growing, or grows by two, at 2**24 rows.
 Whether a count wrapped inside a block cannot be seen afterwards, so narrow counts are refused whatever their values.

@@ -35,7 +35,7 @@ _NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", " ": "a space"}
 
 @attrs.frozen(eq=False)
 class CsvFile:
-    """A CSV file, perhaps packed by gzip, whose first line names the columns.
+    """A CSV file, perhaps packed by gzip. Its first line that is not skipped names the columns.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class CsvFile:
     header
         The file's first line after the skipped ones, in UTF-8.
     columns
-        The columns that the first line names.
+        The names of the columns in that line.
     read
         The separator, the encoding, and how many lines are skipped.
     """

@@ -100,7 +100,7 @@ class Dask(Engine):
         self.close()
 
     def load(self, table: Table) -> NoReturn:
-        """Refuse, since rows do not travel.
+        """Refuse any table, since this process sends no rows to workers.
 
         Raises
         ------

@@ -42,7 +42,7 @@ def require_table_name(name: str, what: str) -> str:
 @final
 @attrs.frozen
 class DatabaseTable(UnreadTable):
-    """A table in a database. The engine reads and counts it there.
+    """A table, a query or two views in a database. The engine reads and counts the rows there.
 
     Attributes
     ----------

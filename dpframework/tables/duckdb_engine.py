@@ -62,9 +62,9 @@ class DuckDB(SqlEngine):
 
     @property
     def address(self) -> str | None:
-        """DuckDB's name and version, since its code counts, and its database.
+        """DuckDB's name and version, and the file of its database, if there is one.
 
-        Plans show this, and the approval of a plan holds for nothing else.
+        DuckDB is named since its code counts. Plans show this, and the approval of a plan holds for nothing else.
         """
         try:
             there = f"DuckDB {version('duckdb')}, in this process"

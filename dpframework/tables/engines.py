@@ -308,9 +308,9 @@ class InMemory(_Blocks):
 
 @final
 class Mapped(_Blocks):
-    """Tables larger than memory, with the codes in a nameless file that only this process can open.
+    """An engine for tables larger than memory, whose codes are in nameless files that only this process can open.
 
-    The file lies in the folder for temporary files (`$TMPDIR`) and is gone when the process ends. In memory, each part
+    The files lie in the folder for temporary files (`$TMPDIR`) and are gone when the process ends. In memory, each part
     that a table is cut into takes at most one bit per row, and each attribute that a plan derives takes four bytes per
     row. Some queries gather more (`Query.gathers`).
     """

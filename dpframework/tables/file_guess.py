@@ -32,7 +32,9 @@ _ROWS = 30  # how many rows are searched for the column names
 
 
 def guess_file(data: Any) -> ReadOptions | None:
-    """Return the separator, the encoding and the number of lines above the names of a CSV file, None for other data.
+    """Return the separator, the encoding and the number of lines above the column names of a CSV file.
+
+    Return None for other data.
 
     The encoding is UTF-16 if the file begins with a byte order mark of UTF-16. Otherwise it is UTF-8 if all bytes that
     are read agree with that, else windows-1252.

@@ -69,7 +69,7 @@ class ParquetFile:
     def open(
         cls, place: str, name: str, options: Mapping[str, str] | None = None, part: tuple[int, int] = (0, 1)
     ) -> ParquetFile:
-        """Read the names and the types of the columns.
+        """Return the file, of which only the names and the types of the columns have been read.
 
         Raises
         ------

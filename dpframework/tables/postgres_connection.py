@@ -67,12 +67,12 @@ _ENCODING = "select current_setting('server_encoding') = 'UTF8' and current_sett
 
 
 def postgres_module() -> Any:
-    """Return psycopg.
+    """Return the module psycopg.
 
     Raises
     ------
     InputError
-        If it is not installed.
+        If the module is not installed.
     """
     try:
         import psycopg

@@ -250,7 +250,10 @@ def _write(number: float) -> str:
 
 
 def needed_values(schema: Schema, values: frozenset[str] | None) -> frozenset[str]:
-    """Return the names of the numeric attributes whose values are kept, all for None, or read by derived columns."""
+    """Return the names of the numeric attributes whose values are needed.
+
+    These are the attributes in `values`, or all if it is None, and those that derived columns read.
+    """
     read = {name for column in schema.derive for name in column.inputs}
     kept = set(schema.names) if values is None else read.union(values)
     return frozenset(a.name for a in schema if isinstance(a, Numeric) and a.name in kept)

@@ -69,7 +69,7 @@ class SqlColumns:
         Raises
         ------
         InputError
-            If the description is of a kind that has no SQL, or reads a value that is not kept.
+            If the description is of a kind that has no SQL, or reads an open attribute or a value that is not kept.
         """
         return self._truth(description, True)
 

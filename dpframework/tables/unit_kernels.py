@@ -110,7 +110,7 @@ def _mark_smallest(
 def hash_each(
     first: NDArray[np.uint64], second: NDArray[np.uint64], message: NDArray[np.uint64], found: NDArray[np.uint64]
 ) -> None:
-    """Write the hash of each message under its key (see `siphash`), all of shape (number,)."""
+    """Write the hash of each message under its key into `found` (see `siphash`). All arrays have the same shape."""
     for k in range(len(found)):
         v0 = first[k] ^ np.uint64(0x736F6D6570736575)  # "somepseudorandomly..."
         v1 = second[k] ^ np.uint64(0x646F72616E646F6D)

@@ -48,7 +48,8 @@ class FailureAnswer:
     Attributes
     ----------
     kind
-        The name of the error's class.
+        The name of the error's class, or "an error of its own" for a class of another library, whose name may show a
+        cell.
     error
         An error that shows nothing of the rows, or None.
     """
