@@ -3,11 +3,12 @@
 - `audit` replays the outputs of a miner's runs on neighbouring tables, and computes the exact loss of each output.
 - `search_sensitivity` compares the largest change of a query's answer with the sensitivity that the query declares.
 - `check_sampler` compares a mechanism's draws with the density that it states.
-- `check_losses` compares the losses of a mechanism's density with what the mechanism claims.
-- `check_tail` tells, for a claim with a delta, how much of a run's exact loss lies beyond epsilon.
+- `check_losses` computes losses from a mechanism's log-density, and compares them with what the mechanism claims.
+- `check_tail` estimates, from the exact losses of runs, the delta that belongs to an epsilon of a claim.
 - `distinguish` finds a lower bound on epsilon from many runs, also of outputs without a known density.
 - `check_accountant` compares an accountant's totals with the exact losses of small plans.
-- `check_reading`, `check_bounding` and `check_derivation` test that one row, or one unit, changes no other.
+- `check_reading`, `check_bounding` and `check_derivation` test that a row or unit does not change how other rows or
+  units are read, bounded and derived.
 - `verify_examples` runs these checks on a miner's examples, as `dpframework verify` does.
 
 The functions `assert_...` are for a plugin's own tests. The classes `...Conformance` are test suites to subclass.

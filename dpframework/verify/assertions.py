@@ -149,7 +149,7 @@ def assert_read_row_by_row(
     Raises
     ------
     AssertionError
-        With the made-up cells that are read in another way.
+        With the made-up cells that are read in another way beside one more row.
     """
     report = check_reading(schema, readers=readers, tables=tables, seed=seed)
     assert report.passed, str(report)

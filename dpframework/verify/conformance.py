@@ -54,7 +54,7 @@ from dpframework.verify.miners.sameness import same
 from dpframework.verify.miners.step_claims import StepChecks
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.answer_changes import measure
-from dpframework.verify.queries.other_process import AskedHere, differences, is_foreign
+from dpframework.verify.queries.other_process import LocalAnswer, differences, is_foreign
 from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.reference_engines import ByTables, Together
 from dpframework.verify.tables.table_handles import SmallTables
@@ -151,9 +151,9 @@ class MinerConformance:
         )
         mechanisms = {type(step.mechanism) for step in plan.steps()}  # a miner's own mechanisms need no hook
         again = StudyPlan.from_json(plan.to_json(), mechanisms=mechanisms)
-        assert again == plan, "the plan differs once it was written to a plan file and read back"
+        assert again == plan, "the plan differs after it was written to a plan file and read back"
         assert again.total() == plan.total(), (
-            "the plan's total differs once the plan was written to a plan file and read back"
+            "the plan's total differs after the plan was written to a plan file and read back"
         )
 
     def test_its_plan_passes_the_checks(self, example: Example, relation: Relation) -> None:
@@ -292,7 +292,7 @@ class QueryConformance:
     def test_declared_sensitivities_hold(self, given: tuple[Query, Schema, Any], relation: Relation) -> None:
         """The search finds no larger change than declared (see `search_sensitivity`)."""
         query, schema, inputs = given
-        assert query.facts().sensitivities, "declares no sensitivity"
+        assert query.facts().sensitivities, f"{query.name} declares no sensitivity"
         if any(declared.change.under(relation) is not None for declared in query.facts().sensitivities):
             least = self.min_tightness
             if isinstance(least, Mapping):
@@ -313,7 +313,7 @@ class QueryConformance:
         in_blocks = answer_of(query, threads, loaded, inputs)
         assert _is_unchanged(query, answer, in_blocks), f"{query.name} has another answer on three blocks of the rows"
         for again in answers_of(threads, [(query, loaded, inputs), (query, loaded, inputs)]):
-            assert _is_unchanged(query, answer, again), f"{query.name} has another answer beside another query"
+            assert _is_unchanged(query, answer, again), f"{query.name} has another answer together with another query"
 
     def test_its_tables_give_what_it_counts(self, given: tuple[Query, Schema, Any]) -> None:
         """The answer from the cross tables that the query names, if any, is the same (see `Query.tables`)."""
@@ -329,7 +329,7 @@ class QueryConformance:
     def test_answers_are_the_same_in_another_process(self) -> None:
         """Plugins' queries are answered again in a new process, which has nothing that this process keeps in memory."""
         asked = {
-            name: AskedHere.of(query, schema, _rows(schema), (), inputs)
+            name: LocalAnswer.of(query, schema, _rows(schema), (), inputs)
             for name, (query, schema, inputs) in self.queries.items()
             if is_foreign(query)
         }
@@ -365,8 +365,8 @@ class MechanismConformance:
     answers
         Pairs of answers on which losses are compared with claims, for such mechanisms. None for the kit's pairs.
     draws
-        How many outputs are drawn for each probe from each source of randomness. More are drawn while the scale of the
-        noise is undecided.
+        How many outputs are drawn for each probe from each source of randomness. More are drawn if these do not yet
+        tell the claimed scale of the noise from another one.
     min_tightness
         The share of a mechanism's claims that its losses must reach. A number below the default needs a reason, as for
         a miner.
@@ -400,5 +400,5 @@ class MechanismConformance:
     def test_it_survives_pickling(self, mechanism: Mechanism) -> None:
         """Plans may be sent to other processes, so a mechanism must survive pickling unchanged."""
         assert pickle.loads(pickle.dumps(mechanism)) == mechanism, (
-            f"{mechanism.name} differs once it was pickled and read back"
+            f"{mechanism.name} differs after it was pickled and read back"
         )

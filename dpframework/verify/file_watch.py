@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT
-CODE = (".py", ".pyc", ".nbi", ".nbc")  # files of code, which Python and numba write, and which do not count
+CODE = (".py", ".pyc", ".nbi", ".nbc")  # ends of names of code files, which do not count: Python and numba write them
 STARTED = time.time()
 
 _watched: list[set[str]] = []

@@ -10,7 +10,7 @@ from typing import final
 
 @final
 class Patience:
-    """A number of processor seconds of this process, counted from now on.
+    """A number of processor seconds of this process, counted from when the object is made.
 
     Parameters
     ----------

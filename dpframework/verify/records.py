@@ -19,9 +19,10 @@ def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator
     """Yield a record for each miner of verified examples, and for each mechanism of their plans, under each relation.
 
     A miner's record holds the smallest tightness of its audits, a mechanism's record that of the comparisons of its
-    losses. A record counts as passed only if the whole verification passed. Of a verification that passed, a miner or
-    mechanism has no record if some search found no loss of it at all, since this shows nothing. Nor has a mechanism
-    that was neither sampled nor compared with its claims. A verification that failed is always recorded.
+    losses. Tightness is the share of a claim that a search reached. A record counts as passed only if the whole
+    verification passed. After a verification that passed, a miner or mechanism has no record if some search found no
+    loss of it at all, since such a search shows nothing. Nor has a mechanism that was neither sampled nor compared with
+    its claims. After a verification that failed, each of them has a record.
     """
     for relation in dict.fromkeys(audited.relation for audited in found.audits):
         audits = [one for one in found.audits if one.relation is relation and one.report is not None]

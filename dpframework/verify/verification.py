@@ -25,8 +25,8 @@ from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.verification_report import Audited, Verification
 
 STEPS = 0.35  # the share of the time for checks of steps; the rest is for audits
-# The share of what is left of that time that the steps of one example may take, since later examples have fewer new
-# steps. The last example may take all that is left.
+# The checks of one example's steps may take this share of the time that is left for steps, since later examples have
+# fewer new steps. Those of the last example may take all that is left.
 STEPS_AT_ONCE = 0.3
 AUDIT = 0.8  # the share of an example's time for its audit
 BOUNDED = 2  # how many attributes a made-up table of people has besides its ids
@@ -68,9 +68,10 @@ def verify_examples(
     tell
         Called with a text that says what is about to be done, to show progress.
     unit
-        Whom the claims are to protect: replays are on tables that differ by one such unit. For a row, each example's
-        own unit is taken (see `Example.unit_for`). If a column of ids names units, it is also tested whether readers
-        bound their rows (see `check_bounding`). Derived columns are tested for any unit (see `check_derivation`).
+        Whom the claims are to protect: replays are on tables that differ by one such unit. If it is a row, each
+        example's own unit is taken (see `Example.unit_for`). If a column of ids names the units, it is also tested
+        whether reading bounds the rows of each unit, with the first example's schema (see `check_bounding`). Whatever
+        the unit, the derived columns of the first schema that has any are tested (see `check_derivation`).
 
     Raises
     ------
@@ -105,7 +106,7 @@ class _ExampleChecks:
         self._audits: list[Audited] = []
         self._left_out: list[str] = []
         self._accountants: dict[type[Accountant[Any]], AccountantReport] = {}
-        self._asking = StepChecks(replays, seed, self._left_out, tell)
+        self._step_checks = StepChecks(replays, seed, self._left_out, tell)
 
     def verify(self, subjects: Sequence[tuple[str, Example, Relation]]) -> None:
         """Check the steps of all examples under each relation, and then audit each example."""
@@ -115,7 +116,7 @@ class _ExampleChecks:
             subject = Subject(example.miner, example.schema, relation, delta=example.delta, unit=unit)
             made.append((name, example, subject))
             if subject.delta_needed is not None:
-                self._asking.check(subject, steps.part(STEPS_AT_ONCE if k < number - 1 else 1))
+                self._step_checks.check(subject, steps.part(STEPS_AT_ONCE if k < number - 1 else 1))
         for k, (name, example, subject) in enumerate(made):
             self._audit(name, example, subject, self._patience.part(1 / (number - k)))
 
@@ -154,10 +155,10 @@ class _ExampleChecks:
 
     def findings(self, name: str) -> Verification:
         """Return all findings."""
-        asking = self._asking
-        asking.ask_elsewhere()
-        sensitivities, samplers = tuple(asking.sensitivities.values()), tuple(asking.samplers.values())
-        losses, left_out = tuple(asking.losses.values()), tuple(dict.fromkeys(self._left_out))
+        checks = self._step_checks
+        checks.ask_elsewhere()
+        sensitivities, samplers = tuple(checks.sensitivities.values()), tuple(checks.samplers.values())
+        losses, left_out = tuple(checks.losses.values()), tuple(dict.fromkeys(self._left_out))
         accountants = tuple(self._accountants.values())
         return Verification(
             name, tuple(self._audits), sensitivities, samplers, losses, left_out, accountants=accountants

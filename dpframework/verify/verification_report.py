@@ -119,13 +119,16 @@ class Verification:
 
     @property
     def tightness(self) -> float:
-        """The smallest tightness of all audits with a claim above 0; without such, of all losses; else NaN."""
+        """The smallest tightness of the audits with a claim above 0.
+
+        If there is no such audit, that of the comparisons of losses; NaN if there are none of these either.
+        """
         audits = [one.report.tightness for one in self.audits if one.report is not None and one.report.claim]
         return min(audits or [compared.tightness for compared in self.losses], default=math.nan)
 
     @property
     def verdict(self) -> str:
-        """Whether every claim held, and which share of its claim the search reached, in one sentence."""
+        """A sentence that says whether every claim held, and the smallest share of a claim that a search reached."""
         if not self.passed:
             return "A CLAIM DOES NOT HOLD"
         if unseen := [one for one in self.audits if one.report and one.report.showed_nothing]:
@@ -139,7 +142,7 @@ class Verification:
         return f"every claim held; {reach(self.tightness)}{where}{loose}"
 
     def problems(self) -> Iterator[str]:
-        """Yield the problems, each with the tables that show it."""
+        """Yield a text for each problem that was found, with the tables that show it if there are any."""
         if self.audits and not any(audited.claimed for audited in self.audits):
             yield "no example claims a finite epsilon, so there is nothing to replay"
         for audited in self.audits:

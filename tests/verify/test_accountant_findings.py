@@ -53,10 +53,10 @@ class Parts(_AccountantCheck):
         return [*self._sentences()]
 
     def delta_holds(self, total: PrivacyLoss, plan: Any) -> bool:
-        return self._delta_of(total, plan)
+        return self._holds_at_delta(total, plan)
 
     def of_its_rules(self, plan: Any) -> PrivacyLoss | None:
-        return self._of_its_rules(plan)
+        return self._total_by_rules(plan)
 
 
 def checked(kind: Any = Pure, deltas: Iterable[Fraction] = (NONE,), relations: Any = (ADD,)) -> Parts:

@@ -100,7 +100,7 @@ class Checks:
         patch.setattr(step_claims, "check_losses", self.compare_losses)
         patch.setattr(step_claims, "call_answers", lambda subject, asked, tables: ("answers", tables))
         patch.setattr(step_claims, "_probes", lambda subject, asked: (None, ("own",)))
-        patch.setattr(step_claims.AskedHere, "of", classmethod(lambda cls, *given: told_of(*given)))
+        patch.setattr(step_claims.LocalAnswer, "of", classmethod(lambda cls, *given: told_of(*given)))
         self.other_amounts: list[Any] = []
         patch.setattr(StepChecks, "_check_spending", lambda checks, *given: self.other_amounts.append(given[:3]))
         self.checks: Any = StepChecks(replays, 5, self.left_out, self.told.append, **given)
@@ -112,7 +112,7 @@ class Checks:
     @property
     def known(self) -> dict[Any, Any]:
         """What was asked before, by what it depends on."""
-        found: dict[Any, Any] = self.checks._asked
+        found: dict[Any, Any] = self.checks._local_answers
         return found
 
     def search(self, query: Query, schema: Any, relation: Relation, **given: Any) -> SensitivityReport:

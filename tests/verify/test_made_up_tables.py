@@ -51,7 +51,7 @@ def test_a_public_number_of_rows_that_is_too_large_is_refused() -> None:
     schema = attrs.evolve(ILL, rows=7)
     assert Sizes.of(schema, REPLACE, 6).most == 6
     with pytest.raises(
-        dpf.InputError, match="the schema has rows = 7; to verify on small tables give one of 6 or fewer"
+        dpf.InputError, match="the schema has rows = 7; to verify on small tables, give a schema of 6 rows or fewer"
     ):
         Sizes.of(schema, ADD, 6)
 

@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.run.miner import Example
 from dpframework.verify import QueryConformance, verify_examples
 from dpframework.verify.queries import other_process
-from dpframework.verify.queries.other_process import AskedHere, differences, is_foreign
+from dpframework.verify.queries.other_process import LocalAnswer, differences, is_foreign
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])
 CHOSEN: set[int] = set()  # as a miner fills it
@@ -91,8 +91,8 @@ class Towns(dpf.Miner):
         return table.release("n", towns=[0, 2])
 
 
-def asked(query: dpf.Query, **inputs: Any) -> AskedHere:
-    return AskedHere.of(query, SCHEMA, bytes(range(6)), (), inputs)
+def asked(query: dpf.Query, **inputs: Any) -> LocalAnswer:
+    return LocalAnswer.of(query, SCHEMA, bytes(range(6)), (), inputs)
 
 
 @pytest.fixture(autouse=True)

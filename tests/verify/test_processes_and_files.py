@@ -25,7 +25,7 @@ from dpframework.verify import file_watch
 from dpframework.verify.file_watch import watch_files
 from dpframework.verify.queries import other_process
 from dpframework.verify.queries.other_process import (
-    AskedHere,
+    LocalAnswer,
     OtherProcess,
     _answer,
     _Questions,
@@ -52,8 +52,8 @@ class Given(Query):
         return super().evaluate(engine, rows, **inputs) if self.given is None else self.given
 
 
-def asked(answer: Any, query: Query | None = None, rows: bytes = bytes(6)) -> AskedHere:
-    return AskedHere(query or Given(), SCHEMA, rows, (), {}, answer)
+def asked(answer: Any, query: Query | None = None, rows: bytes = bytes(6)) -> LocalAnswer:
+    return LocalAnswer(query or Given(), SCHEMA, rows, (), {}, answer)
 
 
 def piecewise(*scores: float) -> PiecewiseScores:
@@ -100,7 +100,7 @@ def test_an_answer_is_its_coordinates_or_its_failure_in_one_line() -> None:
     assert _answer(Given(scores), SCHEMA, b"", (), {}) is scores
     assert _answer(Given([3, 4]), SCHEMA, b"", (), {}).tolist() == [3, 4]
     assert _answer(Given(None), SCHEMA, bytes(3), (), {}) == "with ValueError: first line"
-    of = AskedHere.of(Count(), SCHEMA, bytes(4), (), {})
+    of = LocalAnswer.of(Count(), SCHEMA, bytes(4), (), {})
     assert (of.query, of.schema, of.rows, of.derived, of.inputs) == (Count(), SCHEMA, bytes(4), (), {})
     assert of.answer.tolist() == 4
 

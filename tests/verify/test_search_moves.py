@@ -15,7 +15,7 @@ from dpframework.verify.miners.table_search import (
     label_pair,
     label_rows,
     last_before,
-    shrunk,
+    shrink_tables,
 )
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Pair, Sizes
@@ -150,20 +150,20 @@ def test_a_pair_is_shrunk_to_the_rows_that_are_needed() -> None:
         tried.append((here, there))
         return here.count(1) >= 1
 
-    assert shrunk(one, other, shows, 0) == (b"\1\3", b"\1\4")
-    assert shrunk(one, other, lambda *_: True, 0) == (b"\3", b"\4")
-    left = shrunk(one, other, lambda *_: True, 2)
+    assert shrink_tables(one, other, shows, 0) == (b"\1\3", b"\1\4")
+    assert shrink_tables(one, other, lambda *_: True, 0) == (b"\3", b"\4")
+    left = shrink_tables(one, other, lambda *_: True, 2)
     assert (len(left[0]), len(left[1])) == (3, 3)
-    assert shrunk(one, other, lambda *_: False, 0) == (drop_labels(one), drop_labels(other))
-    assert shrunk(one, other, shows, 0, most=0) == (drop_labels(one), drop_labels(other))
+    assert shrink_tables(one, other, lambda *_: False, 0) == (drop_labels(one), drop_labels(other))
+    assert shrink_tables(one, other, shows, 0, most=0) == (drop_labels(one), drop_labels(other))
     counted: list[int] = []
-    shrunk(one, other, lambda *_: bool(counted.append(1)), 0, most=4)
+    shrink_tables(one, other, lambda *_: bool(counted.append(1)), 0, most=4)
     assert len(counted) == 4
     long = label_rows(bytes(8_000))
     counted.clear()
-    shrunk(long, (*long, (9_000, 1)), lambda *_: bool(counted.append(1)), 0, most=10)
+    shrink_tables(long, (*long, (9_000, 1)), lambda *_: bool(counted.append(1)), 0, most=10)
     assert len(counted) == 5  # a table of 8,000 rows counts as two
-    assert shrunk((), (), shows, 0) == (b"", b"")
+    assert shrink_tables((), (), shows, 0) == (b"", b"")
 
 
 def test_sizes_and_labels() -> None:

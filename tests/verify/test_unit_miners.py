@@ -202,5 +202,7 @@ def test_a_public_number_of_rows_may_be_as_many_times_as_large_for_units() -> No
     subject = Subject(example.miner, example.schema, REPLACE, unit=FOUR)
     assert Behaviour(subject, np.random.default_rng(0), subject.patience).sizes == Sizes(119, 119)
     of_rows = attrs.evolve(subject, unit=dpf.PrivacyUnit())
-    with pytest.raises(dpf.InputError, match="rows = 120; to verify on small tables give one of 60 or fewer"):
+    with pytest.raises(
+        dpf.InputError, match="rows = 120; to verify on small tables, give a schema of 60 rows or fewer"
+    ):
         Behaviour(of_rows, np.random.default_rng(0), subject.patience)

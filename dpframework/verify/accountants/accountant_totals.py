@@ -89,7 +89,7 @@ def check_accountant(
 
 @final
 class _AccountantCheck:
-    """The findings so far on one accountant."""
+    """The check of one accountant, and its findings so far."""
 
     def __init__(self, kind: Kind, deltas: Sequence[Fraction], relations: Sequence[Relation]) -> None:
         self.kind, self.relations = kind, relations
@@ -183,15 +183,15 @@ class _AccountantCheck:
         """Describe the mistake in the total of a plan."""
         whom = "" if case.unit is ROW else f", for {case.unit}"
         why = MISTAKES[case.rule_under(plan.relation)]
-        own = self._of_its_rules(plan)
+        own = self._total_by_rules(plan)
         if own is not None and own.epsilon is not None and not self._excess(made, own, has_claim(plan)):
             told = f"; its rules compose to {decimal_text(own.epsilon)}, so the mistake is in `total` or `amount_of`"
             why += f"{told}, such as a total kept from another plan"
-        elif not total.delta and self._delta_of(total, made):
+        elif not total.delta and self._holds_at_delta(total, made):
             why = "the delta is dropped: this epsilon holds at the study's delta only"
         return f"accountant '{self.name}': {case.text} under {plan.relation}{whom} {found}: {why}"
 
-    def _delta_of(self, total: PrivacyLoss, plan: Plan) -> bool:
+    def _holds_at_delta(self, total: PrivacyLoss, plan: Plan) -> bool:
         """Tell whether the epsilon of a total holds at the study's delta."""
         assert total.epsilon is not None
         allowed = float(plan.budget.delta)
@@ -199,7 +199,7 @@ class _AccountantCheck:
             1 + ROUNDING
         )
 
-    def _of_its_rules(self, plan: Plan) -> PrivacyLoss | None:
+    def _total_by_rules(self, plan: Plan) -> PrivacyLoss | None:
         """Return the total of a plan by the accountant's rules, without its `total`; None if they fail."""
         try:
             accountant = self.kind(plan.relation, delta=self.kind.delta_for(plan.budget.delta) or 0)

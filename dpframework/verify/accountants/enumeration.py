@@ -46,7 +46,8 @@ Atoms: TypeAlias = tuple[tuple[float, float], ...]
 #: with equal ratios may be merged. If its largest value is taken, it depends on the ratio alone.
 Functional: TypeAlias = Callable[[float, float], float]
 
-#: The probabilities of all outputs from samples, for each plan by the sample's node and the rows on both tables.
+#: For each plan, the probabilities of all outputs of its samples, by the id of the sample's node and the rows of both
+#: tables. The node is kept beside them.
 _SAMPLED: weakref.WeakKeyDictionary[Plan, dict[Any, tuple[Sample, Atoms]]] = weakref.WeakKeyDictionary()
 
 

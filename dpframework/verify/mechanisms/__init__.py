@@ -1,1 +1,1 @@
-"""Tests of mechanisms, which compare their draws and losses with their log-densities and claims."""
+"""Tests that compare a mechanism's draws with its log-density, and its losses with its claims."""

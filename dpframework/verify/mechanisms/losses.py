@@ -72,7 +72,7 @@ class Claimed:
     claimed
         The claimed value: an epsilon, a Renyi divergence, or a delta.
     found
-        The largest value that was found.
+        The largest value of the claimed quantity that was found.
     slack
         How much more than the claim may be found, since values are rounded.
     """
@@ -85,7 +85,7 @@ class Claimed:
 
     @property
     def holds(self) -> bool:
-        """Whether no more than claimed was found."""
+        """Whether no more than claimed was found, up to `slack` and a tolerance."""
         return self.found <= self.claimed * (1 + TOLERANCE) + self.slack
 
     def __str__(self) -> str:

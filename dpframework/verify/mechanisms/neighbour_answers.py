@@ -169,7 +169,7 @@ def shifts(facts: QueryFacts, relation: Relation, size: int) -> list[Floats]:
     spreads = [s.spread.under(relation) for s in facts.sensitivities if s.norm is Norm.LINF]
 
     def share_of_longest(change: Floats) -> float:
-        """Return the largest share that a change has of a declared sensitivity, over all norms and spreads."""
+        """Return the largest ratio of a change to a declared sensitivity, over all norms and spreads."""
         shares = [_length(norm, change) / longest for norm, longest in longest_by_norm.items()]
         return max(shares + [float(np.ptp(change)) / float(spread) for spread in spreads if spread])
 

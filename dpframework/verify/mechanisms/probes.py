@@ -23,9 +23,9 @@ from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity
 
-MANY = 10**6  # how many rows are added to the counts of an answer
+MANY = 10**6  # this is added to each number of an answer, as if so many more rows were counted
 LARGER = 3  # the factor by which the sensitivity is enlarged
-UNIT = 3  # the rows of a privacy unit
+UNIT = 3  # the most rows of a privacy unit
 
 
 @final
@@ -51,7 +51,7 @@ class Probe:
     by: UnitChange = ONE_ROW
 
     def calibrate(self, mechanism: Mechanism) -> Calibration | None:
-        """Return the calibration of a mechanism for this query, or None if it claims nothing for it."""
+        """Return the calibration of a mechanism for this query, or None if the mechanism claims nothing for it."""
         return mechanism.calibrate(self.facts, self.relation, by=self.by)
 
 
@@ -97,7 +97,10 @@ def unlike(probe: Probe, serves: Callable[[Probe], bool]) -> Probe:
 
 
 def one_by_one(probe: Probe) -> Iterator[Probe]:
-    """Yield a probe for each change of `CHANGES`, with that change alone, which the text of its facts names."""
+    """Yield the probe once with each change of `CHANGES` alone. The text of its facts then names the change.
+
+    Changes that leave this probe as it is are skipped.
+    """
     for how, change in CHANGES.items():
         changed = change(probe)
         if changed is not probe:
@@ -138,4 +141,4 @@ CHANGES: dict[str, Callable[[Probe], Probe]] = {
     "a table of two rows and two columns": _in_a_table,
     f"{MANY:,} more rows": _of_many,
 }
-"""Functions that each change a usual probe in one way, by the words for that way."""
+"""Functions that each change a usual probe in one way. The keys describe the changes."""

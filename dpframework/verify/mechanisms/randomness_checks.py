@@ -28,7 +28,7 @@ BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two
 FAR = 1000  # how far two answers lie apart, in scales of the noise, so that no output for one comes near the other
 FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
 WIDER = 1000  # the factor by which noise is widened, to see whether it is cut off
-LONG = 4096  # the length of an answer, for which noise that is drawn in blocks of a fixed size would end or repeat
+LONG = 4096  # an answer's length at which noise that is drawn in blocks of a fixed size would end or repeat
 REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
 EQUAL = 100  # how many choices are made among equal candidates
 CUT = 0.25  # noise counts as cut off if more than this share of much wider draws lie at the same largest distance
@@ -107,7 +107,7 @@ def _find_swapped_outputs(
         nearer = [np.abs(own) < np.abs(crosswise) for own, crosswise in zip(errors, crossed, strict=True)]
         right = all(bool(found[:, moved].all()) for found in nearer)
     if not right:
-        yield "of releases that are drawn together, one gets the output for the answer of another"
+        yield "of releases that are drawn together, one has the output that belongs to another"
     elif not mechanism.selects and _are_correlated(*(found[:, 0] for found in errors)):
         yield "releases of different answers that are drawn together share their noise"
 
@@ -219,9 +219,10 @@ def _are_correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> boo
 
 
 def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:
-    """Yield a sentence for each source if its outputs begin with numbers of another distribution than the first's.
+    """Yield a sentence for each source whose outputs' first numbers have another distribution than the first source's.
 
-    The samples are names of sources, each with its outputs as numbers, shape (draws, coordinates).
+    The samples are names of sources of randomness, each with the outputs that a mechanism drew from it, as numbers of
+    shape (draws, coordinates).
     """
     (first_name, first), *others = samples
     for name, numbers in others:

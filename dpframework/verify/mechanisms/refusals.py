@@ -1,8 +1,8 @@
-"""A check that a mechanism can release an answer, without an error or a warning that depends on the rows.
+"""A check that a mechanism can release an answer: no error, no warning, and a possible output by its log-density.
 
-A mechanism that fails or warns for some tables tells these from others, whatever it claims to lose. A replay does not
-see that, since it compares the densities of outputs, and a failure has no density. So a release must be possible for
-every answer.
+A mechanism that fails or warns for some tables reveals that the data is one of them, whatever it claims to lose. A
+replay does not see that, since it compares the densities of outputs, and a failure has no density. So a release must be
+possible for every answer.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from dpframework.verify.mechanisms.output_keys import output_key, output_numbers
 from dpframework.verify.mechanisms.probes import Probe
 
 FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct sampler
-MOST_DRAWS = 1 << 16  # the most draws that are made to tell the claimed scale of the noise from another scale
+MOST_DRAWS = 1 << 16  # from this number of draws on, no more are made to tell the claimed scale from another scale
 FEWEST_EXPECTED = 8  # the fewest expected draws in a cell of the goodness-of-fit test
 WITHIN = 0.95  # the probability with which errors stay within the bound of a preview
 # The scales that draws must tell from the claimed one, with the words for them.
@@ -70,7 +70,11 @@ class DrawnOutputs:
         return np.array([known[output_key(output)] for output in outputs])
 
     def problems(self, *, to_tell: bool) -> Iterator[str]:
-        """Yield the problems with the draws. With `to_tell`, draw more until the draws decide about the scale."""
+        """Yield the problems with the draws.
+
+        With `to_tell`, draw more until the draws tell the claimed scale from those of `OFF`, or until there are
+        `MOST_DRAWS` or more.
+        """
         impossible = int(np.isneginf(self.densities(self.outputs, self.calibration)).sum())
         if impossible:
             yield f"{impossible} of {len(self.outputs)} draws are impossible by its own log-density"
@@ -108,7 +112,10 @@ class DrawnOutputs:
                 ratio += float((self.densities(new, self.calibration) - self.densities(new, off)).sum())
                 seen = len(self.outputs)
             if ratio <= -threshold:
-                yield f"the draws fit noise {words} than claimed exp({-ratio:.3g}) times better than the claimed noise"
+                yield (
+                    f"the draws fit noise {words} than claimed, and exp({-ratio:.3g}) times better than the claimed "
+                    "noise"
+                )
             elif ratio < threshold and to_tell:
                 yield f"{seen} draws do not tell its noise from noise {words}"
 
@@ -120,7 +127,7 @@ class DrawnOutputs:
                 yield f"the probabilities of its {size} candidates add up to {chances.sum():.6g}, not to 1"
             by_score = chances[np.argsort(np.asarray(self.answer).ravel(), kind="stable")]
             if self.mechanism.in_score_order and bool((np.diff(by_score) < -1e-9).any()):
-                yield "a candidate with a lower score is likelier to be chosen than one with a higher"
+                yield "a candidate with a lower score is likelier to be chosen than one with a higher score"
 
     def _shape(self) -> Iterator[str]:
         from scipy.stats import chi2
@@ -159,10 +166,11 @@ class DrawnOutputs:
 
         numbers = self.numbers()
         pairs = [("from one draw to the next", numbers[:-1, 0], numbers[1:, 0])]
-        # Outputs of another length may hold numbers that are computed from others.
+        # If an output has more or fewer numbers than the answer, some of them may be computed from its other numbers.
         if self._numeric and numbers.shape[1] == np.size(self.answer):
             histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
-            # Noise that keeps the sums of histograms is not independent, so that fewer coordinates are compared.
+            # The noise of histograms may keep sums, and then depends on other coordinates. So only two coordinates are
+            # compared, and none if neighbours have the same number of rows.
             most = COMPARED if not histograms else 1 if same_rows else 2
             others = numbers.T[1:most]
             pairs += [("between coordinates", numbers[:, 0], other) for other in others]

@@ -75,7 +75,7 @@ def check_sampler(
 ) -> SamplerReport:
     """Test a mechanism's draws against its log-density and its preview.
 
-    - Assumptions: the mechanism asks for the generator only if it assumes `real-arithmetic`.
+    - Assumptions: the mechanism asks for NumPy's generator only if it assumes `real-arithmetic`.
     - Scale: the likelihood ratio to a scale that is 30 % larger or smaller must exceed 1e6. By Ville's inequality it
       falls below 1e-6 for a correct sampler with a probability of at most 1e-6. With at most the same probability it
       exceeds 1e6 for a sampler whose scale is off.
@@ -87,7 +87,8 @@ def check_sampler(
       drawn together.
     - Source: the same randomness gives the same draws.
     - Density: it covers all of the output, so that the probabilities of different outputs add up to at most 1.
-    - Range and length: the noise is not cut off, and for an answer of 4096 numbers it does not change or repeat.
+    - Range and length: the noise is not cut off. For an answer of 4096 numbers, it has the same distribution from the
+      first number to the last, and does not repeat.
     - Preview: errors lie within the preview's bound with 95 % probability.
 
     Parameters
@@ -105,7 +106,7 @@ def check_sampler(
     sources
         The sources of randomness; by default the operating system's and a seeded one.
     draws
-        How many outputs to draw for each probe and source. More are drawn while the scale is undecided.
+        How many outputs to draw for each probe and source. More are drawn if these do not yet decide about the scale.
 
     Raises
     ------

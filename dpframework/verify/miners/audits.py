@@ -28,7 +28,7 @@ from dpframework.verify.miners.loss_search import TIGHT, Hunt
 from dpframework.verify.miners.query_trace import with_climbed_rows
 from dpframework.verify.miners.replay import Weigher
 from dpframework.verify.miners.steering import steer
-from dpframework.verify.miners.table_search import MOST_SHRINKS, WorstPair, label_pair, shrunk
+from dpframework.verify.miners.table_search import MOST_SHRINKS, WorstPair, label_pair, shrink_tables
 from dpframework.verify.miners.tail_test import TailReport, check_tail_of
 from dpframework.verify.miners.transcript import Transcript, record
 from dpframework.verify.miners.witness_replay import Witnessed, replay_witness
@@ -254,15 +254,15 @@ class _Audit:
             # A pair from the search shows more than a pair that was met by chance, and so replaces it.
             claims = f"{decimal_text(claim)}{self.subject.name_accountant(self.subject.exact_delta)}"
             what = f"a transcript loses {number(worst)}, the plan claims {claims}"
-            behaviour.violations["loss"] = self._shrunk(
+            behaviour.violations["loss"] = self._shrink(
                 what, found, telling, lambda loss: loss > behaviour.allowed, MOST_SHRINKS
             )
         if behaviour.violations or not worst:
             return worst, None
         what = f"the largest loss found is {number(worst)} of {decimal_text(claim)}"
-        return worst, self._shrunk(what, found, telling, lambda loss: loss >= 0.999 * worst, SHOWN)
+        return worst, self._shrink(what, found, telling, lambda loss: loss >= 0.999 * worst, SHOWN)
 
-    def _shrunk(self, what: str, found: WorstPair, transcript: Transcript, enough: Any, most: int) -> Violation:
+    def _shrink(self, what: str, found: WorstPair, transcript: Transcript, enough: Any, most: int) -> Violation:
         """Return a violation on the smallest tables found on which a transcript's releases still lose enough."""
         weigher = Weigher(self.subject, transcript)
         one, other = label_pair(found.pair)
@@ -270,7 +270,7 @@ class _Audit:
         def shows(one: Rows, other: Rows) -> bool:
             return not self.subject.patience.over and enough(weigher.loss(one, other))
 
-        small = shrunk(one, other, shows, self.behaviour.sizes.least, most=most)
+        small = shrink_tables(one, other, shows, self.behaviour.sizes.least, most=most)
         return Violation.on(self.subject, what, *small, transcript)
 
 

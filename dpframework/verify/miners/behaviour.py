@@ -23,7 +23,14 @@ from dpframework.verify.miners.findings import Violation
 from dpframework.verify.miners.hidden_state import HiddenState, is_cache
 from dpframework.verify.miners.replay import Replayed, replay
 from dpframework.verify.miners.sameness import same
-from dpframework.verify.miners.table_search import Labelled, drop_labels, label_pair, label_rows, last_before, shrunk
+from dpframework.verify.miners.table_search import (
+    Labelled,
+    drop_labels,
+    label_pair,
+    label_rows,
+    last_before,
+    shrink_tables,
+)
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.large_tables import telling_kinds
@@ -335,7 +342,7 @@ class Behaviour:
         tables = drop_labels(one), drop_labels(other)
         # If rows are grouped into units, leaving out one row would regroup the rows of other units.
         if self.subject.together == 1:
-            tables = shrunk(one, other, shows, self.sizes.least)
+            tables = shrink_tables(one, other, shows, self.sizes.least)
         self.add(kind, what, *tables, transcript)
 
 

@@ -26,7 +26,7 @@ from dpframework.verify.miners.query_trace import (
     trace_queries,
 )
 from dpframework.verify.patience import Patience
-from dpframework.verify.queries.other_process import AskedHere, OtherProcess, differences, is_foreign
+from dpframework.verify.queries.other_process import LocalAnswer, OtherProcess, differences, is_foreign
 from dpframework.verify.queries.related_schemas import related_mechanisms, related_miners, related_schemas
 from dpframework.verify.queries.sensitivity import search_sensitivity, search_smallest_tables
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
@@ -82,7 +82,7 @@ class StepChecks:
         self._foreign = foreign
         self.steps: dict[str, str] = {}
         self.sensitivities: dict[Any, SensitivityReport] = {}
-        self._asked: dict[Any, AskedHere] = {}
+        self._local_answers: dict[Any, LocalAnswer] = {}
         self._other: OtherProcess | None = None
         self._searched: dict[Any, list[Query]] = {}
         self._units: set[Any] = set()
@@ -144,12 +144,12 @@ class StepChecks:
             self.sensitivities[key] = attrs.evolve(found, query=f"{found.query}, {how}")
 
     def ask_elsewhere(self) -> None:
-        """Ask the queries again in one new process, and note those whose answers differ there."""
-        if not self._asked:
+        """Evaluate the queries again in one new process, and note those whose answers differ there."""
+        if not self._local_answers:
             return
-        asked, self._asked = self._asked, {}
+        answered, self._local_answers = self._local_answers, {}
         other, self._other = self._other, None
-        for (key, one), problem in zip(asked.items(), differences(list(asked.values()), other), strict=True):
+        for (key, one), problem in zip(answered.items(), differences(list(answered.values()), other), strict=True):
             if problem is not None:
                 found = self.sensitivities[key]
                 self.sensitivities[key] = attrs.evolve(found, wrong=(*found.wrong, problem))
@@ -207,7 +207,7 @@ class StepChecks:
         alike.append((schema, self.sensitivities[key]))
         if is_foreign(asked.query):
             some = fit_rows(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
-            self._asked[key] = AskedHere.of(asked.query, subject.schema, some, asked.derived, asked.inputs)
+            self._local_answers[key] = LocalAnswer.of(asked.query, subject.schema, some, asked.derived, asked.inputs)
         return self.sensitivities[key]
 
     def _search_sensitivity(

@@ -157,7 +157,7 @@ class Search:
 Labelled: TypeAlias = "tuple[tuple[int, int], ...]"  # (label, kind): rows of two tables with equal labels are one row
 
 
-def shrunk(
+def shrink_tables(
     one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], least: int, *, most: float = MOST_SHRINKS
 ) -> tuple[Rows, Rows]:
     """Leave out rows that two neighbours share, as long as `shows` is true, and return the smaller tables.

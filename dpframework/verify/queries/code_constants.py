@@ -15,7 +15,7 @@ LARGEST = 10**8
 
 
 def constants_of(things: Sequence[Any]) -> list[float]:
-    """Return the numbers in the code of some objects, the largest first.
+    """Return the numbers in the code of some objects, those farthest from 0 first.
 
     They are those in a plugin's functions and class attributes, in the globals that these functions use, and in the
     objects' fields.

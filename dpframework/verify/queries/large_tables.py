@@ -18,7 +18,7 @@ from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores
 from dpframework.verify.tables.neighbours import Change, Pair, Universe
 
-MANY = 70_000  # the most rows of a table
+MANY = 70_000  # the most rows that two neighbours share, unless the schema's public number of rows is larger
 ENDS = (127, 255, 32_767, 65_535)  # the largest numbers of 8 and 16 bits, with and without a sign
 MOST_KINDS = 6  # how many kinds of rows are repeated
 # How many of these kinds are repeated up to all of `ENDS`. The others are repeated up to the ends of 8 bits. All kinds
@@ -86,7 +86,7 @@ def pairs_of_many(
 
 
 def irregular_sizes(answer: Callable[[int], Any], most: int) -> list[int]:
-    """Return a list of the number of rows just before an answer stops growing by the same amount per row.
+    """Return, as a list of one number, after how many rows an answer stops growing by the same amount per row.
 
     The list is empty if the answer does not grow in this way on small tables, or if it still does on the largest table.
 

@@ -1,7 +1,7 @@
-"""Queries asked again in a new process, which has their code but nothing that this process keeps.
+"""Queries that are evaluated again in a new process, which has their code but nothing that this process keeps.
 
 An engine with workers counts in processes where no miner has run. If a query reads something that a run left behind,
-such as a global that `mine` sets, its answer differs there. So all queries of plugins are asked again, on the same
+such as a global that `mine` sets, its answer differs there. So all queries of plugins are evaluated again, on the same
 rows, in one new process. The process is started before the queries see any table, since a new process inherits the
 environment, the working folder, limits and priorities, through which a query could pass something on.
 """
@@ -42,8 +42,8 @@ SHOWN = 8  # how many numbers of an answer a message shows
 
 @final
 @attrs.frozen(eq=False)
-class AskedHere:
-    """A query that was asked in this process, with its answer.
+class LocalAnswer:
+    """A query, and its answer in this process, for comparison with its answer in another process.
 
     Attributes
     ----------
@@ -73,14 +73,14 @@ class AskedHere:
     @classmethod
     def of(
         cls, query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], inputs: Mapping[str, Any]
-    ) -> AskedHere:
-        """Ask a query in this process, and keep the answer."""
+    ) -> LocalAnswer:
+        """Evaluate a query in this process, and keep the answer."""
         answer = _answer(query, schema, rows, derived, inputs)
         return cls(query, schema, rows, derived, inputs, answer, _candidates(query, inputs))
 
     @property
     def pickled(self) -> bytes | None:
-        """The question as bytes; None if it cannot be sent, or if the module of its class cannot be imported."""
+        """The question as bytes; None if it cannot be pickled, or needs `__main__`, which no new process has."""
         try:
             sent = pickle.dumps((self.query, self.schema, self.rows, self.derived, dict(self.inputs)))
         except Exception:  # an object of a plugin may hold things that cannot be sent
@@ -134,8 +134,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.communicate()
 
 
-def differences(asked: Sequence[AskedHere], other: OtherProcess | None = None) -> list[str | None]:
-    """Ask queries again in a new process, and return a text for each that says how its answer differs.
+def differences(asked: Sequence[LocalAnswer], other: OtherProcess | None = None) -> list[str | None]:
+    """Evaluate queries again in a new process, and return a text for each that says how its answer differs.
 
     The text is None for an answer that does not differ, and for a query that cannot be sent.
 

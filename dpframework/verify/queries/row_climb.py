@@ -32,7 +32,7 @@ Answer = Callable[[Universe, Rows], Any]
 
 
 def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: int) -> Universe | None:
-    """Return a universe of further kinds of rows to search a query on, or None if there are none.
+    """Return further kinds of rows to search a query on, as a universe, or None if there are none.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: i
     universe
         The kinds of rows that the query was searched on already.
     answer
-        A function of kinds of rows and a table of such rows, which returns the coordinates of the query's answer.
+        A function of a universe and a table of its rows, which returns the coordinates of the query's answer.
     least
         The least number of rows that two neighbours share.
     """

@@ -54,8 +54,9 @@ def search_sensitivity(
 
     The search tries every pair of small tables of a few kinds of rows, then larger tables, which Hypothesis steers
     towards larger changes. From the pair with the largest change it climbs to pairs with larger ones. It also tries
-    tables of very many equal rows, where a number of few bits wraps round. A plugin's query is searched again on rows
-    that hold numbers from its code, and on rows that change the answer most.
+    tables of very many equal rows, where a number of few bits wraps round, and compares the answer from one block of
+    rows with that from two. If nothing is wrong so far, a plugin's query is searched again on rows that hold numbers
+    from its code, and on rows that change the answer most. If it only counts, billions of equal rows are simulated too.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ class _SensitivitySearch:
             if (
                 self.relation is Relation.ADD_OR_REMOVE_ONE  # a replaced row leaves the number of rows as it is
                 and not self.wrong
-                # A query of the project may answer so, since the only candidate of some queries always scores 0.
+                # The project's own queries may give the same answer on all tables, such as a single score of 0.
                 and is_foreign(self.query)
                 and any(self.declared.values())
                 and not any(largest for largest, _, _ in self.largest.values())
@@ -265,7 +266,7 @@ class _SensitivitySearch:
             self.wrong.setdefault("fails", f"fails on a table of billions with {type(error).__name__}: {error}")
 
     def _tight(self) -> bool:
-        """Tell whether every declared change has been reached, so that climbing can only find large mistakes."""
+        """Tell whether every declared change has been reached, so that a climb is not worth its time."""
         return all(largest >= TIGHT * self.declared[norm] for norm, (largest, _, _) in self.largest.items())
 
     def _many(self) -> Iterator[Pair]:

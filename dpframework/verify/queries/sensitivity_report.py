@@ -31,7 +31,7 @@ class Measured:
     one, other
         The neighbours with the largest change, as texts of their rows.
     tables
-        The same neighbours, as kinds of rows of the universe of their schema.
+        The same neighbours, as bytes: the kind of each row (see `Universe`).
     """
 
     norm: str
@@ -107,7 +107,7 @@ class SensitivityReport:
     def merged(self, other: SensitivityReport) -> SensitivityReport:
         """Return the findings of two searches of one query together: the larger change in each norm, and all faults."""
         larger = [max(pair, key=lambda one: one.largest) for pair in zip(self.measured, other.measured, strict=True)]
-        # The tables of `other` have kinds of rows that the schema's universe does not have.
+        # The tables of `other` may have kinds of rows that this report's universe does not have, so they are dropped.
         measured = [attrs.evolve(one, tables=known.tables) for one, known in zip(larger, self.measured, strict=True)]
         wrong = tuple(dict.fromkeys((*self.wrong, *other.wrong)))
         most = max(self.most_rows, other.most_rows)

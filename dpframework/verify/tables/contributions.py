@@ -94,7 +94,7 @@ class BoundingReport(TablesReport):
     loss: float
 
     def __str__(self) -> str:
-        """Write one line, or one for each violation."""
+        """Write one line for each violation; if there is none, one line that says so."""
         held = f"{self.unit}: each keeps its own rows, on {self.tables} tables ({', '.join(self.readers)})"
         return "\n".join(self.violations) or f"{held}; a claim of {CLAIM} lost {self.loss:.3g}"
 

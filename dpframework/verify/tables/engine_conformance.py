@@ -53,7 +53,7 @@ from dpframework.verify.tables.unit_samples import assert_units_sampled
 
 ODD_ROWS = 4_000  # the rows of a table with labels and numbers that databases confuse
 LARGE = (70_000, 12_000, 1_001)  # the rows of large files, the first with more rows than 16 bits can count
-COMMON = 0.95  # the share of these rows that are put into one ward
+COMMON = 0.95  # the share of the rows of large files that are put into one ward
 SHORT = (40, 1, 30)  # the rows of short files, in which every person has more rows than a unit may keep
 
 
@@ -213,7 +213,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_samples_of_parts_and_parts_of_samples(self, tmp_path: Path) -> None:
-        """Such samples are as in memory, and so are their parts and derived attributes.
+        """Samples of parts and of samples are as in memory, and so are their parts and derived attributes.
 
         Parts can still be counted after the handle of their sample is deleted.
         """
@@ -337,7 +337,7 @@ class EngineConformance(LeakConformance):
             self.engine.drop(rows)
 
     def test_counts_that_could_wrap_round_are_refused(self, tmp_path: Path) -> None:
-        """Such counts are refused (see `wide_counts.in_64_bits`), and the rows can still be counted afterwards."""
+        """Counts in 8 bits are refused (see `wide_counts.in_64_bits`), and the rows can still be counted afterwards."""
         rows = self._open(write(tmp_path, (9,)))
         with contextlib.suppress(InputError):
             _Narrow().evaluate(self.engine, rows)

@@ -134,7 +134,7 @@ def histograms(engine: Engine, rows: Rows) -> list[Any]:
 
 
 def all_counts(engine: Engine, rows: Rows) -> dict[str, Any]:
-    """Return the counts of all rows, of parts, of parts of parts, and of rows with a derived attribute, by texts."""
+    """Return counts of all rows, parts, parts of parts, and rows with a derived attribute, by the names of the rows."""
     found: dict[str, Any] = {"all rows": JOINT.evaluate(engine, rows).tolist()}
     for name, cut in CUTS.items():
         for k, part in enumerate(engine.split(rows, cut)[:6]):

@@ -171,8 +171,8 @@ class Universe:
     def _beside_another(self) -> dict[str, NDArray[Any]]:
         """For each attribute, its code in another kind of row and then in the kind itself, shape (kinds, 2).
 
-        A part of a table is some rows of a block. So a query that also reads the other rows of the block gives itself
-        away here. The codes are as narrow as in a real table, so that a query that multiplies them carelessly wraps
+        A part of a table consists of some rows of a block. So a query that also reads the other rows of the block gives
+        itself away here. The codes are as narrow as in a real table. So a query that multiplies them carelessly wraps
         round here, too.
         """
         beside = np.stack([np.roll(self.codes, -1, axis=1), self.codes], axis=2)
@@ -306,7 +306,8 @@ class Sizes:
             shared = max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)
             if shared > most:
                 raise InputError(
-                    f"the schema has rows = {schema.rows}; to verify on small tables give one of {most} or fewer"
+                    f"the schema has rows = {schema.rows}; to verify on small tables, give a schema of {most} rows or "
+                    "fewer"
                 )
             return cls(shared, shared)
         if schema.max_rows is not None:

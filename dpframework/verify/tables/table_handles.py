@@ -20,10 +20,10 @@ from dpframework.verify.tables.neighbours import Rows, Universe
 
 
 def units_of(rows: Any, together: int) -> list[Any]:
-    """Return the rows of each unit of a small table, where units are `together` rows, counted from the table's end.
+    """Return the rows of each unit of a small table, where each unit has `together` rows, counted from the table's end.
 
-    The first unit may have fewer rows.
-    Two neighbours differ in the rows at their ends. So these rows are one unit, and all other units are equal.
+    The first unit may have fewer rows. Two neighbours differ in the rows at their ends. So these rows are one unit, and
+    all other units are the same on both tables.
     """
     first = len(rows) % together
     units = [rows[k : k + together] for k in range(first, len(rows), together)]
@@ -65,7 +65,7 @@ class Held:
     def key(self) -> Any:
         """The rows and units that a release depends on, as a value that can be hashed.
 
-        Of derived attributes only the number is part of it, since their values follow from the rows.
+        It holds only the number of derived attributes, since their values follow from the rows.
         """
         key = (self.rows, len(self.derived)) if self.derived else self.rows
         return key if self.units is None else (key, self.units, self.places)
