@@ -1,4 +1,4 @@
-"""The replay audit, which looks for a transcript that loses more between neighbours than the plan claims.
+"""The replay audit, which looks for runs that lose more between neighbours than the plan claims, or break the plan.
 
 A run on one table is recorded, and its outputs are forced upon neighbouring tables. The realised privacy loss is the
 difference of the outputs' log-densities on two tables. It is exact, without statistical error. Source: the definition
@@ -37,7 +37,7 @@ from dpframework.verify.tables.neighbours import Rows, changes
 
 FLATTENINGS = (1, 1, 3, 10)  # how many times wider than claimed the noise of recorded runs is, in turn
 FEWEST_RUNS, MOST_RUNS = 8, 16  # how many runs are recorded: more if there are many replays and runs are short
-SHOWN = 100  # how many smaller pairs are tried, at most, in place of a pair that shows no violation
+SHOWN = 100  # how many smaller pairs are tried, at most, to show the largest loss if it is no violation
 WITNESSED = 4  # how often a witness's outputs are chosen, since chance decides between outputs that are nearly as bad
 BEHAVIOUR = 0.4  # the share of a limited time for comparing runs; the rest is for the search for the largest loss
 STEERED = 0.3  # the share of what is left of that time for steered runs
@@ -202,7 +202,7 @@ class _Audit:
     def _telling(self, tail: TailReport) -> tuple[Subject, TailReport]:
         """Test the claim on the tables of the witnesses, too.
 
-        Of these tests and the one in `tail`, return the subject and the report of a test that fails, or else of the
+        Return the subject and the report of one test, which may be the one in `tail`: a test that fails, or else the
         test that comes nearest to failing.
         """
         found = [(self.subject, tail)]

@@ -255,7 +255,7 @@ class Behaviour:
     def _neighbours(self, rows: Labelled, most: int) -> list[Labelled]:
         """Return some random neighbours, each with a row at some position added, removed or replaced.
 
-        If the plan reads whole units, the neighbours differ by a whole unit.
+        If the plan reads whole units, a whole unit is added or removed in place of a row.
         """
         number = len(rows)
         neighbours: list[Labelled] = []

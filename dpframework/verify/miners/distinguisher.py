@@ -80,7 +80,7 @@ def distinguish(
     delta
         The delta of the claim that is tested.
     seed
-        The seed of the first run; the others count on from it.
+        The seed of the first run. The other runs get the seeds that follow it.
 
     Raises
     ------

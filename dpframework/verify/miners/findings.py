@@ -1,4 +1,4 @@
-"""The findings of an audit: violations with the tables that show them, and the share of the claim that was reached."""
+"""The findings of an audit: violations with the tables that show them, the largest loss found, and a verdict."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def reach(tightness: float) -> str:
 @final
 @attrs.frozen
 class Violation:
-    """A claim that does not hold, with the smallest pair of tables found that shows it.
+    """A finding on two neighbouring tables: mostly something wrong, with the smallest tables found that show it.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Violation:
     events
         What the run on the first table made public, one text for each event.
     tables
-        The two tables again, as rows of the universe of their schema.
+        The two tables again, as bytes: the kind of each row (see `Universe`).
     """
 
     what: str
@@ -118,10 +118,11 @@ class AuditReport:
     violations
         What was found wrong; empty if nothing was.
     worst_pair
-        The tables and the transcript with the largest loss found; None if a claim was broken or no loss was found.
+        The tables with the largest loss found, and the transcript that loses it. Without a pure claim, the tables of
+        the tail test. None if anything was found wrong, or if no loss was found.
     tail
-        How much probability lies beyond epsilons that the plan claims at some deltas; None if only a pure claim was
-        tested.
+        The tail test: estimates of the deltas that belong to epsilons which the plan claims; None if only a pure claim
+        was tested.
     cut_short
         Whether the audit ended because its time was over.
     """

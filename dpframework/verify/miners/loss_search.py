@@ -1,9 +1,10 @@
 """The hunt for the largest realised loss, over transcripts and over pairs of neighbouring tables.
 
-The realised loss is the difference of a transcript's log-densities on the two tables of a pair. Drawn transcripts are
-weighed on random pairs, on all small pairs, and on pairs of very many equal rows. Then a game of two moves is played
-from several pairs. One move takes the outputs that lose most on the pair (`adversary`). The other climbs to a pair on
-which these outputs lose more. The hunt ends early once it comes near the claim, since little more can be found.
+The realised loss is the difference of a transcript's log-densities on the two tables of a pair. Weighing a transcript
+on a pair is computing this loss. Transcripts with drawn outputs are weighed on random pairs, on all small pairs, and on
+pairs of very many equal rows. Then a game of two moves is played from several pairs. One move takes the outputs that
+lose most on the pair (`worst_transcripts`). The other climbs to a pair on which these outputs lose more. The hunt ends
+early once it comes near the claim, since little more can be found.
 """
 
 from __future__ import annotations
@@ -126,8 +127,8 @@ class Hunt:
     ) -> tuple[WorstPair, Transcript]:
         """Weigh transcripts, and climb from the worst pair.
 
-        All transcripts are weighed on random pairs. Some drawn transcripts are also weighed on all small pairs, and the
-        longest of them on very many equal rows.
+        All transcripts are weighed on random pairs. A few with drawn outputs are also weighed on all small pairs, and
+        the longest with drawn outputs is also weighed on pairs of very many equal rows.
         """
         search, weighers = self._search, [Weigher(self._subject, transcript) for transcript in transcripts]
         each, every = max(pairs // (16 * len(weighers)), 2), pairs // (16 * EXHAUSTED)

@@ -27,7 +27,7 @@ from dpframework.verify.tables.neighbours import Rows, Universe
 from dpframework.verify.tables.table_handles import Held
 
 MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are traced
-MOST_CLIMBED = 4  # for how many queries of a miner the rows that change their answers most are looked for
+MOST_CLIMBED = 4  # for this many queries of a miner, a search looks for the rows that change the answer most
 
 
 @final

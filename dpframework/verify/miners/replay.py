@@ -167,10 +167,10 @@ class TooManySamplesError(Exception):
 
 @final
 class Weigher:
-    """The log-densities of a transcript's outputs on any table, with a cache for each part's rows.
+    """The log-densities of a transcript's outputs on any table. Each event's result is cached by the event's rows.
 
-    A release reads its own rows only. One more row changes the densities of those releases only that read this row. The
-    densities of all other releases are looked up.
+    A release reads its own rows only. So one more row in the table changes only the densities of releases that read
+    this row. The densities of all other releases are in the cache.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ class _Comparison:
 
 
 def _order(values: Set[Any]) -> list[Any]:
-    """Return the values in the order of a set, or an empty list if the order may depend on addresses in memory."""
+    """Return a set's values in the order in which it yields them, or [] if this may depend on addresses in memory."""
     return list(values) if all(isinstance(value, str | bytes | int | float | None) for value in values) else []
 
 

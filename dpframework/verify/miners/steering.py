@@ -1,9 +1,9 @@
 """Runs that are steered into code which drawn outputs hardly ever reach, such as a branch on a large noisy count.
 
-A release is public, so code may branch on it. What the code does in a branch must depend on the rows through releases
-alone, too. Small tables have small counts, and noise is seldom large. So the outputs of some runs are chosen: numbers
-far above and far below 0, each coordinate made the largest in turn, and the constants of the code with the numbers next
-to them. A run is kept if it reaches something that no earlier run has reached: an operation of the code, a step,
+A release is public, so code may branch on it. Within a branch, too, code may depend on the rows through releases alone.
+Small tables have small counts, and noise is seldom large. So the outputs of some runs are chosen: numbers far above and
+far below 0, each coordinate made the largest in turn, and the constants of the code with the numbers next to them. A
+run is kept if it reaches something that no earlier run has reached: an operation of the code, a step,
 another number of releases, or a large or negative input. Two runs, one with all outputs far above 0 and one with all
 far below, are kept in any case.
 """
@@ -35,7 +35,7 @@ from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.table_handles import Held
 
 LARGE = 10**6  # a chosen output far above all usual ones
-ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # aims of runs that are kept even if they execute no new code
+ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # the aims of two runs that are kept even if they reach nothing new
 USUAL = 100  # an input larger than this hardly ever comes from a release of a small table
 MOST_CONSTANTS = 12  # how many constants of the code, at most, are chosen as outputs
 COORDINATES = 4  # how many coordinates are each made the largest in turn
@@ -140,9 +140,9 @@ def _variants(aims: Sequence[Aim], length: int, constants: Sequence[float]) -> I
 
 
 def _paths(events: Sequence[Event]) -> Iterator[Any]:
-    """Yield what a run has reached besides operations of the code.
+    """Yield values that stand for what a run has reached besides operations of the code.
 
-    This is the path of each release, the number of releases up to 3, and whether numeric inputs are large or negative.
+    They are the path of each release, the number of releases up to 3, and whether numeric inputs are large or negative.
     """
     made = [event for event in events if isinstance(event, ReleaseEvent)]
     yield from (event.charge.path for event in made)

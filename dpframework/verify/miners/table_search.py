@@ -1,4 +1,7 @@
-"""The search for neighbouring tables on which a transcript's realised loss is largest."""
+"""Searches for neighbouring tables on which a loss is largest, and for smaller tables that still show the same.
+
+A loss is any number for a pair of tables, such as a transcript's realised loss or the change of a query's answer.
+"""
 
 from __future__ import annotations
 
@@ -160,7 +163,7 @@ Labelled: TypeAlias = "tuple[tuple[int, int], ...]"  # (label, kind): rows of tw
 def shrink_tables(
     one: Labelled, other: Labelled, shows: Callable[[Rows, Rows], bool], least: int, *, most: float = MOST_SHRINKS
 ) -> tuple[Rows, Rows]:
-    """Leave out rows that two neighbours share, as long as `shows` is true, and return the smaller tables.
+    """Leave out rows that two neighbours share, as long as `shows` stays true, and return the smaller tables.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""The tail test, which measures how much probability has a realised loss above epsilon, for claims with a delta.
+"""The tail test, which estimates the delta that belongs to a claimed epsilon, and compares it with the claimed delta.
 
 A plan that has no finite pure total (Gaussian noise) claims, for every delta, an epsilon. The delta that belongs to an
 epsilon is the expectation of max(0, 1 - exp(epsilon - L)) over the realised loss L of a run (Dwork and Rothblum 2016;
-Balle and Wang 2018, Theorem 5). L is exact for each run, so only that expectation is estimated, and bounded from below
-by Hoeffding's inequality.
+Balle and Wang 2018, Theorem 5). Messages call it the probability beyond epsilon. L is exact for each run, so only that
+expectation is estimated, and bounded from below by Hoeffding's inequality.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ HALVINGS = 40  # how often an interval that holds an epsilon is halved
 @final
 @attrs.frozen
 class Tail:
-    """One point of a claim, a probability of at most `delta` beyond `epsilon`.
+    """One point of a claim: the delta that belongs to `epsilon` is at most `delta`.
 
     Attributes
     ----------
     epsilon, delta
         The numbers that the plan claims.
     found
-        The estimate of the probability beyond epsilon.
+        The estimate of the delta that belongs to epsilon.
     proved
-        A lower bound on that probability, which is wrong with probability 1e-6 at most.
+        A lower bound on the delta that belongs to epsilon. It is wrong with a probability of at most 1e-6.
     needed
-        The smallest epsilon beyond which no more than `delta` was found.
+        The smallest epsilon to which, by the estimate, no more than `delta` belongs.
     charged_by
         A text that names the plugin's accountant with this total; empty for the built-in accountants.
     """
@@ -93,7 +93,7 @@ class TailReport:
     one, other
         The tables.
     tables
-        The tables again, as rows of the universe of their schema.
+        The tables again, as bytes: the kind of each row (see `Universe`).
     """
 
     miner: str
@@ -154,7 +154,7 @@ def check_tail(
     seed: int = 0,
     unit: PrivacyUnit = ROW,
 ) -> TailReport:
-    """Compare the probability that a miner's runs lose more than epsilon with the delta that its plan claims.
+    """Estimate from runs the deltas that belong to epsilons which a plan claims, and compare them with its deltas.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Transcripts of runs on small tables, and how they are recorded. A transcript holds all that a run made public."""
+"""Transcripts of runs on small tables, and how they are recorded. A transcript holds all that a run made public.
+
+In a transcript, each handle of rows that a run got has a number. The whole table has number 0.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # the attri
 @final
 @attrs.frozen(eq=False)
 class ReleaseEvent:
-    """A release, with its charge, inputs, candidates and output, and the number of the rows that it was made from."""
+    """A release, with its charge, inputs, candidates and output, and the number of the handle of its rows."""
 
     charge: Charge
     inputs: Mapping[str, Any]
@@ -53,7 +56,7 @@ class ReleaseEvent:
 @final
 @attrs.frozen(eq=False)
 class PartitionEvent:
-    """A partition, with its cut, the number of the rows that were cut, and the numbers of the parts."""
+    """A partition, with its cut, the number of the handle of the rows that were cut, and the numbers of its parts."""
 
     cut: Cut
     rows: int
@@ -71,7 +74,7 @@ class PartitionEvent:
 @final
 @attrs.frozen(eq=False)
 class DerivationEvent:
-    """A derivation, with the new attribute, its cases, and the numbers of the rows before and after it."""
+    """A derivation, with the new attribute, its cases, and the numbers of the handles of rows before and after it."""
 
     attribute: Attribute
     cases: Cases
@@ -86,7 +89,7 @@ class DerivationEvent:
 @final
 @attrs.frozen(eq=False)
 class SampleEvent:
-    """A sample, with its rate, the number of the rows it is drawn from, and the number of the sampled rows."""
+    """A sample, with its rate, and the numbers of the handles of the rows it is drawn from and of the sampled rows."""
 
     rate: Fraction
     rows: int
@@ -144,9 +147,9 @@ class Diverged(BaseException):
 
 @attrs.frozen(eq=False)
 class WatchedGate(Gate):
-    """A gate that numbers each set of rows that it hands out, and that leaves to subclasses what happens then.
+    """A gate, through which a run reaches its rows, that numbers each handle of rows which it hands out.
 
-    `output` chooses the output of each release. `note` is told of each other event.
+    Subclasses define `output`, which chooses the output of each release, and `note`, which is told of other events.
     """
 
     counter: list[int] = attrs.field(factory=lambda: [0])

@@ -46,9 +46,9 @@ def replay_witness(subject: Subject, witness: Witness, rng: np.random.Generator)
     """Replay a witness in both directions, and return what the direction with the larger loss shows.
 
     A witness under another relation than the subject's shows nothing about the subject. For a unit of k rows, the row
-    that differs is repeated k times. The shared rows are tried once as they are and once repeated k times, too: k times
-    the rows give k times the counts, and a unit of k rows k times the noise, so the losses equal those for one row.
-    Rows above the schema's bound are left out.
+    that differs is repeated k times. The shared rows are tried once as they are and once repeated k times: k times the
+    rows give k times the counts, and a unit of k rows gets k times the noise, so the losses equal those for one row.
+    Shared rows beyond the schema's bound are then left out.
     """
     kinds: dict[tuple[tuple[str, object], ...], Mapping[str, Any]] = {}
 
