@@ -290,7 +290,7 @@ class QueryConformance:
             metafunc.parametrize("given", list(cls.queries.values()), ids=list(cls.queries))
 
     def test_declared_sensitivities_hold(self, given: tuple[Query, Schema, Any], relation: Relation) -> None:
-        """The search finds no larger change than declared (see `search_sensitivity`)."""
+        """The search finds no larger change than declared, and reaches the share `min_tightness` of it."""
         query, schema, inputs = given
         assert query.facts().sensitivities, f"{query.name} declares no sensitivity"
         if any(declared.change.under(relation) is not None for declared in query.facts().sensitivities):
@@ -389,7 +389,7 @@ class MechanismConformance:
         assert_samples_as_stated(mechanism, given=self.probes, draws=self.draws)
 
     def test_it_loses_no_more_than_it_claims(self, mechanism: Mechanism) -> None:
-        """By its log-density, the mechanism loses no more than it claims (see `check_losses`).
+        """By its log-density, the mechanism loses no more than it claims, and at least the share `min_tightness` of it.
 
         Without `answers`, a mechanism for answers of a type of its own is not tested.
         """

@@ -76,7 +76,8 @@ def verify_examples(
     Raises
     ------
     InputError
-        If a miner refuses its schema.
+        If a miner refuses its schema, if an audit refuses the schema or `replays` (see `audit`), or if the
+        distinguishing test refuses `runs`, which must be 0 or at least 100.
     """
     checks = _ExampleChecks(replays, runs, seed, seconds, tell, unit)
     subjects = [(name, example, relation) for name, example in examples.items() for relation in relations]

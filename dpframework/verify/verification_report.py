@@ -92,7 +92,8 @@ class Verification:
     losses
         One entry for each comparison of a mechanism's claims with its losses.
     left_out
-        What was not tried, or not to its end, since there was no time.
+        Checks that were not made, or not to their end: those that there was no time for, and comparisons with another
+        process for queries that cannot be sent there.
     bounding
         Whether reading bounds the rows of each unit independently of other units; None if no column of ids names units.
     derivation

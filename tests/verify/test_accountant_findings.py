@@ -77,7 +77,7 @@ def test_a_pure_total_may_be_below_the_loss_by_rounding_alone() -> None:
     assert excess(COUNT, small("0.4999984")) == "totals epsilon 0.4999984, and loses 0.5"
     assert excess(COUNT, small("0.25")) == "totals epsilon 0.25, and loses 0.5"
     assert excess(COUNT, small("0.5")) == excess(COUNT, small("3")) == ""
-    assert excess(COUNT, small("3"), claim=False) == "totals epsilon 3.0, and a step of it has no claim"
+    assert excess(COUNT, small("3"), claim=False) == "totals epsilon 3.0, although a step of it has no claim"
 
 
 def test_the_rounding_of_a_large_loss_is_relative() -> None:

@@ -17,7 +17,7 @@ from dpframework.mechanisms import DiscreteLaplace, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify.miners import behaviour
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.behaviour import ADVICE, Behaviour, number
+from dpframework.verify.miners.behaviour import ADVICE, Behaviour, loss_text
 from dpframework.verify.miners.table_search import Labelled, drop_labels, label_rows
 from dpframework.verify.miners.transcript import RunOutcome, Transcript, record
 from dpframework.verify.patience import Patience
@@ -127,8 +127,8 @@ def test_what_a_plan_allows_and_how_large_tables_are() -> None:
     assert Behaviour(Subject(One(), OF_FIVE, REPLACE), np.random.default_rng(0), Patience()).sizes == Sizes(4, 4)
     without = Behaviour(Subject(One(noise=Gaussian("0.5")), SCHEMA, ADD), np.random.default_rng(0), Patience())
     assert (without.allowed, without._tolerance) == (math.inf, 1e-6)
-    assert number(math.inf) == "infinitely much"
-    assert number(1.23456789) == "1.23457"
+    assert loss_text(math.inf) == "infinitely much"
+    assert loss_text(1.23456789) == "1.23457"
 
 
 def test_tables_that_are_drawn_are_of_a_size_that_the_schema_allows() -> None:

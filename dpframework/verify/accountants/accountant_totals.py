@@ -164,7 +164,7 @@ class _AccountantCheck:
         assert total.epsilon is not None
         epsilon, text = float(total.epsilon), decimal_text(total.epsilon)
         if not claim:
-            return f"totals epsilon {text}, and a step of it has no claim"
+            return f"totals epsilon {text}, although a step of it has no claim"
         allowed, pairs = float(total.delta), pairs_of(plan, few=True)
         if not allowed:
             lost = _largest(plan)

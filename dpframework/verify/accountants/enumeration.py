@@ -258,7 +258,7 @@ def _merge(atoms: Iterable[tuple[float, float]]) -> Atoms:
 
 
 def neighbours(relation: Relation) -> Iterator[tuple[Rows, Rows]]:
-    """Yield pairs of tables that differ by one row, in both orders, without and with a row that both have."""
+    """Yield all pairs of tables that differ by one row and share at most one row, each pair in both orders."""
     for rest in ((), *((kind,) for kind in KINDS)):
         if relation is Relation.ADD_OR_REMOVE_ONE:
             for kind in KINDS:
@@ -272,7 +272,7 @@ def neighbours(relation: Relation) -> Iterator[tuple[Rows, Rows]]:
 def unit_neighbours(
     relation: Relation, rows: int, *, resizes: bool = True, named: bool = False
 ) -> Iterator[tuple[Rows, Rows]]:
-    """Yield pairs of tables that differ by one unit of up to `rows` rows, without and with a row that both have.
+    """Yield pairs of tables that differ by one unit of up to `rows` rows and share at most one row, in both orders.
 
     Parameters
     ----------

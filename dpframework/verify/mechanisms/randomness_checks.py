@@ -35,7 +35,7 @@ CUT = 0.25  # noise counts as cut off if more than this share of much wider draw
 
 
 def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, scale: float) -> Iterator[str]:
-    """Yield the problems that all checks of this module find.
+    """Yield the problems that the checks of this module find, all but `disagreement`.
 
     Parameters
     ----------

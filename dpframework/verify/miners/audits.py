@@ -22,7 +22,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Miner, Witness
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.behaviour import MOST_ROWS, SMALL, Behaviour, number
+from dpframework.verify.miners.behaviour import MOST_ROWS, SMALL, Behaviour, loss_text
 from dpframework.verify.miners.findings import AuditReport, Violation
 from dpframework.verify.miners.loss_search import TIGHT, Hunt
 from dpframework.verify.miners.query_trace import with_climbed_rows
@@ -231,7 +231,7 @@ class _Audit:
             if shown.divergence is not None:
                 violations.setdefault("control", Violation.on(shown.subject, shown.divergence, *where))
             if shown.loss > self.behaviour.allowed:
-                what = f"a witness loses {number(shown.loss)}, the plan claims {decimal_text(claim)}"
+                what = f"a witness loses {loss_text(shown.loss)}, the plan claims {decimal_text(claim)}"
                 violations.setdefault("loss", Violation.on(shown.subject, what, *where))
         return largest
 
@@ -253,13 +253,13 @@ class _Audit:
         if worst > behaviour.allowed:
             # A pair from the search shows more than a pair that was met by chance, and so replaces it.
             claims = f"{decimal_text(claim)}{self.subject.name_accountant(self.subject.exact_delta)}"
-            what = f"a transcript loses {number(worst)}, the plan claims {claims}"
+            what = f"a transcript loses {loss_text(worst)}, the plan claims {claims}"
             behaviour.violations["loss"] = self._shrink(
                 what, found, telling, lambda loss: loss > behaviour.allowed, MOST_SHRINKS
             )
         if behaviour.violations or not worst:
             return worst, None
-        what = f"the largest loss found is {number(worst)} of {decimal_text(claim)}"
+        what = f"the largest loss found is {loss_text(worst)} of {decimal_text(claim)}"
         return worst, self._shrink(what, found, telling, lambda loss: loss >= 0.999 * worst, SHOWN)
 
     def _shrink(self, what: str, found: WorstPair, transcript: Transcript, enough: Any, most: int) -> Violation:

@@ -57,7 +57,8 @@ class Behaviour:
     rng
         The random generator that draws the tables.
     patience
-        When this is over, no further tables are tried. Each transcript is still replayed on its own table.
+        When this is over, no further tables are tried. Each transcript is still replayed on its own table, and on this
+        table's rows in another order.
 
     Attributes
     ----------
@@ -122,7 +123,9 @@ class Behaviour:
             if there.divergence is not None:
                 self._keep_divergence(_kind(there), f"on a neighbour, {there.divergence}", rows, other, transcript)
             elif loss > self.allowed:
-                what = f"a transcript loses {number(loss)}, the plan claims {number(float(self.subject.claim or 0))}"
+                what = (
+                    f"a transcript loses {loss_text(loss)}, the plan claims {loss_text(float(self.subject.claim or 0))}"
+                )
                 self._keep_divergence("loss", what, rows, other, transcript)
         for far in self._far_tables(table, most // 2):
             if self.patience.over:
@@ -244,7 +247,7 @@ class Behaviour:
             there = self._replay(transcript, drop_labels(other))
             loss = there.loss(here)
             if there.divergence is not None or loss > self._tolerance:
-                how = there.divergence or f"a loss of {number(loss)}"
+                how = there.divergence or f"a loss of {loss_text(loss)}"
                 what = f"the order of the rows matters: with the rows in another order, {how}"
                 self._keep_divergence("order", what, rows, other, transcript)
 
@@ -354,6 +357,6 @@ def _join(units: Sequence[Labelled]) -> Labelled:
     return tuple(itertools.chain.from_iterable(units))
 
 
-def number(loss: float) -> str:
+def loss_text(loss: float) -> str:
     """Write a loss with six digits, an infinite one in words."""
     return "infinitely much" if math.isinf(loss) else f"{loss:.6g}"

@@ -47,7 +47,7 @@ def reach(tightness: float) -> str:
 @final
 @attrs.frozen
 class Violation:
-    """A finding on two neighbouring tables: mostly something wrong, with the smallest tables found that show it.
+    """Something wrong, or the largest loss, with the smallest two neighbouring tables found that show it.
 
     Attributes
     ----------

@@ -50,7 +50,8 @@ class StepChecks:
     seed
         The seed of the searches.
     left_out
-        The list to which a text is added for each check that there was no time for.
+        The list to which a text is added for each check that is not made: there was no time for it, or a query cannot
+        be sent to another process.
     tell
         Called with a text that says what is about to be done.
     foreign

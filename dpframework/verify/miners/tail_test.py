@@ -33,7 +33,7 @@ DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.003"
 POINTS = 3  # how many epsilons above 0 are tested, at the largest deltas, where runs tell most
 FEWEST = 200  # the fewest runs, however little time there is
 MOST_ROWS = 30  # the most rows that two neighbours share, except for very many equal rows
-TRANSCRIPTS = 8  # the search for the tables tries one pair for this many runs of the test
+RUNS_PER_PAIR = 8  # for this many runs of the test, the search for the tables tries one more pair
 RECORDED = 4  # how many runs show how much a pair of tables loses on average
 HALVINGS = 40  # how often an interval that holds an epsilon is halved
 
@@ -206,7 +206,7 @@ def check_tail_of(
         points.append((float(total), float(delta), subject.name_accountant(delta)))
     rng = np.random.default_rng(seed)
     if tables is None:
-        tables = _worst_pair(subject, rng, searched=runs // TRANSCRIPTS)
+        tables = _worst_pair(subject, rng, searched=runs // RUNS_PER_PAIR)
     # The realised loss of each run on the first table, with its sign.
     realised = []
     for k in range(runs):

@@ -25,7 +25,7 @@ from dpframework.verify.tables.table_handles import Held, SmallTables
 
 ROUNDS = 8  # the most rounds of one climb
 DIRECTIONS = ("l1", "l1" + RISE, "l1" + FALL)  # what each climb makes as large as it can (see `measure`)
-KEPT = 120  # about how many variants of the rows that climbs reached are searched on
+KEPT = 120  # about how many variants of the climbed rows the search uses
 BETTER = 1 + 1e-9  # a round must enlarge the change by this factor, or else the climb ends
 
 Answer = Callable[[Universe, Rows], Any]

@@ -1,1 +1,1 @@
-"""Tests of readers of tables and of engines, and the small made-up tables of the verification kit."""
+"""Tests of how tables are read, derived, sampled and counted, and the small made-up tables of the verification kit."""

@@ -304,7 +304,7 @@ class _Release:
     def loss(self, whole: Sequence[Table], left: Sequence[Table]) -> float:
         """Return the largest loss between `whole` and `left`, with densities averaged over the tables of all keys.
 
-        It is taken at outputs for which the two tables of some key differ most.
+        It is taken at outputs beyond the counts of both tables of a key, where the densities of these two differ most.
         """
         answers: list[list[tuple[int, ...]]] = []
         for tables in (whole, left):

@@ -30,7 +30,9 @@ PART = Categorical("part", [str(k) for k in range(PARTS)])
 def assert_units_sampled(
     engine: Engine, *, tables: int = 8, seed: int = 0, source: Callable[[TableFiles], Any] | None = None
 ) -> None:
-    """Sample made-up tables of people with 1 to 5 rows each, and parts of these tables.
+    """Fail if an engine's samples of made-up tables, or of their parts, do not take all rows of a person or none.
+
+    The tables have 12 people with 1 to 5 rows each.
 
     Parameters
     ----------
@@ -41,8 +43,8 @@ def assert_units_sampled(
     seed
         The seed of the tables and the draws.
     source
-        A function that returns the source which an engine opens in place of given files, if it reads tables itself. By
-        default it opens the files.
+        For an engine that reads tables itself: a function that returns the source which this engine opens in place of
+        given files. By default the engine opens the files.
 
     Raises
     ------
