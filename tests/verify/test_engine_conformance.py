@@ -361,7 +361,7 @@ PLANTED: dict[type[Planted], str] = {
     LosesOrder: "map does not give the rows in their order",
     BlocksOutOfOrder: "map does not give the rows in their order",
     BoundsPerFile: "9 people keep .* rows of 18: rows are bounded in each block or file",
-    FirstInEachBlock: r"places: 9 people have \[1\d, \d\] rows in them",
+    FirstInEachBlock: r"places: the places hold \[1\d, \d\] rows, and each should hold 9, one for each person",
     TakesTheOthers: "a sample is not of the rows that were drawn",
     SampleMovesRows: "a sample changed the rows that it was drawn from",
     Capped: r"a count of \d\d,\d\d\d stops at 65,535: counts are capped",

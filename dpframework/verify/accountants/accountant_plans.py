@@ -42,7 +42,7 @@ MANY = 6  # a number of releases beyond which an accountant may use another form
 ADD, REPLACE = Relation
 
 #: The mistake that the plans of each rule reveal. The simplest rules come first: if one of them fails, the later ones
-#: fail as a consequence.
+#: fail as a consequence. A block stands for releases that are chosen during a run, up to caps on what they spend.
 MISTAKES = {
     "release": "a single release is charged less than it loses",
     "no claim": "a step without a claim is charged as if it had one",

@@ -26,7 +26,7 @@ from dpframework.verify.tables.neighbours import SAMPLED_ROWS, Universe
 from dpframework.verify.tables.table_handles import SmallTables
 
 SCOPE = "audited"  # the name of the scope that holds the miner's plan
-USUAL_DELTA = Fraction(1, 10**6)  # for a plan without a pure claim whose example has no delta
+USUAL_DELTA = Fraction(1, 10**6)  # the delta at which a plan without a pure claim is tested if its example has none
 
 
 @final
@@ -102,7 +102,7 @@ class Subject:
         return largest_number(self.schema, self.relation, self.by.rows)
 
     def most_rows(self, usual: int) -> int:
-        """Return the most rows of a table: `usual`, or few if the plan samples, so that all samples can be added up."""
+        """Return the most rows of a table: `usual`, or so few that all samples can be listed if the plan samples."""
         return min(usual, SAMPLED_ROWS) if self.plan.index.samples else usual
 
     @functools.cached_property

@@ -84,7 +84,7 @@ class Behaviour:
         self._hidden = HiddenState({id(part): part for part in (*parts, subject.miner)}.values())
 
     def table(self, most: int) -> Rows:
-        """Return a random table of up to `most` rows. Half of such tables have at most three kinds of rows."""
+        """Return a random table of up to `most` rows. With probability 1/2, it has at most three kinds of rows."""
         least = self.sizes.least + (1 if self.subject.relation is Relation.REPLACE_ONE else 0)
         size = int(self.rng.integers(least, max(least, min(self.sizes.most, most)) + 1))
         kinds = self.rng.integers(0, self.subject.universe.kinds, 3 if self.rng.random() < 0.5 else MOST_ROWS)
@@ -158,7 +158,7 @@ class Behaviour:
                 self.add("kept", what, table, rows, transcript)
 
     def _cache_matters(self, transcript: Transcript, table: Rows, other: Rows) -> bool:
-        """Tell whether a query's answer on a table changes once the query was asked on another table.
+        """Tell whether a query's answer on a table is another one after the query was evaluated on another table.
 
         The cache of a function that depends on its arguments alone remembers earlier tables, but changes no answer.
         """
@@ -200,9 +200,9 @@ class Behaviour:
     def examine_many(self, transcript: Transcript, most: int) -> None:
         """Replay a transcript on very many equal rows.
 
-        With each of a few kinds of rows, it is tried whether the releases can be made. With one kind only, it is also
-        compared whether the run does the same. Nothing is compared under replace-one or if the number of rows is
-        public, since no chain of neighbours then leads from the small recorded table to a larger one.
+        For each of a few kinds of rows, check that the releases can be made. For one of these kinds, also check that
+        the run does the same. The second check is left out under replace-one, and if the number of rows is public,
+        since no chain of neighbours then leads from the small recorded table to a larger one.
         """
         alike = self.subject.relation is Relation.REPLACE_ONE or self.subject.schema.rows is not None
         first = int(self.rng.integers(self.subject.universe.kinds))

@@ -104,7 +104,7 @@ class AuditReport:
     delta
         The delta of that claim. For a pure claim, the exact delta of the plan's releases, mostly 0.
     worst
-        The largest realised loss found. Without a pure claim, the epsilon that the runs need for `delta`.
+        The largest realised loss found. Without a pure claim, the epsilon that the runs need (see `Tail.needed`).
     replays
         How often a transcript was replayed or weighed on a table.
     reruns

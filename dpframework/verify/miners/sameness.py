@@ -29,7 +29,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 class _Comparison:
-    """One comparison, which visits each pair of objects once, however values hold each other."""
+    """One comparison, which visits each pair of objects once, also if values hold each other in circles."""
 
     def __init__(self) -> None:
         # The values are kept too, so that no other object gets their ids.

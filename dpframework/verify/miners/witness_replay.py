@@ -19,7 +19,7 @@ from dpframework.verify.tables.neighbours import Rows
 @final
 @attrs.frozen(eq=False)
 class Witnessed:
-    """The losses that a witness shows.
+    """The findings on one witness: its loss, and how the miner's runs differ, if they do.
 
     Attributes
     ----------

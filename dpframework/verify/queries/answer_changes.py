@@ -26,7 +26,7 @@ def measure(before: Any, after: Any, histograms: Sequence[int] = (), *, same_row
         The numbers of cells of the histograms or blocks that each answer consists of; empty for other answers. If the
         change does not have the same sum in all histograms, it is `UNBOUNDED` in the norm of histograms.
     same_rows
-        Whether this sum must be 0, because both tables have the same number of rows.
+        Whether the change must add up to 0 in each histogram, because both tables have the same number of rows.
     """
     change = change_of(before, after)
     found = {SPREAD: float(np.ptp(change)) if change.size else 0.0}

@@ -80,7 +80,10 @@ class LocalAnswer:
 
     @property
     def pickled(self) -> bytes | None:
-        """The question as bytes; None if it cannot be pickled, or needs `__main__`, which no new process has."""
+        """The question to the new process, as bytes: the query with its table and inputs.
+
+        None if it cannot be pickled, or if it needs the module `__main__` of this process.
+        """
         try:
             sent = pickle.dumps((self.query, self.schema, self.rows, self.derived, dict(self.inputs)))
         except Exception:  # an object of a plugin may hold things that cannot be sent

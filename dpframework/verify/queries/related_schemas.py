@@ -2,8 +2,8 @@
 
 A claim must hold for every schema that a miner plans, and for all its parameters. A declared sensitivity may depend on
 a schema's labels or bounds, and be wrong for a schema unlike the examples: with missing cells, with more labels, with
-numbers below 0 or only above it, or with bins of different widths. It may also be right for k = 1 and wrong for k = 2,
-or right for one attribute and wrong for another, or wrong if the same attribute is given twice.
+numbers below 0 or only above it, or with bins of different widths. It may also be right for a parameter k = 1 and wrong
+for k = 2, or right for one attribute and wrong for another, or wrong if the same attribute is given twice.
 """
 
 from __future__ import annotations

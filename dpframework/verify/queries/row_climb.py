@@ -1,9 +1,9 @@
 """Rows that change a query's answer most, and rows that hold numbers from the query's code.
 
 A schema may allow more kinds of rows than are tried, so that the worst ones are missing. For example, a score with
-weights of both signs is largest on one of many corners. A query may also be wrong only at a number that its code names,
-such as one that its author took for a missing value. So the search changes rows one attribute at a time, as long as the
-change of the answer grows, and it puts numbers from the code into cells.
+weights of both signs is largest for one of many combinations of lowest and highest values. A query may also be wrong
+only at a number that its code names, such as one that its author took for a missing value. So the search changes rows
+one attribute at a time, as long as the change of the answer grows, and it puts numbers from the code into cells.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: i
 def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int64] | None:
     """Return three rows: one that changes an answer most, one that raises it most and one that lowers it most.
 
-    The result has shape (attributes, 3): for each row, the places of its values in the universe. It is None if the
-    query fails on some row.
+    The result has shape (attributes, 3). It holds the places of each row's values (see `Universe.places`). It is None
+    if the query fails on some row.
     """
     assert universe.places is not None
     base, starts = universe.places[:, :1], universe.places

@@ -1,4 +1,4 @@
-"""People with easily confused ids, whom a reader of made-up tables must keep apart."""
+"""People with easily confused ids, whom code that reads tables must keep apart."""
 
 from __future__ import annotations
 

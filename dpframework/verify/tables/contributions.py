@@ -77,7 +77,7 @@ class UnitReader:
 @final
 @attrs.frozen
 class BoundingReport(TablesReport):
-    """Whether one more person changed the rows of other people, or added too many rows.
+    """The findings on bounding: whether one more person changed the rows of other people, or added too many rows.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ MOST_ROWS = 40  # a table has fewer rows than this
 @final
 @attrs.frozen
 class DerivationReport(TablesReport):
-    """Whether derived cells followed from their own row or unit, and how much a neighbour changed their histograms.
+    """The findings on derived cells: whether they follow from their own row or unit, and how their histograms change.
 
     Attributes
     ----------
@@ -39,7 +39,8 @@ class DerivationReport(TablesReport):
         The derived columns.
     changes
         For each relation, by its name, the largest change of a derived column's histogram between neighbours: the sum
-        of the absolute changes of its counts. A histogram declares 1 under add-or-remove-one and 2 under replace-one.
+        of the absolute changes of its counts. Histograms declare a change of 1 under add-or-remove-one, and of 2 under
+        replace-one.
     units
         Whether the schema has columns that are computed from all rows of a unit.
     """
@@ -115,7 +116,7 @@ def check_derivation(
 
 @final
 class _RowChecks(DerivationFindings):
-    """The kinds of rows of a schema, the derived columns of each kind alone, and the findings so far."""
+    """Checks of the columns that are derived from single rows, and the findings so far."""
 
     def __init__(self, schema: Schema, deriving: Deriving) -> None:
         super().__init__()

@@ -262,7 +262,10 @@ class EngineConformance(LeakConformance):
         rows = self._open(write(tmp_path, SHORT, unit=PERSON))
         for what, some in (("places", [rows]), ("places of parts", self.engine.split(rows, CASES))):
             found = np.sum([_Places().evaluate(self.engine, one) for one in some], axis=0).tolist()
-            self._require(found == [PEOPLE] * PERSON.rows, f"{what}: {PEOPLE} people have {found} rows in them")
+            self._require(
+                found == [PEOPLE] * PERSON.rows,
+                f"{what}: the places hold {found} rows, and each should hold {PEOPLE}, one for each person",
+            )
         self.engine.drop(rows)
 
     def test_a_table_that_is_loaded_counts_as_its_files_do(self, tmp_path: Path) -> None:
@@ -356,7 +359,7 @@ class EngineConformance(LeakConformance):
         self.engine.drop(rows)
 
     def test_files_that_do_not_fit_are_refused_as_in_memory(self, tmp_path: Path) -> None:
-        """The words of the refusal are the same, too, whichever file is refused."""
+        """Files that are refused in memory are refused by the engine, in the same words."""
         write(tmp_path, (9, 4))
         files = TableFiles(tmp_path, SCHEMA, out_of_domain=OutOfDomain.ERROR)
         few = TableFiles(tmp_path, Schema(SCHEMA.attributes, rows=12))

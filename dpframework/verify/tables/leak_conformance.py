@@ -54,7 +54,7 @@ class LeakConformance(PeopleConformance, abc.ABC):
         """Return the engine that is tested."""
 
     def test_what_it_says_of_a_run_follows_from_no_row(self, tmp_path: Path) -> None:
-        """The sentence of `asked` is the same for few rows and for many, which have more distinct cells."""
+        """The sentence that `asked` returns is the same for few rows and for many, which have more distinct cells."""
         told = []
         for name, sizes in (("few", (3,)), ("many", (900, 1))):
             rows = self._open(write(tmp_path / name, sizes))

@@ -29,21 +29,21 @@ from dpframework.tables.key_columns import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.reading import table_from_columns
 
 Rows: TypeAlias = bytes
-Change: TypeAlias = tuple[Rows, Rows]  # the rows that only the first of two neighbours has, and those of the second
+Change: TypeAlias = tuple[Rows, Rows]  # the rows that only the first, and that only the second of two neighbours has
 MOST_KINDS = 255  # the kind of a row is one byte
 MOST_NUMBERS = 6  # how many given numbers a numeric attribute takes, at most
 # The most units with unequal rows that are tried. More would crowd out units of equal rows, which mostly lose most.
 MOST_MIXED = 40
 KEYS = ("b", "a", "c")  # the keys of an attribute whose values nobody lists, not in order; some rows have no key
-SAMPLED_ROWS = 6  # the most rows of tables that are sampled from, so that all their samples can be added up
+SAMPLED_ROWS = 6  # the most rows of tables from which a plan samples: so few that all samples can be listed
 
 
 @final
 class Universe:
     """The kinds of rows that a schema allows: all of them if they are few, else a sample.
 
-    A numeric attribute takes two values in each bin, so that queries on raw values see differences within bins, too,
-    and its upper bound. An open attribute, whose values nobody lists, takes a few keys, or none. A sample has rows with
+    A numeric attribute takes its upper bound, and two values in each bin, so that queries on raw values see differences
+    within bins, too. An open attribute, whose values nobody lists, takes a few keys, or none. A sample has rows with
     the first and the last values of attributes, since these often cause the largest changes. Derived columns are
     computed from the others, as in a table that is read.
 
@@ -320,7 +320,7 @@ def changes(universe: Universe, relation: Relation, by: UnitChange = ONE_ROW) ->
 
     Units whose rows are all equal come first, since a change that adds up over rows is largest for them. Then come
     units of different rows, which lie in different parts of a table: all of them if they are few, else a fixed random
-    choice. If replacing a unit may change the number of rows, there are such pairs, too.
+    choice. If replacing a unit may change the number of rows, there are also pairs in which one table lacks the unit.
     """
     kinds = [bytes((kind,)) for kind in range(universe.kinds)]
     alike = [kind * by.rows for kind in kinds]

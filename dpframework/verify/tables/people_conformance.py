@@ -21,7 +21,7 @@ from dpframework.verify.tables.people_tables import TOWNS, people_counts, tables
 
 
 def _half(generator: np.random.Generator, rows: int) -> NDArray[np.bool_]:
-    """Return, for each of some rows, whether it is drawn. This has probability 1/2."""
+    """Return, for each of some rows, whether it is drawn, which has probability 1/2."""
     return generator.random(rows) < 0.5
 
 

@@ -94,7 +94,7 @@ class TablesReport(abc.ABC):
 @final
 @attrs.frozen
 class ReadingReport(TablesReport):
-    """Whether one row changed how other rows were read.
+    """The findings on reading: whether one row changed how other rows were read.
 
     Attributes
     ----------

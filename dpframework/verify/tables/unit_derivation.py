@@ -44,7 +44,7 @@ def columns_of_units(schema: Schema, rows: Columns, whose: NDArray[np.intp], num
 
 @final
 class UnitChecks(DerivationFindings):
-    """Tables of a few units with a few rows each, and the findings so far.
+    """Checks of the columns of units, on tables of a few units with a few rows each, and the findings so far.
 
     Parameters
     ----------
