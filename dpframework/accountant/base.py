@@ -202,7 +202,7 @@ class Accountant(abc.ABC, Generic[A]):
         return exact_delta_of(plan.root, plan).under(self.relation)
 
     def loss_beside(self, amount: A, exact: Fraction | None) -> PrivacyLoss | None:
-        """Return the loss of releases whose cores cost an amount, and that have an exact delta (see `exact_delta`).
+        """Return the loss of releases whose cores cost an amount, and that have an exact delta (see `delta_composition`).
 
         Let 1 - d be the mass of the cores P and Q. The plan's delta at an epsilon, the sum of (M(u) - x M(v))+ for x =
         e**epsilon and the outputs M(u) and M(v) of neighbours, is at most d plus 1 - d times the sum of (P - x Q)+. So

@@ -211,7 +211,7 @@ class SystemRandomness(Randomness):
         return rejection_gaussian.discrete_gaussian(self.words, size, _within(rejection_gaussian, scale))
 
     def noisy_max(self, scores: Scores, scale: float, noise: Noise) -> int:
-        """Choose as `Randomness` says, by `bucket_selection` or OpenDP's `make_noisy_max` on integers."""
+        """Choose as `Randomness` says, by `exact_choice` or OpenDP's `make_noisy_max` on integers."""
         if len(scores) == 1:
             return 0
         gumbel = noise is Noise.GUMBEL

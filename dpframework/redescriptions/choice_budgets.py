@@ -1,6 +1,6 @@
 """Decide from public facts how many matches a budget can choose, and beyond how many rows a match gains nothing.
 
-A match is a pair of tests, one of each view, that should hold for nearly the same rows (see `matches`).
+A match is a pair of tests, one of each view, that should hold for nearly the same rows (see `match_scores`).
 """
 
 from __future__ import annotations

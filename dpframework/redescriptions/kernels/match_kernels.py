@@ -111,7 +111,7 @@ def match_scores(
     known_left, known_right
         For each test, the number of the set of rows where its attribute is known.
     target, cap, most
-        The numbers w, c and m of the module `matches`.
+        The numbers w, c and m of the module `match_scores`.
     scores
         The array to fill in.
     """
@@ -143,7 +143,7 @@ def lower_scores(
     known_left, known_right
         See `match_scores`.
     target, most
-        The numbers w and d of the module `matches`.
+        The numbers w and d of the module `match_scores`.
     scores
         The array of scores to lower.
     """

@@ -7,7 +7,7 @@ the grown redescriptions are counted at the end. Names of the paper: N is `pairs
 `min_support`.
 
 By default pairs are scored in rows and counted three at a time. The counts also give the conjunctions and disjunctions
-of these pairs, without extensions (`match_tables`). One row moves such a score by 1/2 in either direction, but the
+of these pairs, without extensions (`literal_pairs`). One row moves such a score by 1/2 in either direction, but the
 published score by 2.2 divided by the minimum support. All that follows is about `score="logistic"`, and about runs with
 extensions.
 

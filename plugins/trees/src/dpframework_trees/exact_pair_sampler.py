@@ -6,7 +6,7 @@ weights of all pairs that agree with the tests drawn so far. Then the second tre
 
     W(A) / sum of W  times  exp(k(A) H(B; A) / scale) / Z_A  =  exp(score(A, B) / scale) / sum over all pairs,
 
-with W, k, H and Z_A of `pair_counts`. This is the exponential mechanism on all pairs.
+with W, k, H and Z_A of `tree_pair_counts`. This is the exponential mechanism on all pairs.
 
 Claim: pure epsilon under either relation for the spread of the score (`PairScore.sensitivity`; McSherry and Talwar
 2007, Theorem 6); bounded range, so rho = epsilon**2 / 8 in zCDP (Cesar and Rogers 2021). Nothing is assumed.
@@ -31,7 +31,7 @@ node needs three of these for the sum over roots and two sides of B, and two for
 and up to `MOST_TESTS` tests, eight times their sum is 48 times 100 (T + 1) u < 2**-24. Half a lattice step for each
 node is added as in `sampling`.
 
-`pair_counts` decides time and memory, which depend on the numbers of tests and levels alone.
+`tree_pair_counts` decides time and memory, which depend on the numbers of tests and levels alone.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ the two views share. These counts add up over blocks of rows.
 **Sums of weights.** A pair of trees A and B has the score c(A) + k(A) H(B; A). Here H is the sum, over the leaves of B,
 of the criterion on the leaf's numbers of rows in each leaf of A. For the gain, c = (G - N) / 2 and k = 1/2. For the
 product of G and H over n rows, c = G / 2 and k = G / (2 n). Given A, that is the score of a tree whose classes are the
-leaves of A. So the sum of weights over all B factorizes as in `weights`, with the scale divided by k as the scale:
+leaves of A. So the sum of weights over all B factorizes as in `tree_weights`, with the scale divided by k as the scale:
 
     W(A) = exp(c(A) / scale) Z_A,    Z_A = sum over roots x of S_A(x) S_A(not x).
 

@@ -29,9 +29,9 @@ class CriterionKernels(NamedTuple):
     walk_trees, walk_pairs
         See `walks`.
     side_scores, add_log_weights
-        See `weights`.
+        See `weight_kernels`.
     pair_terms, weigh_pairs
-        See `pairs`.
+        See `pair_weights`.
     """
 
     child_score: Callable[..., float]
