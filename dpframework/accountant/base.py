@@ -165,7 +165,7 @@ class Accountant(abc.ABC, Generic[A]):
     def over_sample(self, part: A, rate: Fraction, plan: Plan) -> A:
         """Compose releases from a sample, of units or of rows.
 
-        A sample of rows is not amplified in a plan with an exact delta (see `delta_composition`).
+        A sample of rows is not amplified in a plan with an exact delta (`delta_composition`).
         """
         if not plan.unit.asserted:
             return self.sample(part, rate)
@@ -202,7 +202,7 @@ class Accountant(abc.ABC, Generic[A]):
         return exact_delta_of(plan.root, plan).under(self.relation)
 
     def loss_beside(self, amount: A, exact: Fraction | None) -> PrivacyLoss | None:
-        """Return the loss of releases whose cores cost an amount, and that have an exact delta (see `delta_composition`).
+        """Return the loss of releases whose cores cost an amount, and that have an exact delta.
 
         Let 1 - d be the mass of the cores P and Q. The plan's delta at an epsilon, the sum of (M(u) - x M(v))+ for x =
         e**epsilon and the outputs M(u) and M(v) of neighbours, is at most d plus 1 - d times the sum of (P - x Q)+. So

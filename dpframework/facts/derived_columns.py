@@ -264,8 +264,7 @@ def derive(
 
     The expression reads cells after they were put into the schema's domain. So the domain of its results follows from
     their domains, and never from the rows. A result is missing where a cell that it needs is, or where it is undefined,
-    as x / 0 is. With `per="row"` neighbouring tables stay neighbours, since each row gives one row and changes no other
-    row.
+    as x / 0 is. With `per="row"` neighbouring tables stay neighbours, since each row gives one row, from its own cells.
 
     Parameters
     ----------
@@ -274,15 +273,13 @@ def derive(
     value
         The expression, written as in Python (see the page on the format of studies for all that it can say).
     lower, upper
-        The bounds of a result that is a number. They may be left out where bounds follow from the columns that the
-        expression reads.
+        The bounds of a result that is a number; by default those that follow from the columns that are read.
     bins, cuts
         The grid of a number, as for `Numeric`; by default one bin for each of at most 32 whole numbers, else 16 bins.
     values
         The list of labels, or of numbers that become labels; by default all labels that the expression may give.
     outside
-        What a number beyond the declared bounds becomes: "clamp" for the nearest bound, or "missing". A label that
-        `values` leaves out can only become missing.
+        What a number beyond the bounds becomes: "clamp" for the nearest bound, or "missing", as other labels do.
     view
         The side in a two-view table.
     lookup

@@ -36,8 +36,7 @@ def add_class_counts(
     classes
         The class of each counted row, in the order of the rows, below the number of columns of `counts`.
     tables
-        Four tables of the size of `counts`, all 0, shape (4, codes * classes). If they would be too large, give the
-        shape (4, 0), and rows are added to `counts` one by one.
+        Four tables of zeros, shape (4, codes * classes). If the shape is (4, 0), rows are added to `counts` directly.
     counts
         The counts to add to, shape (codes, classes).
     """

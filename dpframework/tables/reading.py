@@ -278,8 +278,7 @@ def read_table(
         Options for opening a URL. For a Parquet file they are polars' `storage_options`, such as a region or a key. For
         a database they are arguments of the driver's `connect`, such as a user and a password.
     mapped
-        Whether codes and values are kept in nameless files in the folder for temporary files, for tables too large for
-        memory. The files are gone when the process ends.
+        Whether codes and values are kept in nameless temporary files, which are gone when the process ends.
 
     Raises
     ------

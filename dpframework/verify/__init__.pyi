@@ -18,11 +18,8 @@ from .conformance import (
     MinerConformance as MinerConformance,
     QueryConformance as QueryConformance,
 )
-from .mechanisms.losses import (
-    Claimed as Claimed,
-    LossReport as LossReport,
-    check_losses as check_losses,
-)
+from .mechanisms.loss_report import Claimed as Claimed, LossReport as LossReport
+from .mechanisms.losses import check_losses as check_losses
 from .mechanisms.neighbour_answers import Answers as Answers
 from .mechanisms.probes import Probe as Probe
 from .mechanisms.samplers import SamplerReport as SamplerReport, check_sampler as check_sampler

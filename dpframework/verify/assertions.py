@@ -12,7 +12,8 @@ from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner import Miner, Witness
 from dpframework.tables.derivation import with_derived
-from dpframework.verify.mechanisms.losses import LossReport, check_losses
+from dpframework.verify.mechanisms.loss_report import LossReport
+from dpframework.verify.mechanisms.losses import check_losses
 from dpframework.verify.mechanisms.neighbour_answers import Answers
 from dpframework.verify.mechanisms.probes import Probe
 from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler

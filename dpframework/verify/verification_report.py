@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts.privacy import Relation
 from dpframework.verify.accountants.accountant_totals import AccountantReport
-from dpframework.verify.mechanisms.losses import LossReport
+from dpframework.verify.mechanisms.loss_report import LossReport
 from dpframework.verify.mechanisms.samplers import SamplerReport
 from dpframework.verify.miners.distinguisher import Distinguished
 from dpframework.verify.miners.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, reach

@@ -63,17 +63,15 @@ def audit(
     Transcripts, the records of what runs make public, are made on random tables, with the claimed noise and with wider
     noise. For each transcript, the miner runs again with the same outputs: on the transcript's own table, on the same
     rows in another order, on neighbours, and on unrelated tables. Everywhere the miner must follow its releases only,
-    and each release must be possible. Then the log-densities of the outputs are compared, without the miner, on random,
-    small and very large pairs of neighbours. Finally two searches alternate until they come near the claim: for the
-    outputs that lose most on a pair, and for a pair on which these outputs lose more.
+    and each release must be possible. Then the log-densities of the outputs are compared on random, small and very
+    large pairs of neighbours. Finally two searches alternate: for outputs that lose most on a pair, and for such pairs.
 
     Parameters
     ----------
     miner
         The miner.
     schema
-        The schema of the miner's tables. With a small schema (a few attributes of two or three values), the search
-        comes near the worst case.
+        The schema of the miner's tables. With a few attributes of two or three values, the worst case is nearly found.
     relation
         The neighbouring relation.
     delta
@@ -85,8 +83,7 @@ def audit(
     accounting
         The accountant whose total is the claim; by default the one that a study would charge the plan by.
     witnesses
-        Tables and outputs that are replayed before the search for the largest loss. Witnesses under another relation
-        are left out.
+        Tables and outputs to replay before the search. Witnesses under another relation are left out.
     tell
         Called with a text that says what is tried next.
     seconds

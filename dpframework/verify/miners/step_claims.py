@@ -11,7 +11,8 @@ from dpframework.facts.privacy import Relation
 from dpframework.mechanisms import Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Query, QueryFacts
-from dpframework.verify.mechanisms.losses import UNIT, LossReport, check_losses
+from dpframework.verify.mechanisms.loss_report import LossReport
+from dpframework.verify.mechanisms.losses import UNIT, check_losses
 from dpframework.verify.mechanisms.neighbour_answers import invent_answers
 from dpframework.verify.mechanisms.probes import Probe
 from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler
