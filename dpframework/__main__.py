@@ -16,7 +16,8 @@ import signal
 
 def main() -> int:
     """Run the command line of this process, and return its exit code. Ctrl-C ends it without a traceback."""
-    # The interpreter takes a moment to end after the command is done. Ctrl-C is then ignored, since it would kill it.
+    # The interpreter takes a moment to end after the command is done. Ctrl-C is ignored meanwhile, since it would kill
+    # the interpreter, and the exit code would be lost.
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
         gc.disable()  # imported modules stay in memory, so searching them for garbage would waste time

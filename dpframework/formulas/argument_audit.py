@@ -1,7 +1,8 @@
 """The audit of an argument, without trust in the code that derived it.
 
-For each claim that an argument rests on, an auditor asks: do both solvers prove every goal? Does some table fit the
-goals without their claims? Do the goals describe real neighbours, with the scores of the formula and the bound of the
+A goal is an SMT-LIB text that solvers must find unsatisfiable. For each claim that an argument rests on, an auditor
+asks: do both solvers prove every goal? Does some table fit the
+assumptions of the goals? Do the goals describe real neighbours, with the scores of the formula and the bound of the
 claim (the ground test)? Is each fact about a sum or a maximum proved by an induction? Two things are trusted: the
 reasons of the rules (`proof_arguments.REASONS`), and that at least one of the two solvers is right.
 """
@@ -69,7 +70,7 @@ def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
         if unproved:
             yield f"{solver} does not prove {unproved} of {len(goals)} goals"
     if vacuous(argument):
-        yield "no table fits its goals, so that they prove nothing"
+        yield "no table fits the assumptions of the argument's goals, so they prove nothing"
 
 
 def _of_one(one: Argument) -> Iterator[str]:
@@ -99,7 +100,7 @@ def _of_goals(one: Argument) -> Iterator[str]:
     if (one.claim.group > 1 and one.rule not in (Rule.ONE_CELL, Rule.RANGE)) or (
         one.claim.change is Change.REPLACED and one.rule is Rule.ONE_PART
     ):
-        yield f"the rule '{one.rule}' covers one row that is added"
+        yield f"the rule '{one.rule}' covers one row that is added, and no other change"
         return
     if isinstance(one.shape, Outer):
         try:
@@ -128,10 +129,10 @@ def _of_replaced(one: Argument) -> Iterator[str]:
     """Yield the problems of a replacement, whose goal must compare the sum of rise and fall with the bound."""
     changes = [(part.shape, part.claim.change, part.claim.group) for part in one.parts]
     if not isinstance(one.shape, Parts) or changes != [(one.shape, Change.RISE, 1), (one.shape, Change.FALL, 1)]:
-        yield "a replacement rests on a rise and a fall of the same score"
+        yield "a claim about a replacement must be one that rests on a rise and a fall of the same score"
         return
     if one.claim.group > 1 or one.claim.change is not Change.REPLACED or len(one.goals) != 1:
-        yield "the rule covers one row that is replaced"
+        yield "the rule covers one row that is replaced, and needs exactly one goal"
         return
     (goal,) = map(GroundGoal, one.goals)
     for number in _TABLE_ROWS:
@@ -215,7 +216,10 @@ def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[GroundPair]) -> 
 
 
 def _induce(fact: Fact, known: Sequence[Expression]) -> Expression | None:
-    """Return what a fact's goals prove of `s` and `rest`; None if they are no induction about the fact's aggregate."""
+    """Return the statement about `s` and `rest` that a fact's goals prove.
+
+    It is None if the goals are no induction about the fact's aggregate.
+    """
     if len(fact.goals) != 2:
         return None
     base, step = map(GroundGoal, fact.goals)

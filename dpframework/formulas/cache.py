@@ -12,7 +12,7 @@ def cache_folder(name: str) -> Path:
 
 
 def write_cached(path: Path, text: str) -> bool:
-    """Write a file of the cache, unless it holds the text already, and tell whether that was possible.
+    """Write a text into a file of the cache, unless it holds the text already. Tell whether the file now holds it.
 
     Another process sees the old file or the whole new one. Without the file everything works, but slower.
     """

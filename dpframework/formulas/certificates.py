@@ -73,7 +73,7 @@ class Certificate:
 
     @property
     def trusted(self) -> tuple[str, ...]:
-        """The assumptions that only a reader can check, one sentence each."""
+        """The assumptions that no solver and no test checks, so that readers must judge them, one sentence each."""
         rules = dict.fromkeys(part.rule for _, argument in self.proofs for part in argument.walk())
         return (*(f"{rule}: {REASONS[rule]}" for rule in rules), f"solvers: {_SOLVERS_AGREE}")
 

@@ -102,10 +102,10 @@ def _of_parts(shape: Parts, change: Change) -> Derived:
 
 
 def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
-    """Return a bound on `changes` that equals the last five of them; None if there is none.
+    """Return a bound on `changes` that equals the last five of them; None if no bound of a known form does.
 
-    `changes` are the largest changes on tables of at most 1, 2, ... rows. The bound is a constant, `a - b / R`,
-    `a - b / (R + 1)`, or the last increment of R log2 R.
+    `changes` are the largest changes on tables of at most R = 1, 2, ... rows. The bound is a constant, `a - b / R`,
+    `a - b / (R + 1)`, or the last increment of R log2 R, which is R log2 R - (R - 1) log2 (R - 1).
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Formulas of the counts in a cross table, as values that print as a person would write them.
+"""Formulas of the counts in a cross table, as Python objects that print as a person would write them.
 
 The attributes and classes of the cross table are public, and its counts are not.
 
-Division by 0 gives 0, and a sum or a largest value over no classes is 0. This holds in every reading of a formula: on
+Division by 0 gives 0, and a sum or a largest value over no classes is 0. This holds wherever a formula is evaluated: on
 arrays, in the generated kernel, and in the goals for solvers.
 """
 
@@ -63,6 +63,16 @@ class Formula:
     """A formula: an operation on formulas, or a leaf.
 
     Build one from `n`, `rows_of_part`, `cells`, numbers and the functions of `dpframework.formulas`, with `+ - * / **`.
+    `rows_of_part` speaks of a part of the table, such as the rows of one leaf.
+
+    Attributes
+    ----------
+    operation
+        The operation, or the kind of the leaf.
+    parts
+        The operands, which are formulas; none for a leaf.
+    value
+        A constant's number, a cell's name, a public parameter with its range, or a root's degree; else None.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""Goals with numbers put in, by a reader of their text that shares only the text of the denied claim with the writer.
+"""A reader of goals, which puts numbers into their text and evaluates it.
+
+The reader shares only the text of the denied claim with the code that writes goals, so an error there is not repeated
+here.
 
 Given the numbers of two tables, the reader tells whether the goal describes them. If so, it tells by how much their
 scores differ, and how large the bound is, according to the goal.
@@ -38,7 +41,7 @@ class GroundGoal:
         commands, last = read_expressions(before), read_expressions(after)
         heads = [str(one[0]) if isinstance(one, list) and one else "" for one in (*commands, *last)]
         if len(last) != 2 or heads[-2:] != ["assert", "check-sat"] or not _COMMANDS.issuperset(heads[:-1]):
-            raise InputError("has other commands than a goal")
+            raise InputError("has other commands than a goal may have")
         self.constants = [one[1] for one in commands if one[0] == "declare-const"]
         self.definitions = {one[1]: one[4] for one in commands if one[0] == "define-fun"}
         self.assumptions = [one[1] for one in commands if one[0] == "assert"]
@@ -47,7 +50,7 @@ class GroundGoal:
             raise InputError("denies something else than that the scores differ by at most the bound")
 
     def describes(self, numbers: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the numbers with the roots' numbers added, if all assumptions hold for them; else None."""
+        """Return the numbers with the values of the goal's roots added, if all assumptions hold for them; else None."""
         known = dict(numbers)
         for assumed in self.assumptions:
             # A root gets its value by the assumption about its power: `(or (< top 0.0) (= power top))`.
@@ -70,7 +73,7 @@ class GroundGoal:
             return None
         high, above, low, below, bound, under = (value_in(self.definitions[name], known) for name in NAMED)
         if above <= 0 or below <= 0 or under <= 0 or (self.denied == _DENIALS[0] and above != below):
-            return None  # the goal is about other scores than these
+            return None  # the goal assumes other denominators than these tables have
         return high / above - low / below, bound / under
 
 

@@ -1,15 +1,17 @@
-"""Goals for scores of cells, each of which is one of a fixed number of disjoint sets of rows.
+"""Goals for scores of cells. The cells are a fixed number of disjoint sets of rows.
+
+A goal is an SMT-LIB text. If solvers refute it, a claim holds in one case.
 
 1. *One cell.* An added row raises the count of one cell by 1, or of none. (Tests check this for the code that counts.)
 The numbers of rows in the cells are unknown, so one goal for each cell, and one for no cell, cover all tables.
 2. *Replaced.* Each of the two tables is a shared table with one row added. There is a goal for each pair of cells.
 3. *Several rows.* Up to k rows are added to cells in any way. One goal covers all ways, with an unknown number of new
 rows for each cell. Under replacement, a second unknown number for each cell counts the rows that leave.
-4. *Zero cases.* As for parts, there is a goal for each way that denominators are 0 or positive, and one for each
-denominator, which shows that it is negative on no table.
+4. *Zero cases.* As in `goals_of_parts`, there is a goal for each way that denominators are 0 or positive, and one for
+each denominator, which shows that it is negative on no table.
 5. *Extremes.* Let x and y change by at most b between two tables. Then so does max(x, y). On the table with the higher
-maximum, it equals x or y, say x. On the other table it is at least x there, which is lower by at most b. The same holds
-for a minimum, and by induction for any number of formulas. The fall of -x is the rise of x.
+maximum, the maximum equals x or y, say x. On the other table x is lower by at most b, and the maximum is at least x.
+The same holds for a minimum, and by induction for any number of formulas. The fall of -x is the rise of x.
 6. *Range.* A score that lies between 0 and b on every table moves by at most b, whatever the rows. There are two goals
 for each way that denominators are 0: that the score is above b, and that it is below 0.
 """

@@ -1,8 +1,8 @@
 """Goals for scores of parts, for any number of parts and classes.
 
 1. *One part.* A row is in one part, so a score, which is a sum over disjoint parts, changes by as much as that part's
-formula. Let the row's class have c rows before it is added, and let the other classes have R' rows together. With c and
-R' >= 0, and c + R' + 1 at most the number of rows of the table, these are all cases.
+formula. Let the row's class have c rows before it is added, and let the other classes have R' rows together. The
+numbers c, R' >= 0 for which c + R' + 1 is at most the number of rows of the table cover all cases.
 2. *The rest.* Sums over the other classes do not change, so each is one unknown s. Facts about s are proved by
 induction over classes. A fact must hold for no class (s = 0, R' = 0). If it holds for s and R', it must still hold
 after a class of x rows joins. The aggregate is then s + phi(x), or max(s, phi(x)) for a largest value, and its classes

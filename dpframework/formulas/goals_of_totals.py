@@ -41,7 +41,10 @@ def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
 
 
 def _collect_added(body: Formula) -> set[Formula]:
-    """Return the totals that are only multiplied by numbers and added. Their places in their ranges do not matter."""
+    """Return the totals that are only multiplied by numbers and added.
+
+    It does not matter where in its range such a total is.
+    """
 
     def inner(one: Formula) -> tuple[set[Formula], set[Formula]]:
         """Return the cells that are added, and those that stand elsewhere."""
@@ -85,7 +88,7 @@ def require_multilinear(shape: Outer) -> None:
 
 
 def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END], empty: bool) -> str:
-    """Return the goal of one vertex: each total at an end of its range, and each move at an end of its own."""
+    """Return the goal of one vertex: each total and each total's move is at an end of its range."""
     goal = Goal(False)
     rows = goal.count("N")
     goal.assume(f"({'=' if empty else '>='} {rows} {'0.0' if empty else '1.0'})")

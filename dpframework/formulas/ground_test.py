@@ -26,8 +26,9 @@ from dpframework.formulas.score_shapes import Adds, Cells, Outer, Parts, Shape, 
 from dpframework.formulas.small_tables import settings
 
 SIZES = (1, 3, 9, 40, 10_000)  # the largest counts of a cell or a class
-LOOSE = 1e-6  # how far a query's score may be off, as a share of it, since a query may round logarithms to units
-ROUNDED = 0.01  # how far a change may be off at most, as a share of the claimed bound, or of 1 if that is larger
+LOOSE = 1e-6  # how far a query's score may be from the formula's, as a share of it, since a query may round logarithms
+#: How far a query's change may be from the formula's, as a share of the claimed bound, or of 1 if that is larger.
+ROUNDED = 0.01
 
 
 @final
@@ -119,15 +120,15 @@ def range_problem(shape: Cells, claim: Claim, goals: Sequence[str], pairs: int =
 
 
 def _problem(found: Sequence[tuple[Any, Any]], claim: Claim, pair: GroundPair) -> str | None:
-    """Return how the differences and bounds that goals have disagree with two neighbours; None if they agree."""
+    """Return how the differences and bounds that goals state disagree with two neighbours; None if they agree."""
     change = float(pair.high) - float(pair.low)
     slack = CLOSE * max(1.0, abs(float(pair.high)), abs(float(pair.low)))
     if not found:
         return f"no goal describes the neighbours with {_show(pair.numbers)}"
     fitting = [bound for difference, bound in found if abs(float(difference) - change) <= slack]
     if not fitting:
-        wrong = f"{float(found[0][0]):.6g} of neighbours whose scores differ by {change:.6g}"
-        return f"a goal says {wrong}: {_show(pair.numbers)}"
+        wrong = f"{float(found[0][0]):.6g}, but they differ by {change:.6g}"
+        return f"a goal says that the scores differ by {wrong}: {_show(pair.numbers)}"
     bound = bound_of(claim, pair.numbers)
     if not any(abs(float(one) - bound) <= CLOSE * max(1.0, abs(bound)) for one in fitting):
         return f"a goal has the bound {float(fitting[0]):.6g}, where the claim has {bound:.6g}"

@@ -82,9 +82,9 @@ def kernel_source(shape: Scored) -> str:
     return _HEAD.format(text=shape.text, score=body, fill=_FILL[isinstance(shape, Parts)])
 
 
-#: Stands for n log2(n / N) of a class. No formula of a user can hold it, since their x log2 x has one part.
+#: Stands for n log2(n / N) of a class. No formula of a user can hold it, since x log2 x has one operand there.
 _SHARED = Formula(Operation.X_LOG_X, (n, rows_of_part))
-#: The negative entropy of the classes, times the rows of the part.
+#: The negative entropy of the classes, times the number of rows of the part.
 _INFORMATION = sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)
 
 
@@ -190,7 +190,8 @@ def compiled_for(shape: Scored, function: Callable[..., Any], **calls: Any) -> C
 
     own = types.FunctionType(function.__code__, {**function.__globals__, **calls}, function.__name__)
     own.__module__ = function.__module__
-    # Numba keeps compiled code in a file with this name. Another formula, or another generator, has another name.
+    # Numba keeps compiled code in a file with this name. The name holds a digest of the kernel's source, so code for
+    # another formula, or from another version of this generator, is in another file.
     own.__qualname__ = f"{function.__qualname__}_{hashlib.sha256(kernel_source(shape).encode()).hexdigest()[:20]}"
     compiled: Callable[..., Any] = njit(nogil=True, cache=Path(function.__code__.co_filename).exists())(own)
     return compiled
@@ -217,7 +218,7 @@ def _compile_module(shape: Scored) -> dict[str, Any]:
 
 
 def scores_of(shape: Scored, counts: NDArray[Any]) -> NDArray[np.float64]:
-    """Return scores, shape (scores,), by the compiled kernel."""
+    """Return scores, shape (scores,), computed by the compiled kernel."""
     table = np.ascontiguousarray(counts, dtype=np.int64)
     scores = np.zeros(len(table))
     kernel_of(shape)(table, scores)
@@ -225,6 +226,6 @@ def scores_of(shape: Scored, counts: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _source_file(text: str) -> Path | None:
-    """Return a file that holds a source, beside which numba keeps its code; None if there is no cache folder."""
+    """Return a file that holds a kernel's source; None if none can be written. Numba keeps compiled code beside it."""
     path = cache_folder("kernels") / f"{hashlib.sha256(text.encode()).hexdigest()}.py"
     return path if write_cached(path, text) else None

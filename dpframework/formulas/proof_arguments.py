@@ -38,10 +38,10 @@ REASONS = {
     Rule.ONE_CELL: "an added row raises one cell by 1, or none",
     Rule.REPLACED: "two tables that differ in one row are a shared table with a row added: the change is at most the "
     "rise and the fall together",
-    Rule.EXTREMES: "a minimum or maximum moves no further than its values can; what falls in x rises in -x",
-    Rule.RANGE: "a score that lies between 0 and a number on every table moves by no more than it",
-    Rule.OUTER: "a function of degree 1 in each total is largest at a vertex of their ranges",
-    Rule.NORM: "the norm of a row's addition is the norm of the change",
+    Rule.EXTREMES: "a minimum or maximum moves no further than the values that it is taken of; -x rises as x falls",
+    Rule.RANGE: "a score that lies between 0 and a number on every table moves by no more than that number",
+    Rule.OUTER: "a function of degree 1 in each total is largest at a vertex of the box of the totals' ranges",
+    Rule.NORM: "a sum over rows changes by the added row's entries, or by the difference of two rows' entries",
 }
 
 
@@ -73,7 +73,7 @@ class Argument:
     Attributes
     ----------
     shape
-        The score.
+        The formula of the score or vector.
     claim
         The claim about it.
     rule

@@ -1,4 +1,8 @@
-"""Proofs of claims: goals by the rules, two solvers, the ground test, and tables that refute a claim."""
+"""Proofs of claims.
+
+A claim is refuted if a search finds two neighbouring tables with a larger change. Otherwise goals are written by the
+rules, compared with real tables in the ground test, and put to two solvers.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +185,9 @@ def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort:
         rise, fall = (found.claim for found in derive(shape)[:2])
         proved = {**before, **{one: prove(shape, [one], effort)[0] for one in (rise, fall) if one not in before}}
         if claim.group > 1 or any(proved[one].verdict is not Verdict.PROVED for one in (rise, fall)):
-            raise UnprovableError("a replacement follows from a rise and a fall, which are not proved")
+            raise UnprovableError(
+                "a claim about a replacement needs a rise and a fall that are proved, and can be about one row only"
+            )
         goal = replacement_goal(rise.bound, fall.bound, claim.bound)
         parts = tuple(found for one in (rise, fall) if (found := proved[one].argument) is not None)
         yield _Attempt(Argument(shape, claim, Rule.REPLACED, (goal,), parts=parts))

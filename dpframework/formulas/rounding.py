@@ -17,7 +17,7 @@ from dpframework.formulas.smt import is_whole
 
 UNIT_ROUNDOFF = Fraction(1, 2**53)
 LIBRARY = 10  # how many unit roundoffs a logarithm or a power may be off by, together with one addition
-MOST_ROWS = 2**31  # the most rows of a table without a public bound
+MOST_ROWS = 2**31  # the bound on rows that is assumed for a table without a public bound
 
 
 @final
@@ -25,8 +25,8 @@ MOST_ROWS = 2**31  # the most rows of a table without a public bound
 class _Error:
     """The largest absolute value of a formula, its sign, and a bound on the error of computing it.
 
-    The sign is 0 if it may be either. The error is absolute in `absolute`, and in `share` it is a share of the value in
-    unit roundoffs (None if there is no such bound).
+    The sign is 0 if it may be either. `absolute` bounds the absolute error. `share` bounds the error as a share of the
+    value, in unit roundoffs; it is None if there is no such bound.
     """
 
     largest: Fraction

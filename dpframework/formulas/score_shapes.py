@@ -47,7 +47,7 @@ class Parts:
     body: Formula
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a class's count outside of a sum or a largest over classes."""
+        """Refuse a class's count outside of a sum or a largest value over classes, and numbers of rows of no part."""
         _require(self.body, (Operation.PART, Operation.CLASS, *AGGREGATES), "parts")
         if n in _outside(self.body):
             raise InputError(f"'{self.body}' reads a class's count outside of a sum or a largest over classes")
@@ -151,7 +151,7 @@ class Total:
     cell
         The total's name in the formula.
     rise, fall
-        Adding a row moves it by a number in [-fall, rise].
+        Adding a row changes the total by a number in [-fall, rise].
     per_row
         The total lies between 0 and `per_row` times the number of rows. None if there is no such bound.
     """
@@ -237,7 +237,7 @@ class Adds:
 
 
 Shape: TypeAlias = "Parts | Cells | Outer | Adds"
-"""How the answer of a query follows from the counts of a table."""
+"""The form in which the answer of a query follows from the rows of a table."""
 Scored: TypeAlias = "Parts | Cells"
 """A shape with one score for each candidate."""
 table_rows = cells("N")[0]

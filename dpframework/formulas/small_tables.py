@@ -1,4 +1,4 @@
-"""The largest changes of a score: on small tables by trying all of them, and on larger ones by climbing."""
+"""The largest changes of a score: on small tables by trying all of them, and on larger ones by hill climbing."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than `FEW_CELLS`, small tabl
 SLACK = 1e-9  # how far rounding may take a change beyond a bound
 MOST_ROWS = 20_000  # the most rows of a table that a climb reaches
 MOVES = (1, 2, 5, 20, 100, 1000)  # how many rows a step of a climb adds to a cell, or takes from it
-#: How many random tables each step of a climb tries, how far they are from the table reached, and the most steps.
+#: How many random tables each step of a climb tries, how far their counts are from those of the table reached (a
+#: standard deviation, as a share of the counts), and the most steps.
 SCATTERED, SPREAD, TURNS = 200, 0.4, 200
-#: How many random tables a search tries, the log of a cell's largest count in them, and the share of cells with rows.
+#: How many random tables a search tries, the natural logarithm of a cell's largest count in them, and the probability
+#: that a cell has rows.
 DRAWN, LOG_ROWS, FILLED = 400, 7, 0.7
 SEEDS = (3, 7)  # the seeds of climbs and of searches
 
@@ -249,7 +251,10 @@ def searched(shape: Shape) -> str:
 
 
 def nearest_neighbours(shape: Shape, claim: Claim) -> Neighbours | None:
-    """Return the neighbours with the largest change that is found; None for shapes that are not searched."""
+    """Return the neighbours with the largest change that is found.
+
+    It is None for claims that are not searched: about totals, vectors, or several rows of parts.
+    """
     if isinstance(shape, Cells):
         found = [search_change(one, claim.change, claim.group) for one, _ in settings(shape)]
         return max(found, key=lambda one: float(one.change))

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from dpframework.facts.errors import DPFrameworkError
 from dpframework.formulas.formula import Formula, Operation, PublicRange
 
+#: The SMT-LIB terms of a numerator and a denominator.
 Ratio: TypeAlias = "tuple[str, str]"
 CLAIM = "; the claim, denied"  #: The line of a goal before its denied claim.
 #: The denied claim if high and low have the same denominator. `DENIAL` is for any denominators.
@@ -91,31 +92,31 @@ class Goal:
         self.assumptions[text] = None
 
     def whole_number(self, value: int) -> str:
-        """Return a number of rows as text."""
+        """Return a whole number as a term of the type that counts have."""
         return str(value) if self.whole else f"{value}.0"
 
     def plus(self, term: str, value: int) -> str:
-        """Return the text of a number of rows plus some more."""
+        """Return the term for a number of rows plus `value`."""
         return term if value == 0 else f"(+ {term} {self.whole_number(value)})"
 
     def as_real(self, term: str) -> str:
-        """Return a number of rows as a real number."""
+        """Return the term that turns a number of rows into a real number."""
         return f"(to_real {term})" if self.whole else term
 
     def log(self, term: str) -> str:
-        """Return x log2 x of a number of rows, as an unknown function with the properties that `text` states."""
+        """Return the term for x log2 x of a number of rows, as an unknown function with the properties in `text`."""
         self.logs[term] = None
         return f"(f {term})"
 
     def ratio(self, formula: Formula, terms: Mapping[Formula, Ratio], zero: Collection[Formula] = ()) -> Ratio:
-        """Return a formula's numerator and its denominator, which is assumed to be positive.
+        """Return the SMT-LIB terms of a formula's numerator and of its denominator, which is assumed to be positive.
 
         Parameters
         ----------
         formula
             The formula to write.
         terms
-            The ratios that stand for its leaves and sums.
+            The ratios that stand for the formula's leaves and sums.
         zero
             The quotients in it whose denominators are 0. Such a quotient counts as 0.
         """

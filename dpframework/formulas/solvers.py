@@ -54,7 +54,10 @@ def solve(solver: str, text: str, effort: int = 1) -> str:
 
 
 def model(text: str, names: tuple[str, ...]) -> dict[str, Any] | None:
-    """Return the numbers of some constants in tables that refute a goal, by z3; None if it finds none."""
+    """Return the values of some constants in tables that z3 finds to fit a goal; None if it finds none.
+
+    Such tables show that the goal is not proved.
+    """
     answer, solver = _by_z3(text, 1)
     if answer != "sat":
         return None

@@ -68,7 +68,7 @@ def read_verdicts(key: str, claims: tuple[Claim, ...]) -> tuple[Proof, ...] | No
 def keep(key: str, proofs: tuple[Proof, ...]) -> None:
     """Keep verdicts, if the user's cache folder can be written.
 
-    Refutations are not kept, since the table that refutes a claim is found again at once.
+    If one of them is a refutation, none is kept, since the tables that refute a claim are found again at once.
     """
     if any(proof.verdict is Verdict.REFUTED for proof in proofs):
         return

@@ -19,7 +19,7 @@ MOST_ENDS = 6  # vectors with more public parameters are not tried, since both e
 def refuting_totals(shape: Outer, claim: Claim) -> Neighbours | None:
     """Return two tables whose scores differ by more than is claimed; None if none are found.
 
-    Each is shown by its totals, with the number of rows last.
+    Each table is shown by its totals, with the number of rows last.
     """
     ends = list(combinations((False, True), repeat=len(shape.totals)))
     for rows, at in combinations(ROWS, ends):

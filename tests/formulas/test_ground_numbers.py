@@ -223,7 +223,7 @@ def test_a_difference_is_one_beyond_rounding() -> None:
     assert _problem([(1, 2)], claim, pair_of(0, 1)) is None
     assert _problem([(7, 2), (1, 2)], claim, pair_of(3, 4)) is None
     assert _problem([(2, 2)], claim, pair_of(0, 1)) == (
-        "a goal says 2 of neighbours whose scores differ by 1: c 1, rest 2"
+        "a goal says that the scores differ by 2, but they differ by 1: c 1, rest 2"
     )
     assert _problem([(1, 3)], claim, pair_of(0, 1)) == "a goal has the bound 3, where the claim has 2"
     assert _problem([(1, 3), (1, 2)], claim, pair_of(0, 1)) is None
@@ -247,7 +247,7 @@ def test_a_difference_is_one_beyond_rounding() -> None:
 
 def test_goals_that_are_no_goals_are_told() -> None:
     for wrong in (ground_problem, range_problem):
-        assert str(wrong(JACCARD, RISE, ["(check-sat)"])).startswith("a goal has other commands than a goal")
+        assert str(wrong(JACCARD, RISE, ["(check-sat)"])).startswith("a goal has other commands than a goal may have")
     goals = cell_goals(JACCARD, RISE, False)
     assert ground_problem(JACCARD, RISE, goals) is None
     assert ground_problem(JACCARD, Claim("rise", 2), goals) == "a goal has the bound 1, where the claim has 2"

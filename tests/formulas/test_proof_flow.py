@@ -134,7 +134,9 @@ def test_a_replacement_is_proved_after_the_rise_and_the_fall_which_are_proved_on
     assert alone.verdict is Verdict.PROVED
     assert alone.goals == proofs[0].goals
     (wide,) = prove(GINI, [Claim("replaced", 2 - 2 / rows, group=2)])
-    assert wide.problem == "a replacement follows from a rise and a fall, which are not proved"
+    assert wide.problem == (
+        "a claim about a replacement needs a rise and a fall that are proved, and can be about one row only"
+    )
     asked(lambda solver, goal: "rows" in goal and "s0" not in goal)
     assert prove(GINI, [replaced])[0].verdict is Verdict.UNPROVED
 
