@@ -124,8 +124,9 @@ class Example:
     def unit_for(self, unit: PrivacyUnit) -> PrivacyUnit:
         """Return the unit for which the claim is tested if `unit` is asked for.
 
-        If one row is asked for, it is the example's own unit. A unit that only asserts its number of rows has no ids.
-        An example that groups rows by unit needs ids, so it then keeps its own unit, with the asserted number of rows.
+        If one row is asked for, the claim is tested for the example's own unit. A unit that only asserts its number of
+        rows has no ids. An example that groups rows by unit needs ids, so it then keeps its own unit, with the asserted
+        number of rows.
         """
         if unit.is_row:
             return self.unit
@@ -198,7 +199,7 @@ class Miner(abc.ABC):
         return ()
 
     def misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why the miner cannot use the result of one of these steps, or None. By default it can use any.
+        """Return why the miner cannot use the result of one of these steps, or None. By default it can use them all.
 
         Parameters
         ----------

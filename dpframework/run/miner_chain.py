@@ -84,14 +84,14 @@ class MinerChain(Miner):
 
     @classmethod
     def of(cls, name: str, miners: Mapping[str, Miner]) -> Miner:
-        """Return the miner of this name or, if it uses results of others, a chain of it and the miners it needs."""
+        """Return the miner of this name or, if it uses results of other miners, a chain of it and all that it needs."""
         needed = [name]
         for one in needed:  # `needed` grows meanwhile
             needed += [source for source in miners[one].sources if source not in needed]
         return miners[name] if len(needed) == 1 else cls({one: miners[one] for one in miners if one in needed})
 
     def for_study(self, unit: PrivacyUnit, relation: Relation) -> MinerChain:
-        """Return the miners as a study runs them."""
+        """Return a chain of the miners as a study runs them."""
         return MinerChain({name: miner.for_study(unit, relation) for name, miner in self.links.items()})
 
     def plan(self, schema: Schema) -> Node:

@@ -73,8 +73,8 @@ class PrivateTable:
         Raises
         ------
         ReleaseRefused
-            If the plan does not hold the step here, it was made before, or it differs from the planned one, for example
-            in its epsilon. Nothing is spent then.
+            If the plan does not hold the step here, the step was made before, it differs from the planned one, for
+            example in its epsilon, or the run's ledger refuses the release. Nothing is spent then.
         """
         (released,) = PrivateTable.release_many([(self, step, public_inputs)])
         return released

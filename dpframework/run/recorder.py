@@ -24,7 +24,7 @@ class Recorder(Protocol):
 
     @property
     def head(self) -> str:
-        """The hash of the record's last entry about this run, by which its holder can recognize an older copy."""
+        """The hash of the record's last entry about this run. An older copy of the record does not hold this entry."""
 
     @property
     def key(self) -> bytes:
@@ -36,7 +36,7 @@ class Recorder(Protocol):
 
     @property
     def resumable(self) -> bool:
-        """Whether the run may be resumed, and so needs the same rows, read with its key."""
+        """Whether the run may be resumed, and so needs the same rows, read with the run's key."""
 
     @property
     def continues(self) -> bool:

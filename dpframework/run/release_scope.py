@@ -133,7 +133,7 @@ class Scope:
         Raises
         ------
         ReleaseRefused
-            If the plan's step with that name differs, for example since the given one costs more.
+            If the plan's step with that name differs, for example since the given one costs more, or as in `charge`.
         """
         if isinstance(step, str):
             return self.charge(step)

@@ -1,4 +1,8 @@
-"""A block of a run, whose releases the miner chooses: the filter that keeps its caps, and the view for the miner."""
+"""A block of a run, in which the miner chooses the releases and their parameters.
+
+`BlockScope` is the privacy filter, which keeps the sums of the charges within the caps. `SpendBlock` is what the miner
+sees of the block.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +79,7 @@ class BlockScope:
         Raises
         ------
         ReleaseRefused
-            If there is no such kind, or a parameter is out of its bounds.
+            As in `request`.
         """
         with self._run.lock:
             return self._why_not(kind, self.request(kind, amounts).calibration.losses) is None
@@ -96,7 +100,7 @@ class BlockScope:
         needed = [name for name in AMOUNTS if hasattr(step.mechanism, name)]
         if set(amounts) != set(needed):
             given = ", ".join(amounts) or "nothing"
-            raise ReleaseRefused(f"{where} is asked for with {given}; give {' and '.join(needed)}")
+            raise ReleaseRefused(f"{where} is given {given}; it needs {' and '.join(needed)}")
         chosen = {name: positive(amounts[name], name) for name in needed}
         amount = amount_of(type(step.mechanism))
         value, least, most = chosen[amount], self._bounds[step.name].least, most_of(step)
@@ -174,7 +178,10 @@ class BlockScope:
 
 
 def _amounts(losses: Losses, limits: Losses) -> Iterator[tuple[tuple[str, Relation], Fraction | None]]:
-    """Yield the cost of a release in each amount that is limited, None if the release has no claim in that amount."""
+    """Yield the cost of a release in each limited amount, which is an epsilon, rho or delta under one relation.
+
+    The cost is None if the release has no claim in that amount.
+    """
     for name in ("pure", "zcdp", "delta"):
         for relation in Relation:
             if getattr(limits, name).under(relation) is not None:
@@ -207,8 +214,9 @@ class SpendBlock:
         Raises
         ------
         ReleaseRefused
-            If the block has no such kind, a parameter is out of its bounds, or a sum would go above its cap; nothing is
-            spent.
+            If the block is closed or has no such kind, a parameter is missing, unknown or out of its bounds, the kind
+            was released as often as planned, a sum would go above its cap, or the run's ledger refuses the release.
+            Nothing is spent then.
         """
         (released,) = self.release_many([(kind, given)])
         return released
@@ -241,7 +249,8 @@ class SpendBlock:
         Raises
         ------
         ReleaseRefused
-            If there is no such kind, or a parameter is out of its bounds.
+            If there is no such kind, a parameter is missing, unknown or out of its bounds, or the release has no valid
+            claim.
         """
         return self._scope.fits(kind, amounts)
 
@@ -251,13 +260,13 @@ class SpendBlock:
         Raises
         ------
         ReleaseRefused
-            If there is no such kind, or a parameter is out of its bounds.
+            As in `fits`.
         """
         return self._scope.request(kind, amounts).calibration
 
     @property
     def caps(self) -> Amounts:
-        """The most that all its releases may cost together."""
+        """The most that all releases of the block may cost together."""
         return self._scope.caps
 
     @property

@@ -93,9 +93,9 @@ def test_what_is_refused_is_never_asked_or_drawn(opened: Callable[..., Any], mon
         ("mode", {"epsilon": 1}, "has no kind 'mode'; did you mean 'measure'|has no kind 'mode'"),
         ("measure", {"epsilon": "0.04"}, "epsilon is 0.04; at most 0.5 and at least 0.05 is planned"),
         ("measure", {"epsilon": "0.6"}, "epsilon is 0.6; at most 0.5 and at least 0.05 is planned"),
-        ("measure", {"rho": "0.1"}, "is asked for with rho; give epsilon"),
-        ("measure", {}, "is asked for with nothing; give epsilon"),
-        ("measure", {"epsilon": "0.1", "delta": "0.1"}, "is asked for with epsilon, delta; give epsilon"),
+        ("measure", {"rho": "0.1"}, "is given rho; it needs epsilon"),
+        ("measure", {}, "is given nothing; it needs epsilon"),
+        ("measure", {"epsilon": "0.1", "delta": "0.1"}, "is given epsilon, delta; it needs epsilon"),
     ],
 )
 def test_requests_outside_the_plan_are_refused(
