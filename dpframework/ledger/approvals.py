@@ -36,7 +36,7 @@ class Binding:
     """The files that an approval is for, as a salted digest that the data's owner makes of them.
 
     The digest is no private release. Somebody who has the ledger and guesses all bytes of the files can check the
-    guess, and can learn nothing else from it.
+    guess, and can learn nothing else from the digest.
 
     Attributes
     ----------

@@ -38,9 +38,9 @@ class DataSet:
     schema
         The fingerprint of the only schema that plans may be made from; None for any.
     time
-        When it was opened.
+        When the data set was opened.
     verified
-        The least tightness at which the code of a plan must have been verified; None if it need not be.
+        The least tightness at which the code of a plan must have been verified; None if unverified code is accepted.
     unit
         Whom the cap protects.
     reserve

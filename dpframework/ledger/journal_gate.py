@@ -45,10 +45,11 @@ class JournaledGate(Gate):
     run: LedgerRun = attrs.field(kw_only=True)
 
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Make releases whose queries are evaluated together. Each is charged, drawn and stored before the next.
+        """Make releases whose queries are evaluated together. Each is recorded, drawn and stored before the next.
 
-        So a run that is killed between two releases is resumed at the second. The plan's whole cost was charged before.
-        A release that is made alone is charged before its query is evaluated.
+        So a run that is killed between two releases is resumed at the second. The ledger records each release before it
+        is drawn. This adds nothing to the cost, since the plan's whole cost was charged before. A release that is made
+        alone is recorded before its query is evaluated.
         """
         plain = [attrs.evolve(one, rows=_split_trace(one.rows)[0]) for one in asked]
         with self.run.lock:
@@ -62,7 +63,7 @@ class JournaledGate(Gate):
             ]
 
     def _release_next(self, one: ChargedRelease, answer: Callable[[], Any]) -> Any:
-        """Charge one release, then make it."""
+        """Record the charge of one release in the ledger, then make the release."""
         self.run.origin = fingerprint(_split_trace(one.rows)[1], one.inputs)
         self._charge(one.charge)
         return self._release(one, answer())

@@ -93,7 +93,7 @@ class Ledger:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """The path of the ledger's file."""
         return self._chain.path
 
     @typechecked

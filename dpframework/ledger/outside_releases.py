@@ -130,7 +130,7 @@ def outside_losses(
 
 
 def charge_of_outside(budget: AdaptiveBudget, losses: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of an entry that states the charge of a release outside. It is empty unless that is private.
+    """Return the part of an entry that states the charge of a release outside; nothing for one that is not private.
 
     A pure epsilon bounds the Renyi divergence at every order, so it is also the charge at the order of the budget.
     """

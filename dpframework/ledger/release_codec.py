@@ -35,7 +35,7 @@ def fingerprint(*values: Any) -> str:
 def to_json(value: Any, classes: Iterable[type[Any]] = ()) -> Any:
     """Write a value as JSON-safe content that `from_json` reads back exactly, with the same classes.
 
-    It may hold numbers, texts, arrays, fractions, collections, and attrs objects and enumerations of these classes.
+    The value may hold numbers, texts, arrays, fractions, collections, and attrs objects and enumerations of `classes`.
 
     Raises
     ------

@@ -35,8 +35,8 @@ def read_signers(path: str | os.PathLike[str]) -> dict[str, str]:
     Raises
     ------
     InputError
-        If the file cannot be read, names nobody, names one twice, or holds a line of another form. Patterns, options
-        and certificate authorities are refused, because a ledger keeps neither dates nor domains.
+        If the file cannot be read, names nobody, holds a name or a key twice, or holds a line of another form.
+        Patterns, options and certificate authorities are refused, because a ledger keeps neither dates nor domains.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(read_text(Path(path)).splitlines(), 1):
@@ -108,7 +108,8 @@ class Signers:
 
 @functools.lru_cache(maxsize=4096)
 def _find_signer(signature: str, text: str, allowed: str) -> str:
-    # Each reading of a ledger verifies all its signatures, and each takes two processes. So the results are cached.
+    # Each reading of a ledger verifies all its signatures, and each verification starts two processes. So the results
+    # are cached.
     with tempfile.TemporaryDirectory(prefix="dpframework-") as folder:
         path = Path(folder) / "signers of the ledger"
         path.write_text(allowed, encoding="ascii")

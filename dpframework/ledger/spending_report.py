@@ -1,4 +1,4 @@
-"""Reports on a data set: who spent how much, when and on which study, and the releases that the rest would buy."""
+"""Reports on a data set: what each person spent, each month and on each attribute, and what the rest would buy."""
 
 from __future__ import annotations
 

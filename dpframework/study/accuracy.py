@@ -162,7 +162,7 @@ def _from(epsilon: Fraction) -> Iterator[Fraction]:
 
 
 def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
-    """Return the smallest epsilon of a few digits for which `met` is true. Noise shrinks as epsilon grows."""
+    """Return the smallest epsilon, or scale, of a few digits for which `met` is true. Noise shrinks as either grows."""
 
     def enough(epsilon: Fraction) -> bool:
         try:

@@ -103,7 +103,8 @@ class Shares:
     def _search(self, allowed: Fraction, first: Found) -> Found:
         """Return the miners at the largest scale whose total is allowed, in the ways with the smallest total.
 
-        If these ways make a release noisier than where epsilons add up, the first way is taken for all miners.
+        If these ways make some release noisier than it would be with epsilons that add up, the first way is taken for
+        all miners.
         """
         plain = self._plain()
         ways, scale = self._best(allowed)
@@ -192,7 +193,7 @@ class Shares:
         return Fraction(_last_that_fits(over), _STEPS) * epsilon
 
     def _other_way(self, name: str) -> Way | None:
-        """Return a miner's second way to spend, at the noise of its first way, or None if it cannot be used.
+        """Return a miner's second way to spend, at the noise of its first way; None if it has none that can be used.
 
         Further ways are not tried, since only the whole plan shows which one costs least.
         """
@@ -283,5 +284,5 @@ def _bracket(over: Callable[[int], float]) -> tuple[int, int]:
 
 
 def _ratio(own: Mapping[str, float], usual: Mapping[str, float]) -> float:
-    """Return the largest ratio of the noise of a release that both plans make, 1 if there is no such release."""
+    """Return the largest ratio of own to usual noise over the releases that both plans make; 1 if there are none."""
     return max((own[path] / usual[path] for path in own.keys() & usual.keys() if usual[path] > 0), default=1.0)

@@ -1,4 +1,6 @@
-"""The place of a study's table, which a study file gives under `[data]`. It is read without opening the data.
+"""The place of a study's table, as a study file gives it under `[data]`, and an experiment file under `[[data]]`.
+
+These keys are read without opening the data.
 
 A study file may come from anybody, so it names files in its own folder, or in a place of the owner's configuration. An
 experiment file names code that is run, so it must come from the person who runs it. It may name any file or URL.
@@ -43,7 +45,7 @@ EXPERIMENT_KEYS = (*_KEYS, "options")
 @final
 @attrs.frozen
 class Data:
-    """The place of a study's table, in files of one table or in one file for each view.
+    """The place of a study's table: in files of one table, in one file for each of two views, or in a database.
 
     Attributes
     ----------
@@ -68,7 +70,7 @@ class Data:
     in_database
         Whether `files` are names of tables or views in the database of the study's engine.
     order
-        The column that orders the rows of such a table; None for the order in which they are stored.
+        The column that orders the rows of a table in a database; None for the order in which they are stored.
     """
 
     files: tuple[str, ...]
@@ -113,7 +115,9 @@ class Data:
         if "table" in form:
             return cls._in_database(form, given, where)
         if "order" in form:
-            raise InputError(f"{where}has 'order', and no 'table' of a database; leave 'order' out, as files have one")
+            raise InputError(
+                f"{where}has 'order', and no 'table' of a database; leave 'order' out, since files are in order"
+            )
         views = [key for key in ("left", "right", "id") if key in form]
         if "path" in form and views:
             raise InputError(f"{where}has both 'path' and '{views[0]}'; give path, or left and right")

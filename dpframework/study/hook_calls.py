@@ -21,7 +21,7 @@ class _Components(list[Any]):
 
 @final
 class HookCalls:
-    """The plugins' implementations of hooks, each of which is guarded.
+    """The plugins' implementations of hooks. If one fails, its failure is reported and the others still work.
 
     Parameters
     ----------
@@ -33,7 +33,8 @@ class HookCalls:
         self._report = report
         self._manager = pluggy.PluginManager("dpframework")
         self._manager.add_hookspecs(hookspecs)
-        # The keys are ids, since a component need not be hashable. It is kept, so that no other object gets its id.
+        # The keys are ids, since a component need not be hashable. The component itself is kept too, so that no other
+        # object gets its id.
         self._bringers: dict[int, tuple[Any, str]] = {}
 
     def marks(self, module: Any) -> list[str]:

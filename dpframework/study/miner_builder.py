@@ -55,7 +55,7 @@ def _share(value: Amount) -> Fraction:
 @final
 @attrs.frozen
 class Share:
-    """A miner with a share of its study's budget. The study finds the parameters of its budget.
+    """A miner with a share of its study's budget. The study finds the miner's budget parameters, such as its epsilon.
 
     Attributes
     ----------

@@ -61,7 +61,7 @@ def cost_bars(
     ----------
     releases
         The path of each release with its calibration. If all have an epsilon, epsilons are drawn, else rhos, with 0
-        for a release without one. Only the first 30 are drawn.
+        for a release that has no rho. Only the first 30 are drawn.
     relation
         The neighbouring relation of the losses.
     title

@@ -88,7 +88,7 @@ class Place:
 @final
 @attrs.frozen
 class OwnerPlaces:
-    """The contents of the owner's file.
+    """The contents of the owner's configuration file.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class OwnerPlaces:
 
 
 def owner_places() -> OwnerPlaces:
-    """Read the owner's file. If there is no such file, there are no entries.
+    """Read the owner's configuration file. If there is no such file, there are no entries.
 
     Raises
     ------

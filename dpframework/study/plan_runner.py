@@ -26,8 +26,8 @@ from dpframework.tables.engines import Engine
 if TYPE_CHECKING:
     from dpframework.run.private_table import PrivateTable
 
-#: The largest public bound on rows at which a query may gather data of each row. These are a few bytes of each row, or
-#: one bit for each test.
+#: The largest public bound on rows at which a query may gather data of each row, which are a few bytes, or one bit for
+#: each test.
 MOST_GATHERED = 10**8
 #: Written in place of a miner's name for releases that have no miner.
 PLANNED = "add_plan"

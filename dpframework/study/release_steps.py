@@ -31,8 +31,8 @@ def step_numbers(plan: StudyPlan, charges: Iterable[Charge]) -> list[int]:
 def path_finder(plan: StudyPlan) -> Callable[[str], str]:
     """Return a function from the path of a release to the path of its step in the plan.
 
-    A run numbers the parts that a template stands for ("parts 3/counts"). The plan has the template once
-    ("parts/counts").
+    A plan may hold one template for all parts of a partition ("parts/counts"). A run then numbers the parts, as in
+    "parts 3/counts". A path that belongs to no step is returned as it is.
     """
     root: dict[str, Any] = {}
     for path, _ in plan.placed_steps():

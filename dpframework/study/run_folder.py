@@ -109,7 +109,7 @@ def load_results(folder: Path) -> Results:
 
 
 def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:
-    """Return the charge of a release, or None if it has no valid claim.
+    """Return the charge of a release, or None if its path does not fit the step, or it has no valid claim.
 
     The path of a release in a block ends with the parameters that the miner chose.
     """

@@ -67,7 +67,7 @@ class Study:
     Attributes
     ----------
     data
-        The place of the table, which the plan shows and its hash binds; `load_study` sets it.
+        The places of the table's files, which the plan shows and its hash binds; `load_study` sets them.
 
     Raises
     ------
@@ -261,7 +261,7 @@ class Study:
         self._settled = True
 
     def shares(self) -> Shares:
-        """Return the steps that have shares, and how their parameters are found."""
+        """Return the steps that have shares, in an object that finds the parameters of their miners."""
         others = [node for name, node in self._nodes.items() if name not in self._shares]
         return Shares(
             dict(self._shares),

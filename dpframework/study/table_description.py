@@ -1,4 +1,4 @@
-"""A study of a whole table in one call: how often each value occurs, and the mean and median of each number."""
+"""A study of a whole table in one call: a histogram of each attribute, and the mean and median of numeric ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
     of c_k (Lagrange). With a delta, losses add up in zCDP, in e_k**2. The sum of all errors is then smallest where e_k
     is in proportion to the third root of c_k. The shares follow from the schema alone, and add up to 1.
 
-    Open attributes, whose values nobody lists, are left out: add the miner `keys` for one.
+    Open attributes, whose values nobody lists, are left out. In another study the miner `keys` can show which of their
+    values are frequent.
 
     Parameters
     ----------

@@ -32,7 +32,9 @@ def open_table(
     ledger: Recorder | None,
     values: Collection[str] | None,
 ) -> tuple[Table | Rows, Period | None]:
-    """Return the table of a run, and its period. An engine that reads rows itself gives its handle of them instead.
+    """Return the table of a run, and its period.
+
+    For an engine that reads rows itself, return the engine's handle of the rows instead of a table.
 
     The ledger first records that the table is read, unless a table is given that was read before. A failure because of
     the rows is recorded too, and a private run tells only its kind. A failure that no row causes, such as a missing
@@ -91,7 +93,7 @@ def group_rows(table: Table, unit: PrivacyUnit, *, placed: bool = False) -> Tabl
     """Return a table that knows the unit of each row, to sample whole units or count each unit once for a key.
 
     If `placed`, the table also knows the position of each row among the rows of its unit. If each row is a unit, that
-    is always the first.
+    position is always the first.
 
     Raises
     ------
@@ -160,7 +162,7 @@ def require_joined(engine: Engine, given: TableFiles | DatabaseTable) -> None:
 
 
 def _source_for(engine: Engine) -> str:
-    """Return the text of what to give a study for an engine."""
+    """Return, for a message, the call that makes what a study must be given for an engine."""
     files = "dpf.TableFiles(path, schema)" if engine.reads_files or not engine.reads_tables else ""
     table = "dpf.DatabaseTable(name, schema)" if engine.reads_tables else ""
     return " or ".join(filter(None, (files, table)))
