@@ -1,10 +1,10 @@
 """The audit of an argument, without trust in the code that derived it.
 
 A goal is an SMT-LIB text that solvers must find unsatisfiable. For each claim that an argument rests on, an auditor
-asks: do both solvers prove every goal? Does some table fit the
-assumptions of the goals? Do the goals describe real neighbours, with the scores of the formula and the bound of the
-claim (the ground test)? Is each fact about a sum or a maximum proved by an induction? Two things are trusted: the
-reasons of the rules (`proof_arguments.REASONS`), and that at least one of the two solvers is right.
+asks: do both solvers prove every goal? Does some table fit the assumptions of the goals? Do the goals describe real
+neighbours, with the scores of the formula and the bound of the claim (the ground test)? Is each fact about a sum or a
+maximum proved by an induction? Two things are trusted: the reasons of the rules (`proof_arguments.REASONS`), and that
+at least one of the two solvers is right.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Claims about the largest change of a score or vector between neighbours, and neighbours that attain or refute one."""
+"""Claims about the largest change of a score or vector between neighbours.
+
+A pair of neighbours may attain the claimed bound, or refute it.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """Goals for scores of cells. The cells are a fixed number of disjoint sets of rows.
 
-A goal is an SMT-LIB text. If solvers refute it, a claim holds in one case.
+A goal is an SMT-LIB text that denies a claim in one case. By refuting the goal, solvers prove the claim in that case.
 
 1. *One cell.* An added row raises the count of one cell by 1, or of none. (Tests check this for the code that counts.)
 The numbers of rows in the cells are unknown, so one goal for each cell, and one for no cell, cover all tables.
-2. *Replaced.* Each of the two tables is a shared table with one row added. There is a goal for each pair of cells.
+2. *Replaced.* Each of the two tables is a shared table with one row added. There is a goal for each pair of
+different places of these two rows, where a place is a cell or no cell.
 3. *Several rows.* Up to k rows are added to cells in any way. One goal covers all ways, with an unknown number of new
 rows for each cell. Under replacement, a second unknown number for each cell counts the rows that leave.
 4. *Zero cases.* As in `goals_of_parts`, there is a goal for each way that denominators are 0 or positive, and one for

@@ -74,7 +74,7 @@ def _term(goal: Goal, body: Formula, count: str) -> str:
         terms[found] = (goal.log(count), "1.0")
     top, bottom = goal.ratio(body, terms)
     if bottom != "1.0":
-        raise UnprovableError(f"the terms of a sum divide: '{body}'")
+        raise UnprovableError(f"the terms of a sum hold a quotient: '{body}'")
     return top
 
 

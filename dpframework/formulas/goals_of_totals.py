@@ -128,7 +128,10 @@ def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:
 
 
 def _entries(goal: Goal, shape: Adds, tag: str) -> list[str]:
-    """Return the terms for a row's entries. Its public parameters have names that end in `tag`, so they are its own."""
+    """Return the terms for a row's entries.
+
+    The names of the row's public parameters end in `tag`, so that another row has other ones.
+    """
     terms: dict[Formula, Ratio] = {}
     for entry in shape.entries:
         for free in entry.leaves(Operation.PUBLIC):
@@ -139,7 +142,7 @@ def _entries(goal: Goal, shape: Adds, tag: str) -> list[str]:
     for entry in shape.entries:
         top, bottom = goal.ratio(entry, terms)
         if bottom != "1.0":
-            raise UnprovableError(f"the entry '{entry}' divides")
+            raise UnprovableError(f"the entry '{entry}' holds a quotient")
         entries.append(top)
     if shape.shares:
         for top in entries:

@@ -25,7 +25,7 @@ from dpframework.formulas.goal_reader import CLOSE, GroundGoal
 from dpframework.formulas.score_shapes import Adds, Cells, Outer, Parts, Shape, table_rows
 from dpframework.formulas.small_tables import settings
 
-SIZES = (1, 3, 9, 40, 10_000)  # the largest counts of a cell or a class
+SIZES = (1, 3, 9, 40, 10_000)  # the largest counts that a cell or a class has in random tables
 LOOSE = 1e-6  # how far a query's score may be from the formula's, as a share of it, since a query may round logarithms
 #: How far a query's change may be from the formula's, as a share of the claimed bound, or of 1 if that is larger.
 ROUNDED = 0.01

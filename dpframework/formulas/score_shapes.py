@@ -47,10 +47,10 @@ class Parts:
     body: Formula
 
     def __attrs_post_init__(self) -> None:
-        """Refuse a class's count outside of a sum or a largest value over classes, and numbers of rows of no part."""
+        """Refuse leaves that are not about parts, and a class's count outside of an aggregate over classes."""
         _require(self.body, (Operation.PART, Operation.CLASS, *AGGREGATES), "parts")
         if n in _outside(self.body):
-            raise InputError(f"'{self.body}' reads a class's count outside of a sum or a largest over classes")
+            raise InputError(f"'{self.body}' reads a class's count outside of a sum or a largest value over classes")
 
     def of_parts(self, counts: Any, exact: bool = False) -> NDArray[Any]:
         """Return the formula's value for each part, from counts of shape (..., classes)."""

@@ -69,7 +69,7 @@ class Ledger:
         path
             The file.
         signers
-            The public keys, by name, of the people who must sign its decisions (see `read_signers`). By default
+            The public keys, by name, of the people of whom one must sign each decision (see `read_signers`). By default
             decisions need no signature.
         pin
             The owner's pin.

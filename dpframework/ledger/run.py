@@ -363,7 +363,7 @@ class LedgerRun(Observer):
         Raises
         ------
         ReleaseRefused
-            If an earlier release has failed. The message names the path `first` of the first release now.
+            If an earlier release has failed. The message names `first`, the path of the first of these releases.
         """
         self._require_well(first)
         self._drawing = True

@@ -1,4 +1,4 @@
-"""The signers of a ledger, who must sign its decisions from its first entry on.
+"""The signers of a ledger, one of whom must sign each decision from the first entry on.
 
 A decision is an entry that gives or takes authority: a data set with its cap, an approval, a revocation, a change of
 the signers. In a ledger with signers each one holds a signature by the key of somebody who is a signer at that time.

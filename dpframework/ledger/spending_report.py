@@ -1,4 +1,4 @@
-"""Reports on a data set: what each person spent, each month and on each attribute, and what the rest would buy."""
+"""Reports on a data set: what was spent by person, month or attribute, and what the rest would buy."""
 
 from __future__ import annotations
 

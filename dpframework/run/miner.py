@@ -259,8 +259,9 @@ class Miner(abc.ABC):
     def ways_to_spend(cls, epsilon: Fraction, delta: Fraction) -> tuple[Mapping[str, Any], ...]:
         """Return the ways to spend an epsilon: for each way, the parameters that the miner is then given.
 
-        A study calls this for a miner that has a share of the budget, and takes the way that gives the least noise. The
-        parameters need not be exact, since the study asks again with other epsilons until its total is the budget.
+        A study calls this for a miner that has a share of the budget. It compares the first two ways, and takes the one
+        with which the study's miners have the least noise. The parameters need not be exact, since the study asks
+        again with other epsilons until its total is the budget.
 
         By default there is one way for a parameter `epsilon`, and in a study with a delta one for a parameter `rho`, if
         the miner has these parameters. Override this in a miner whose budget has another name, or that needs to know

@@ -27,7 +27,7 @@ def require_sources(name: str, miner: Miner, earlier: Mapping[str, Miner]) -> No
     Raises
     ------
     InputError
-        If the step does so. The message names the step.
+        If the step uses such a result. The message names the step.
     """
     for source in miner.sources:
         if source not in earlier:

@@ -58,7 +58,7 @@ class State(abc.ABC):
 
 
 class OnceState(State):
-    """The state of a node that is used once, by a release, by entering a scope, or by a cut."""
+    """The state of a node that is used once: a step, a named scope, a partition, a sample or a block."""
 
     made = False
 

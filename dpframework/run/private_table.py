@@ -32,9 +32,10 @@ NOTHING_GIVEN: Mapping[str, Any] = MappingProxyType({})
 
 @final
 class PrivateTable:
-    """A table that makes planned releases only, with no rows, no length and no exact counts.
+    """A table that makes planned releases, and shows no rows, no length and no exact counts.
 
-    A miner gets one, bound to its part of the plan. Every method that returns tables returns private ones.
+    A miner gets a private table that is bound to the miner's part of the plan. Every method that returns tables returns
+    private ones.
 
     Attributes
     ----------
@@ -73,8 +74,9 @@ class PrivateTable:
         Raises
         ------
         ReleaseRefused
-            If the plan does not hold the step here, the step was made before, it differs from the planned one, for
-            example in its epsilon, or the run's ledger refuses the release. Nothing is spent then.
+            If the plan does not hold the step here, it was made before, or it differs from the planned one, for example
+            in its epsilon. Nothing is spent then. It is also raised if the run's ledger refuses the release. The plan
+            then counts the release as made.
         """
         (released,) = PrivateTable.release_many([(self, step, public_inputs)])
         return released
@@ -166,6 +168,8 @@ class PrivateTable:
         ------
         ReleaseRefused
             If the plan holds no such partition here, it was made before, or its parts overlap.
+        InputError
+            If `by` is nothing that a table can be cut by.
         """
         cut = self._cut(by)
         with self._gate.ending(unless=lambda: _fails_on_no_rows(cut, self.schema)):
@@ -255,7 +259,7 @@ class PrivateTable:
         return PrivateTable(schema, rows, self._scope, self._gate, made_of, self.given)
 
     def scope(self, name: str, given: Mapping[str, Any] | None = None) -> PrivateTable:
-        """Return this table bound to a named part of the plan, once.
+        """Return this table bound to a named part of the plan. Each part can be entered once.
 
         Parameters
         ----------

@@ -63,12 +63,13 @@ class _Parts:
 
 @attrs.frozen
 class Charge:
-    """One release that is about to be made.
+    """The charge of one release, which is recorded before the release is made.
 
     Attributes
     ----------
     path
-        Its path in the plan. For a release of a block, the path ends with the parameters that the miner chose.
+        The path of the release in the plan. For a release of a block, the path ends with the parameters that the miner
+        chose.
     step
         The step that is made.
     calibration
@@ -190,7 +191,7 @@ class Scope:
         return tuple(placed.node for placed in self.run.plan.index.within(self._node))
 
     def enter(self, name: str) -> Scope:
-        """Return the scope of a named sequential, once."""
+        """Return the scope of a named sequential, which can be entered once."""
         with self.run.lock:
             state = self._take(SequentialState, name, f"scope '{name}'")
             state.made = True

@@ -1,8 +1,8 @@
 """The release of the number of rows, where it is secret and decides how a miner's budget is best used.
 
 This release comes first, and costs a fiftieth of the budget. At a budget of epsilon 1 the number is within 150 rows of
-the true one in 95 % of releases. The other
-releases may depend on it, such as by the branch of a plan that it chooses (`plan.either`), but not on the exact number.
+the true one in 95 % of releases. The plan's other releases may depend on the released number, which may choose a branch
+of the plan (`plan.either`), but not on the exact number.
 """
 
 from __future__ import annotations

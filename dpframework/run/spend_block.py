@@ -58,8 +58,8 @@ class BlockScope:
         Raises
         ------
         ReleaseRefused
-            If the block has no such kind, it is closed, a parameter is out of its bounds, the kind was released as
-            often as planned or has no valid claim, or the release would take a sum above its cap.
+            As in `request`, or if the block is closed, the kind was released as often as planned, or the release would
+            take a sum above its cap.
         """
         with self._run.lock:
             self._run.require_process()
@@ -215,8 +215,8 @@ class SpendBlock:
         ------
         ReleaseRefused
             If the block is closed or has no such kind, a parameter is missing, unknown or out of its bounds, the kind
-            was released as often as planned, a sum would go above its cap, or the run's ledger refuses the release.
-            Nothing is spent then.
+            was released as often as planned, or a sum would go above its cap. Nothing is spent then. It is
+            also raised if the run's ledger refuses the release. The block then counts the release as made.
         """
         (released,) = self.release_many([(kind, given)])
         return released

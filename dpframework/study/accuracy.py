@@ -1,4 +1,4 @@
-"""The epsilon that a release needs for a given error, from previews, so that no data is read."""
+"""The epsilon that a result needs for a given error. It is computed from predicted errors, so no data is read."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from dpframework import checks, mechanisms
 from dpframework.study.hookspecs import hookimpl
 from dpframework.tables.built_in import BUILT_IN as ENGINES
 
-#: The miners of everyday questions, by name. A module is loaded only for a study with one of its miners.
+#: The miners of everyday questions, by name, each as its module in `dpframework.basics` and its class. A module is
+#: loaded only for a study with one of its miners.
 MINERS = {
     "count": "counts:CountMiner",
     "histogram": "histograms:HistogramMiner",
@@ -28,7 +29,8 @@ MINERS = {
     "rows-per-unit": "unit_rows:RowsPerUnitMiner",
 }
 
-#: The accountants, by name. A study without a delta loads only the pure one.
+#: The accountants, by name, each as its module in `dpframework.accountant` and its class. A study without a delta loads
+#: only the pure one.
 ACCOUNTANTS = {
     "pure": "pure:PureAccountant",
     "zcdp": "zcdp:ZCDPAccountant",

@@ -56,7 +56,7 @@ class ResultTexts:
 class Results(Mapping[str, Any], Drawable):
     """The results of a study, one for each miner by its name in the study, with the charges.
 
-    The picture shows the loss of each release that was made.
+    `plot` draws the loss of each release that was made.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Read the folder of a run: its plan, and its results as the classes that their miners name."""
+"""Read the folder of a run: its plan, and its results as objects of the classes that their miners name."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Study:
         The most rows of one unit. Above 1 without `unit`, the plan rests on the assumption 'rows-per-unit-asserted'.
     period, date
         "day", "week" or "month", and the column of dates, for a study that protects a person in one period. Its plan
-        holds for every period. Read the table of one with `unit=study.unit.during("2026-03")`.
+        holds for every period. Read the table of one period with `unit=study.unit.during("2026-03")`.
 
     Attributes
     ----------

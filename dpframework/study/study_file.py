@@ -166,7 +166,7 @@ class StudyFile:
 
     @contextlib.contextmanager
     def _name_file(self) -> Iterator[None]:
-        """Name the study file in errors, which keep their class, since that says how a failure depends on the rows."""
+        """Name the study file in errors. They keep their class, which says how a failure depends on the rows."""
         try:
             yield
         except InputError as error:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class StudyPlan(AccountedPlan, Drawable):
     """A plan with totals, findings and previews for an auditor. `dpframework.reports` draws it.
 
-    Its own picture shows the loss of each release, the total and the budget.
+    `plot` draws the loss of each release, and names the total and the budget.
 
     Attributes
     ----------

@@ -162,7 +162,7 @@ def require_joined(engine: Engine, given: TableFiles | DatabaseTable) -> None:
 
 
 def _source_for(engine: Engine) -> str:
-    """Return, for a message, the call that makes what a study must be given for an engine."""
+    """Return the text of the calls that make the data that a study must be given for an engine."""
     files = "dpf.TableFiles(path, schema)" if engine.reads_files or not engine.reads_tables else ""
     table = "dpf.DatabaseTable(name, schema)" if engine.reads_tables else ""
     return " or ".join(filter(None, (files, table)))

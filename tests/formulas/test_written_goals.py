@@ -252,7 +252,7 @@ RISE = Claim("rise", 1)
     ("make", "says"),
     [
         (lambda: part_goals(Parts(sum_over_classes(n * rows_of_part)), RISE, {}, False), "read the part's rows"),
-        (lambda: part_goals(Parts(sum_over_classes(1 / n)), RISE, {}, False), "the terms of a sum divide"),
+        (lambda: part_goals(Parts(sum_over_classes(1 / n)), RISE, {}, False), "the terms of a sum hold a quotient"),
         (lambda: part_goals(Parts(sum_over_classes(x_log2_x(n + 1))), RISE, {}, False), "something else than a count"),
         (lambda: part_goals(MAX, Claim("rise", 1 / (2 * rows)), {}, False), "divides by something else"),
         (lambda: part_goals(MAX, Claim("rise", 1 / (rows - 1)), {}, False), "divides by something else"),
@@ -267,7 +267,7 @@ RISE = Claim("rise", 1)
         (lambda: list(outer_goals(Outer((Total(gain, 1, 0),), gain * 1), RISE)), "not of degree 1"),
         (lambda: list(outer_goals(Outer((Total(gain, 1, 0, 1),), most(gain, 1)), RISE)), "not of degree 1"),
         (lambda: list(norm_goals(COUNTS, Claim("l1", 1, group=2))), "several rows of a vector"),
-        (lambda: list(norm_goals(Adds((1 / LOW,)), Claim("l1", 1))), "the entry '1 / low' divides"),
+        (lambda: list(norm_goals(Adds((1 / LOW,)), Claim("l1", 1))), "the entry '1 / low' holds a quotient"),
     ],
 )
 def test_what_no_rule_covers_is_refused_in_a_sentence(make: Any, says: str) -> None:
