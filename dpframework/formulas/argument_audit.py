@@ -80,7 +80,7 @@ def _of_one(one: Argument) -> Iterator[str]:
             case Rule.EXTREMES:
                 wanted = simpler_claims(one.shape, one.claim) if isinstance(one.shape, Cells) else []
                 if one.goals or not wanted or [(part.shape, part.claim) for part in one.parts] != wanted:
-                    yield "it does not rest on one claim about each formula that the extreme is taken of"
+                    yield "the argument does not rest on one claim about each formula that the extreme is taken of"
             case Rule.REPLACED:
                 yield from _of_replaced(one)
             case _:
@@ -141,7 +141,7 @@ def _of_replaced(one: Argument) -> Iterator[str]:
         if said is None or not np.allclose(
             [float(said[0]), float(said[1])], [both, bound_of(one.claim, {"rows": number})]
         ):
-            yield f"its goal does not compare a rise and a fall of tables of {number} rows with the bound"
+            yield f"for {number} rows, the goal does not compare the sum of a rise and a fall with the bound"
             return
 
 
@@ -178,7 +178,7 @@ def _of_facts(one: Argument, shape: Parts) -> Iterator[str]:
         k = aggregates.index(fact.aggregate) if fact.aggregate in aggregates else -1
         found = _induce(fact, proved.get(k, []))
         if k < 0 or found is None:
-            yield f"the induction of '{fact.text}' does not prove it of {fact.aggregate}"
+            yield f"the induction of '{fact.text}' does not prove this fact about {fact.aggregate}"
             return
         proved[k].append(found)
     pairs = list(neighbours(shape, one.claim, PAIRS))
@@ -190,7 +190,7 @@ def _of_facts(one: Argument, shape: Parts) -> Iterator[str]:
                 if f"s{k}" not in names_in(assumed) or any(_rename(fact, names) == _bare(assumed) for fact in known):
                     continue
                 if not (_is_root(assumed) or _is_case(assumed, shape, pairs)):
-                    yield f"a goal assumes of {aggregate} something that no induction proves"
+                    yield f"a goal assumes something about {aggregate} that no induction proves"
                     return
 
 

@@ -180,4 +180,4 @@ def audit_certificate(
             problems = [] if argument is None else [*([apart] if apart else []), *audit(argument, effort)]
             yield AuditedClaim(one.name, claim.text, argument is not None and not problems, tuple(problems))
     for name, _, claim in arguments:
-        yield AuditedClaim(name, claim.text, False, ("no step of the plan makes this claim of this formula",))
+        yield AuditedClaim(name, claim.text, False, ("no step of the plan makes this claim about this formula",))

@@ -154,7 +154,7 @@ class Records:
         except InputError as error:
             raise self.not_made(entry, str(error)) from None
         except (KeyError, TypeError, AttributeError, ValueError, ZeroDivisionError, PlanRefused):
-            raise self.not_made(entry, f"its content is not that of a {entry.kind}") from None
+            raise self.not_made(entry, f"its content does not fit kind '{entry.kind}'") from None
 
     def not_made(self, entry: Entry, why: str) -> LedgerTampered:
         """Return the error for an entry that dpframework does not make."""

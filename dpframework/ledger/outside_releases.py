@@ -67,7 +67,7 @@ class Outside:
         if self.kind is OutsideKind.EXACT:
             return f"no epsilon covers what it shows {of}: the claim bounds what else can be learned"
         if self.kind is OutsideKind.LOOK:
-            return f"no epsilon covers what choices made after it show {of}: the claim holds for the releases alone"
+            return f"no epsilon covers what choices after this look show {of}: the claim holds for the releases alone"
         delta = f", and delta {float(self.delta):.2g} to their total delta" if self.delta else ""
         return f"it adds epsilon {readable(self.epsilon)} to the losses of all runs{delta}"
 

@@ -46,7 +46,7 @@ def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: 
                 if content.get("amount") != due.get("amount"):
                     raise PlanRefused("what was charged is not the epsilon of its release")
         except (KeyError, TypeError, AttributeError, ValueError, PlanRefused) as error:
-            reason = str(error) if isinstance(error, PlanRefused) else f"its content is not that of a {entry.kind}"
+            reason = str(error) if isinstance(error, PlanRefused) else f"its content does not fit kind '{entry.kind}'"
             raise records.not_made(entry, reason) from None
         records.add(entry)
     if not entries:

@@ -275,7 +275,7 @@ def test_a_certificate_says_what_is_proved_and_what_is_not(tmp_path: Path, monke
     (problem,) = next(iter(audit_certificate(read, "1" * 64, another))).problems
     assert problem.startswith("the query's scores of")
     (*_, extra) = audit_certificate(read, "1" * 64, scored[1:])
-    assert extra.problems == ("no step of the plan makes this claim of this formula",)
+    assert extra.problems == ("no step of the plan makes this claim about this formula",)
     with pytest.raises(InputError, match="is of plan 111111111111, not of 222"):
         list(audit_certificate(read, "2" * 64, scored))
 

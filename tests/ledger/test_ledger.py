@@ -591,7 +591,7 @@ def forged(ledger, number, change):
         ("run", {"plan": "0" * 64}, "is not approved"),
         ("data set", {"epsilon": "1/2"}, "over the cap"),
         ("plan", {"plan": {"hash": "0" * 64}}, "does not fit its hash"),
-        ("charge", {"run": "none"}, "its content is not that of a charge"),
+        ("charge", {"run": "none"}, "its content does not fit kind 'charge'"),
         ("approval", {"runs": 0}, "field runs must be bigger"),
     ],
 )

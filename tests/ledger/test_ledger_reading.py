@@ -284,10 +284,10 @@ def test_entries_that_no_run_writes_are_refused(study, ledger, journal, tmp_path
         ("unread", unread, "had read its table"),
         ("charge", release, "had not been charged"),
         ("redraw", release, "had not been charged"),
-        ("run", {**whole, "run": charged}, "not that of a run"),
-        ("run", {**whole, "run": begun, "plan": other.plan().hash}, "not that of a run"),
-        ("run", {**whole, "run": begun, "data": "0" * 64}, "not that of a run"),
-        ("reading", {k: v for k, v in whole.items() if k != "amount"}, "not that of a reading"),
+        ("run", {**whole, "run": charged}, "does not fit kind 'run'"),
+        ("run", {**whole, "run": begun, "plan": other.plan().hash}, "does not fit kind 'run'"),
+        ("run", {**whole, "run": begun, "data": "0" * 64}, "does not fit kind 'run'"),
+        ("reading", {k: v for k, v in whole.items() if k != "amount"}, "does not fit kind 'reading'"),
     ):
         copy = tmp_path / f"{kind}.{content['run']}.ledger"
         copy.write_bytes(ledger.path.read_bytes())

@@ -341,7 +341,7 @@ def forge(ledger: dpf.Ledger, change: dict[str, Any]) -> None:
         ({"of_period": {"pure": {"add-or-remove-one": "1/4", "replace-one": "1/4"}}}, "charged to its period"),
         ({"period": "2026-W10"}, "is no month"),
         ({"period": None, "of_period": None}, "is no month"),
-        ({"of_period": None}, "not that of a run"),
+        ({"of_period": None}, "does not fit kind 'run'"),
     ],
 )
 def test_the_audit_sees_a_charge_to_another_period(ledger: dpf.Ledger, change: dict[str, Any], why: str) -> None:
