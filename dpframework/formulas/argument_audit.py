@@ -51,7 +51,7 @@ def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
     """
     found = False
     for one in argument.walk():
-        for problem in _of_one(one):
+        for problem in _find_problems(one):
             found = True
             yield f"{one.claim.text} of {one.shape.text}: {problem}"
     if found:
@@ -73,7 +73,7 @@ def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
         yield "no table fits the assumptions of the argument's goals, so they prove nothing"
 
 
-def _of_one(one: Argument) -> Iterator[str]:
+def _find_problems(one: Argument) -> Iterator[str]:
     """Yield the problems of an argument itself, not of the arguments that it rests on."""
     try:
         match one.rule:
@@ -82,9 +82,9 @@ def _of_one(one: Argument) -> Iterator[str]:
                 if one.goals or not wanted or [(part.shape, part.claim) for part in one.parts] != wanted:
                     yield "the argument does not rest on one claim about each formula that the extreme is taken of"
             case Rule.REPLACED:
-                yield from _of_replaced(one)
+                yield from _find_problems_of_replacement(one)
             case _:
-                yield from _of_goals(one)
+                yield from _find_problems_of_goals(one)
     except InputError as wrong:
         yield f"a goal {wrong}"
 
@@ -92,7 +92,8 @@ def _of_one(one: Argument) -> Iterator[str]:
 _SHAPES = {Rule.ONE_PART: Parts, Rule.ONE_CELL: Cells, Rule.RANGE: Cells, Rule.OUTER: Outer, Rule.NORM: Adds}
 
 
-def _of_goals(one: Argument) -> Iterator[str]:
+def _find_problems_of_goals(one: Argument) -> Iterator[str]:
+    """Yield the problems of a rule's own goals, compared with the score, the claim and real neighbours."""
     norm = one.claim.change in (Change.L1, Change.SQUARED_L2, Change.LINF)
     if not isinstance(one.shape, _SHAPES[one.rule]) or norm is not (one.rule is Rule.NORM):
         yield f"the rule '{one.rule}' is for other scores or claims"
@@ -122,10 +123,10 @@ def _of_goals(one: Argument) -> Iterator[str]:
             if not any(_is_sign(goal, pairs, signs) for goal in unnamed):
                 yield f"no goal says that the denominator of {quotient} is never negative"
     if isinstance(one.shape, Parts):
-        yield from _of_facts(one, one.shape)
+        yield from _find_problems_of_facts(one, one.shape)
 
 
-def _of_replaced(one: Argument) -> Iterator[str]:
+def _find_problems_of_replacement(one: Argument) -> Iterator[str]:
     """Yield the problems of a replacement, whose goal must compare the sum of rise and fall with the bound."""
     changes = [(part.shape, part.claim.change, part.claim.group) for part in one.parts]
     if not isinstance(one.shape, Parts) or changes != [(one.shape, Change.RISE, 1), (one.shape, Change.FALL, 1)]:
@@ -170,7 +171,7 @@ def _denominator(shape: Parts | Cells, quotient: Formula, pair: GroundPair) -> A
     return Parts(below).of_parts(part)
 
 
-def _of_facts(one: Argument, shape: Parts) -> Iterator[str]:
+def _find_problems_of_facts(one: Argument, shape: Parts) -> Iterator[str]:
     """Yield a problem if a fact is not proved by its induction, or a goal assumes of an aggregate what no fact says."""
     aggregates = shape.body.leaves(*AGGREGATES)
     proved: dict[int, list[Expression]] = {k: [] for k in range(len(aggregates))}

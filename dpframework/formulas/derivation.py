@@ -66,11 +66,11 @@ def derive(shape: Scored, group: int = 1) -> tuple[Derived, Derived, Derived]:
     if isinstance(shape, Cells):
         if shape.body.leaves(Operation.PUBLIC):
             raise InputError(f"'{shape.text}' has public parameters; put their numbers in before deriving from it")
-        rise, fall, replaced = (_of_cells(shape, change, group) for change in _CHANGES)
+        rise, fall, replaced = (_derive_for_cells(shape, change, group) for change in _CHANGES)
         return rise, fall, replaced
     if group > 1:
         raise InputError(f"for a score of parts only the change by one row is derived; multiply it by {group} yourself")
-    rise, fall = (_of_parts(shape, change) for change in _CHANGES[:2])
+    rise, fall = (_derive_for_parts(shape, change) for change in _CHANGES[:2])
     both = _plus(rise.claim.bound, fall.claim.bound)
     nearest = [one for one in part_changes(shape, Change.REPLACED) if one is not None][-1]
     return rise, fall, Derived(Claim(Change.REPLACED, both), nearest)
@@ -90,7 +90,8 @@ def _plus(one: Formula, other: Formula) -> Formula:
     return one + other
 
 
-def _of_parts(shape: Parts, change: Change) -> Derived:
+def _derive_for_parts(shape: Parts, change: Change) -> Derived:
+    """Return the claim whose bound fits the largest changes of a score of parts on small tables."""
     found = [one for one in part_changes(shape, change) if one is not None]
     bound = fit_bound([one.change for one in found])
     if bound is None:
@@ -135,7 +136,8 @@ def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
     return LAST_INCREMENT if fits(np.array(increments)) else None
 
 
-def _of_cells(shape: Cells, change: Change, group: int) -> Derived:
+def _derive_for_cells(shape: Cells, change: Change, group: int) -> Derived:
+    """Return the claim whose bound is the largest change of a score of cells, or a limit that it grows towards."""
     found = search_change(shape, change, group)
     sizes = [sum(int(str(count)) for count in table) for table in (found.low, found.high)]
     value = max(Fraction(found.change), Fraction())

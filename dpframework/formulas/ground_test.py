@@ -151,17 +151,17 @@ def neighbours(shape: Shape, claim: Claim, pairs: int) -> Iterator[GroundPair]:
     """Yield neighbours of the kind that a claim is about: `pairs` random ones or, for `Outer`, all vertices."""
     random = np.random.default_rng(20)
     if isinstance(shape, Outer):
-        yield from _of_totals(shape, claim)
+        yield from _pairs_of_totals(shape, claim)
         return
     sizes = SIZES if not isinstance(shape, Adds) and is_rational(shape.body) else SIZES[:-1]
     for k in range(pairs):
         size = sizes[k % len(sizes)]
         if isinstance(shape, Parts):
-            yield _of_parts(shape, claim, random, size)
+            yield _pair_of_parts(shape, claim, random, size)
         elif isinstance(shape, Cells):
-            yield _of_cells(shape, claim, random, size)
+            yield _pair_of_cells(shape, claim, random, size)
         else:
-            yield _of_rows(shape, claim, random)
+            yield _pair_of_rows(shape, claim, random)
 
 
 def _pair(claim: Claim, numbers: dict[str, Any], shared: Any, more: Any, score: Callable[[Any], Any]) -> GroundPair:
@@ -170,7 +170,7 @@ def _pair(claim: Claim, numbers: dict[str, Any], shared: Any, more: Any, score: 
     return GroundPair(numbers, score(low), score(high), low, high)
 
 
-def _of_parts(shape: Parts, claim: Claim, random: np.random.Generator, size: int) -> GroundPair:
+def _pair_of_parts(shape: Parts, claim: Claim, random: np.random.Generator, size: int) -> GroundPair:
     shared = random.integers(0, size + 1, (3, int(random.integers(2, 6)))) * (random.random() < 0.9)
     shared[0] *= random.random(shared.shape[1]) < random.choice([0.3, 0.9])
     more = shared.copy()
@@ -190,7 +190,7 @@ def aggregate_of(aggregate: Formula, counts: NDArray[np.int64]) -> Any:
     return value_of(aggregate, {n: table, rows_of_part: np.asarray(table.sum())}, exact)
 
 
-def _of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int) -> GroundPair:
+def _pair_of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int) -> GroundPair:
     names = [str(cell) for cell in shape.cells]
     shared = random.integers(0, size + 1, len(names)) * (random.random(len(names)) < 0.8)
     none = len(names)  # the position of a row that is in no cell
@@ -210,7 +210,7 @@ def _of_cells(shape: Cells, claim: Claim, random: np.random.Generator, size: int
     return _pair(claim, numbers, shared + out, shared + into, setting.scores)
 
 
-def _of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
+def _pairs_of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
     """Yield all vertices of the totals' ranges and moves, for several numbers of rows."""
     ends = list(combinations((False, True), repeat=len(shape.totals)))
     moves = list(combinations(ends, repeat=2)) if claim.change is Change.REPLACED else [(None, end) for end in ends]
@@ -226,7 +226,7 @@ def _of_totals(shape: Outer, claim: Claim) -> Iterator[GroundPair]:
         yield _pair(claim, {"N": number}, out, into, score)
 
 
-def _of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> GroundPair:
+def _pair_of_rows(shape: Adds, claim: Claim, random: np.random.Generator) -> GroundPair:
     """Return a pair whose high score is the norm of a row's addition to a vector, or of the difference of two rows."""
     free = list(dict.fromkeys(one for entry in shape.entries for one in entry.leaves(Operation.PUBLIC)))
     before = [_draw_row(shape, free, random) for _ in range(2)]

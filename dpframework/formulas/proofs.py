@@ -178,8 +178,8 @@ def _attempts(shape: Shape, claim: Claim, before: Mapping[Claim, Proof], effort:
             yield _Attempt(Argument(shape, claim, Rule.RANGE, goals), range_problem(shape, claim, goals))
         for whole in (False, True):
             if simpler_claims(shape, claim):
-                yield _of_extreme(shape, claim, whole)
-            yield _one_cell(shape, claim, whole)
+                yield _attempt_extreme(shape, claim, whole)
+            yield _attempt_one_cell(shape, claim, whole)
     elif claim.change is Change.REPLACED:
         # The attempt rests on the derived rise and fall, since the declared ones may be larger.
         rise, fall = (found.claim for found in derive(shape)[:2])
@@ -205,17 +205,17 @@ def _attempt(argument: Argument) -> _Attempt:
     return _Attempt(argument, ground_problem(argument.shape, argument.claim, argument.goals))
 
 
-def _of_extreme(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
+def _attempt_extreme(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
     """Return an attempt that rests on claims about all formulas that an extreme is taken of."""
     simple = simpler_claims(shape, claim)
     if not simple:
-        return _one_cell(shape, claim, whole)
-    inner = [_of_extreme(part, claimed, whole) for part, claimed in simple]
+        return _attempt_one_cell(shape, claim, whole)
+    inner = [_attempt_extreme(part, claimed, whole) for part, claimed in simple]
     problem = next((one.problem for one in inner if one.problem), None)
     return _Attempt(Argument(shape, claim, Rule.EXTREMES, (), parts=tuple(one.argument for one in inner)), problem)
 
 
-def _one_cell(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
+def _attempt_one_cell(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
     return _attempt(Argument(shape, claim, Rule.ONE_CELL, tuple(cell_goals(shape, claim, whole))))
 
 

@@ -100,7 +100,7 @@ def accuracy_for(
     whole = shares.plan_of((*shares.others, *nodes_of(first)))
     wanted = _find_bound(whole, {**miners, **{name: miner for name, (miner, _) in first.items()}}, step, within, rows)
     if wanted.name in shares.shares:
-        return _of_study(study, shares, wanted)
+        return _find_budget(study, shares, wanted)
     miner = miners.get(wanted.name)
     if miner is None or getattr(miner, "epsilon", None) is None:
         raise InputError(
@@ -116,7 +116,7 @@ def accuracy_for(
     return Accuracy(epsilon, False, wanted.bound(*with_epsilon(epsilon)))
 
 
-def _of_study(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
+def _find_budget(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
     """Search for the budget of a study at which the share of the wanted step is large enough.
 
     The search first finds the scale (see `budget_shares`) at which the error is small enough. The budget must then be
@@ -132,7 +132,7 @@ def _of_study(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
     if not needed or others is None or (others and together == 1):
         raise InputError("the study has no valid total from which an epsilon could be found; 'check' says why")
     least = max(min(needed), others / (1 - together) if others else Fraction(0))
-    for epsilon in _from(least):
+    for epsilon in _epsilons_from(least):
         spending = study.with_epsilon(epsilon)
         bound = wanted.bound(spending.plan(), spending.miners[wanted.name])
         if bound.amount is not None and bound.amount <= wanted.within:
@@ -150,7 +150,7 @@ def _just_enough(shares: Shares, ways: Mapping[str, Way], wanted: _Wanted) -> Fo
     return shares.miners_at(ways, _smallest(is_met, wanted))
 
 
-def _from(epsilon: Fraction) -> Iterator[Fraction]:
+def _epsilons_from(epsilon: Fraction) -> Iterator[Fraction]:
     """Yield an epsilon, rounded up, then larger ones.
 
     The first may be slightly too small, since the noise of two ways to spend is equal only up to rounding.

@@ -333,9 +333,9 @@ def test_a_formula_nested_too_deep_is_refused() -> None:
 
 def test_floors_and_associations_stand(tmp_path: Path) -> None:
     """The larger ones, of one claim each: what their goals say is compared, without solvers."""
-    from dpframework.formulas.argument_audit import _of_one
+    from dpframework.formulas.argument_audit import _find_problems
 
     for shape, claim in ((FLOORED, Claim("fall", Fraction(1, 51))), (ASSOCIATION, Claim("rise", 1))):
         assert isinstance(shape, Cells)
         argument = Argument(shape, claim, Rule.ONE_CELL, tuple(cell_goals(shape, claim, False)))
-        assert list(_of_one(argument)) == []
+        assert list(_find_problems(argument)) == []

@@ -344,7 +344,7 @@ def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatc
         monkeypatch.setattr(derivation, "search_change", lambda *_: found)
         monkeypatch.setattr(derivation, "climb", lambda *given: asked.append((given[2].tolist(), given[4])) or given[2])
         monkeypatch.setattr(derivation, "cell_gaps", lambda *_: [[next(left)]])
-        derived = derivation._of_cells(shape, Change.RISE, group)
+        derived = derivation._derive_for_cells(shape, Change.RISE, group)
         assert derived.nearest is found
         assert (derived.claim.change, derived.claim.group) == (Change.RISE, group)
         return derived.claim.bound.constant
