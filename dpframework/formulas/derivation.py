@@ -18,11 +18,11 @@ from dpframework.facts.errors import InputError
 from dpframework.formulas.claims import LAST_INCREMENT, Change, Claim, Neighbours
 from dpframework.formulas.formula import Formula, Operation, as_formula, rows
 from dpframework.formulas.score_shapes import Cells, Parts, Scored
-from dpframework.formulas.small_tables import MOST_ROWS, cell_gaps, climb, part_changes, search_change
+from dpframework.formulas.small_tables import CLIMB_ROWS, cell_gaps, climb, part_changes, search_change
 
-SHARES = (4, 16)  # the counts of the table with the largest change are divided by these, to see how changes grow
-NEAR = 1e-9  # the largest difference that counts as rounding
-LARGE = MOST_ROWS // 50  # a change found on a table with more rows counts as a limit that is not attained
+DIVISORS = (4, 16)  # the counts of the table with the largest change are divided by these, to see how changes grow
+ROUNDING = 1e-9  # the largest difference that counts as rounding
+MOST_ATTAINED_ROWS = CLIMB_ROWS // 50  # a change found on a table with more rows counts as a limit that is not attained
 
 
 @final
@@ -120,7 +120,7 @@ def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
     # Tables of very few rows may be exceptions. So a bound need only equal the last five changes, and be at least the
     # others.
     def fits(bound: np.ndarray) -> bool:
-        return bool((abs(bound - values)[last] < NEAR).all() and (np.maximum(bound, 0) > values - NEAR).all())
+        return bool((abs(bound - values)[last] < ROUNDING).all() and (np.maximum(bound, 0) > values - ROUNDING).all())
 
     exact = changes[-1] if isinstance(changes[-1], Fraction) else Fraction(changes[-1]).limit_denominator(1000)
     constant = max(exact, Fraction())
@@ -141,14 +141,14 @@ def _derive_for_cells(shape: Cells, change: Change, group: int) -> Derived:
     found = search_change(shape, change, group)
     sizes = [sum(int(str(count)) for count in table) for table in (found.low, found.high)]
     value = max(Fraction(found.change), Fraction())
-    if max(sizes) <= LARGE and value.denominator <= 10**6:
+    if max(sizes) <= MOST_ATTAINED_ROWS and value.denominator <= 10**6:
         return Derived(Claim(change, as_formula(value), group), found)
     # The change grows up to the largest tables that are tried: towards a limit if it grows less and less, or else
     # endlessly.
-    ends = [climb(shape, change, -(-np.array(found.low) // k), group, max(sizes) // k) for k in SHARES]
+    ends = [climb(shape, change, -(-np.array(found.low) // k), group, max(sizes) // k) for k in DIVISORS]
     less, least = (float(cell_gaps(shape, change, end[None], group)[0][0]) for end in ends)
     limit = next((one for one in _simple_above(value) if one <= value * Fraction(11, 10)), None)
-    if limit is None or float(value) - less > 0.75 * max(less - least, NEAR):
+    if limit is None or float(value) - less > 0.75 * max(less - least, ROUNDING):
         raise InputError(f"the {change} of '{shape.text}' grows with the rows, so that no noise is enough: {found}")
     return Derived(Claim(change, as_formula(limit), group), found)
 

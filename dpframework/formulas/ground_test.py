@@ -26,9 +26,10 @@ from dpframework.formulas.score_shapes import Adds, Cells, Outer, Parts, Shape, 
 from dpframework.formulas.small_tables import settings
 
 SIZES = (1, 3, 9, 40, 10_000)  # the largest counts that a cell or a class has in random tables
-LOOSE = 1e-6  # how far a query's score may be from the formula's, as a share of it, since a query may round logarithms
+#: How far a query's score may be from the formula's, as a share of the score, since a query may round logarithms.
+SCORE_TOLERANCE = 1e-6
 #: How far a query's change may be from the formula's, as a share of the claimed bound, or of 1 if that is larger.
-ROUNDED = 0.01
+CHANGE_TOLERANCE = 0.01
 
 
 @final
@@ -92,7 +93,10 @@ def query_problem(scored: ScoreClaims, pairs: int = 40) -> str | None:
     for claim in scored.claims:
         for pair in neighbours(scored.shape, claim, pairs):
             low, high = (float(scored.scorer(counts, pair.numbers)) for counts in (pair.low_counts, pair.high_counts))
-            slack = min(LOOSE * max(1.0, abs(low), abs(high)), ROUNDED * max(1.0, bound_of(claim, pair.numbers)))
+            slack = min(
+                SCORE_TOLERANCE * max(1.0, abs(low), abs(high)),
+                CHANGE_TOLERANCE * max(1.0, bound_of(claim, pair.numbers)),
+            )
             if abs((high - low) - (float(pair.high) - float(pair.low))) > slack:
                 tables = f"{pair.low_counts.tolist()} and {pair.high_counts.tolist()}"
                 return f"the query's scores of {tables} differ by {high - low:.6g}, the formula's by another amount"

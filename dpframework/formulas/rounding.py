@@ -16,8 +16,8 @@ from dpframework.formulas.score_shapes import Cells, Parts, Scored
 from dpframework.formulas.smt import is_whole
 
 UNIT_ROUNDOFF = Fraction(1, 2**53)
-LIBRARY = 10  # how many unit roundoffs a logarithm or a power may be off by, together with one addition
-MOST_ROWS = 2**31  # the bound on rows that is assumed for a table without a public bound
+LIBRARY_ROUNDOFFS = 10  # how many unit roundoffs a logarithm or a power may be off by, together with one addition
+ASSUMED_ROW_BOUND = 2**31  # the bound on rows that is assumed for a table without a public bound
 
 
 @final
@@ -58,7 +58,7 @@ def rounding_of(shape: Scored, change: Fraction, row_bound: int | None, classes:
     InputError
         If a denominator may be arbitrarily small, or if the error of some operation is not known.
     """
-    rows = Fraction((MOST_ROWS if row_bound is None else row_bound) + 1)
+    rows = Fraction((ASSUMED_ROW_BOUND if row_bound is None else row_bound) + 1)
     error = _error(shape.body, rows, classes)
     empty = np.zeros(len(shape.cells) if isinstance(shape, Cells) else (parts, classes))
     largest = abs(Fraction(float(shape.scores(empty)))) + rows * change
@@ -98,11 +98,11 @@ def _error(formula: Formula, rows: Fraction, classes: int) -> _Error:
         case Operation.LARGEST:
             return attrs.evolve(parts[0], sign=1, share=parts[0].share if parts[0].sign == 1 else None)
         case Operation.X_LOG_X if not parts[0].absolute:
-            return _share_error(rows * math.ceil(math.log2(rows + 1)), 1, Fraction(LIBRARY))
+            return _share_error(rows * math.ceil(math.log2(rows + 1)), 1, Fraction(LIBRARY_ROUNDOFFS))
         case Operation.ROOT if parts[0].share is not None:
             degree = int(str(formula.value))
             size = float(parts[0].largest)
-            rooted = parts[0].share / degree + LIBRARY + math.ceil(math.log(max(size, 1.0)) / degree)
+            rooted = parts[0].share / degree + LIBRARY_ROUNDOFFS + math.ceil(math.log(max(size, 1.0)) / degree)
             return _share_error(Fraction(math.ceil(size ** (1 / degree)) + 1), 1, rooted)
     raise InputError(f"the rounding of '{formula}' is not known; declare it")
 

@@ -21,7 +21,7 @@ CLASSES = 3  # the number of classes of a part in small tables
 PART_ROWS, CELL_ROWS = 9, 6  # how many rows small tables have at most: for scores of parts, and of cells
 FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than `FEW_CELLS`, small tables have at most `MANY_CELL_ROWS` rows
 SLACK = 1e-9  # how far rounding may take a change beyond a bound
-MOST_ROWS = 20_000  # the most rows of a table that a climb reaches
+CLIMB_ROWS = 20_000  # the most rows of a table that a climb reaches
 MOVES = (1, 2, 5, 20, 100, 1000)  # how many rows a step of a climb adds to a cell, or takes from it
 #: How many random tables each step of a climb tries, how far their counts are from those of the table reached (a
 #: standard deviation, as a share of the counts), and the most steps.
@@ -157,7 +157,7 @@ def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int =
     return _measure(shape, tuple(low[top].tolist()), tuple(high[top].tolist()))
 
 
-def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, most: int = MOST_ROWS) -> NDArray[Any]:
+def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, most: int = CLIMB_ROWS) -> NDArray[Any]:
     """Climb from a table to tables of at most `most` rows with larger changes, and return the last one.
 
     The climb ends if no step that is tried leads to a larger change, or after `TURNS` steps.

@@ -349,7 +349,7 @@ def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatc
         assert (derived.claim.change, derived.claim.group) == (Change.RISE, group)
         return derived.claim.bound.constant
 
-    large = derivation.LARGE
+    large = derivation.MOST_ATTAINED_ROWS
     assert claimed(large, large, F(7, 9), group=3) == F(7, 9)
     assert claimed(0, 1, F(-1)) == 0
     assert claimed(0, 1, F(999_999, 10**6)) == F(999_999, 10**6)
