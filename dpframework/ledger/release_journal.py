@@ -1,7 +1,7 @@
 """The journal of an unfinished run, which stores its releases until the results are written, so that it can be resumed.
 
 A journal is a file next to the results and not part of the ledger, since a ledger holds no outputs. Each row of it is
-sealed with a key that only the user who makes the run can read (see `ledger.key`). Rows by anybody else are refused.
+sealed with a key that only the user who makes the run can read (see `sealing_key`). Rows by anybody else are refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table of the kinds of nodes, with all facts that totals, checks, drawings, reports and plan files need.
 
-To add a kind, write its class in `plan.nodes` and its row here. Register its state in `run.state`, and say in
-`study.release_runner` how it is released without a miner. Everything else reads this table.
+To add a kind, write its class in `plan.nodes` and its row here. Register its state in `run.node_states`, and say
+in `study.plan_runner` how it is released without a miner. Everything else reads this table.
 """
 
 from __future__ import annotations

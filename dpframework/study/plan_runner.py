@@ -65,8 +65,8 @@ def require_engine(plan: Plan, engine: Engine) -> None:
     InputError
         If the engine reads rows itself and does not bound the rows of a unit. If a query asks for something that the
         engine cannot give: unlisted keys, the first rows of units, an answer that no cross table gives, or data of each
-        row. If a query gathers data of each row of a table that may have more than `MOST_GATHERED` rows. If the plan
-        samples rows or units, and the engine draws no such samples.
+        row. If a query gathers data of each row, and the table's public bound on rows is above `MOST_GATHERED`. If the
+        plan samples rows or units, and the engine draws no such samples.
     """
     unit, row_bound = plan.unit, plan.facts.row_bound
     if engine.reads_itself and unit.id is not None and not engine.bounds_units:

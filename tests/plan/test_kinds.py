@@ -87,7 +87,7 @@ def test_four_files_name_every_kind_and_no_other_file_lists_them() -> None:
         if len(used & names) > len(names) / 2 + 1:
             listed.add(file.relative_to(core).as_posix())
     # how to release a kind without a miner is in the last; the spending kind is defined in a file of its own
-    assert listed - ORACLES == {"plan/nodes.py", "plan/kinds.py", "run/state.py", "study/release_runner.py"}
+    assert listed - ORACLES == {"plan/nodes.py", "plan/kinds.py", "run/node_states.py", "study/plan_runner.py"}
 
 
 def test_the_schema_of_plan_files_defines_each_kind_without_a_form_of_its_own() -> None:
