@@ -38,7 +38,7 @@ _REST = "lower the study's epsilon, or keep the rest"
 def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Find releases whose deltas exceed the study's, and steps or blocks that need a delta where none is left.
 
-    A block holds releases that a miner chooses during the run (see `plan.spending`).
+    A block holds releases that a miner chooses during the run (see `plan.spend_node`).
     """
     own, allowed = plan.exact_delta(plan.root), plan.budget.delta
     if own is not None and own > allowed:

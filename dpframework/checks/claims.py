@@ -84,7 +84,7 @@ def undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
 def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find mechanisms that cannot answer their query, or have no claim for the privacy unit or the caps of a block.
 
-    A block holds releases that a miner chooses during the run, within caps (see `plan.spending`).
+    A block holds releases that a miner chooses during the run, within caps (see `plan.spend_node`).
     """
     for path, step in plan.placed_steps():
         facts = step.facts

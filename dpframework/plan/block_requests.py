@@ -1,4 +1,4 @@
-"""A miner's requests for releases from a block (see `plan.spending`). Each names a kind of release and its parameters.
+"""A miner's requests for releases from a block (see `spend_node`). Each names a kind of release and its parameters.
 
 The path of such a release names the parameters, so that a ledger, a journal and saved results hold what was asked for.
 """

@@ -99,7 +99,7 @@ class PlacedNode:
 
     @functools.cached_property
     def calibration(self) -> Calibration | None:
-        """The noise and losses of a step, or the losses of a block (see `plan.spending`).
+        """The noise and losses of a step, or the losses of a block (see `plan.spend_node`).
 
         None for other nodes, and without a valid claim.
         """

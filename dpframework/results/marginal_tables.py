@@ -54,8 +54,8 @@ class MarginalTable(CountTable):
     variance
         The variance of the noise of each count.
     residuals
-        For each residual of the marginal (see `queries.residuals`), its attributes and the variance of the noise of its
-        numbers. Empty if these are not known.
+        For each residual of the marginal (see `marginal_residuals`), its attributes and the variance of the noise of
+        its numbers. Empty if these are not known.
 
     Examples
     --------
