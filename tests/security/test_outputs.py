@@ -110,7 +110,7 @@ def test_only_one_module_of_the_project_opens_files_to_write_them():
         "verify/tables/engine_tables.py": "into pytest's folder",
         "verify/tables/people_tables.py": "into pytest's folder",
         "lab/experiment/store.py": "makes its folder",
-        "lab/forecast.py": "tells Linux to forget the most memory that the process had",
+        "lab/cost_forecast.py": "tells Linux to forget the most memory that the process had",
         "facts/output_files.py": "reads",
         "cli/progress.py": "standard error, by a descriptor of its own",
         "tables/silence.py": "to nowhere",

@@ -49,7 +49,7 @@ def test_a_replaced_row_loses_no_more_of_a_counted_forest_than_its_example_says(
     """
 
     def own(both: int, neither: int, one: int) -> float:
-        return min(both, neither) / 2 - one / 2  # see `queries.matches`, at the default index
+        return min(both, neither) / 2 - one / 2  # see `redescriptions.match_scores`, at the default index
 
     most = 0.0
     for cells in itertools.product(range(4), repeat=3):
