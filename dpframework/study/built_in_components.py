@@ -14,7 +14,7 @@ from dpframework.tables.built_in import BUILT_IN as ENGINES
 MINERS = {
     "count": "counts:CountMiner",
     "histogram": "histograms:HistogramMiner",
-    "crosstab": "cells:CrosstabMiner",
+    "crosstab": "crosstabs:CrosstabMiner",
     "marginals": "marginals:MarginalsMiner",
     "sum": "sums:SumMiner",
     "mean": "means:MeanMiner",
@@ -24,9 +24,9 @@ MINERS = {
     "ratio": "ratios:RatioMiner",
     "top-k": "ratios:TopKMiner",
     "keys": "keys:KeysMiner",
-    "adaptive-grid": "grids:AdaptiveGridMiner",
+    "adaptive-grid": "adaptive_grid:AdaptiveGridMiner",
     "private-bounds": "bounds:PrivateBoundsMiner",
-    "rows-per-unit": "unit_rows:RowsPerUnitMiner",
+    "rows-per-unit": "rows_per_unit:RowsPerUnitMiner",
 }
 
 #: The accountants, by name, each as its module in `dpframework.accountant` and its class. A study without a delta loads
