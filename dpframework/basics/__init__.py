@@ -1,4 +1,8 @@
-"""The everyday miners: counts and their tables, sums, means, quantiles, shares, frequent values, bounds and grids."""
+"""The everyday miners.
+
+They release counts, tables of counts, marginals, sums, means, variances, quantiles, shares, frequent values, keys of
+open attributes, bounds, grids, and how many rows per unit are enough.
+"""
 
 import lazy_loader
 

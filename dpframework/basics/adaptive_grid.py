@@ -121,7 +121,7 @@ class AdaptiveGridMiner(SearchMiner):
 
 
 def _quarters(box: Box) -> Iterator[Box]:
-    """Return the boxes into which a box is cut if it is halved along each attribute with several bins in it."""
+    """Return the boxes into which a box is cut if it is halved along each attribute of which it has several bins."""
     halves = []
     for first, end in box:
         middle = (first + end) // 2

@@ -60,5 +60,5 @@ class BasicMiner(Miner):
 
     @property
     def _epsilon(self) -> Fraction:
-        assert self.epsilon is not None  # one of the two is given
+        assert self.epsilon is not None  # one budget is given, and callers know that it is not rho
         return self.epsilon

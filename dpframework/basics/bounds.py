@@ -92,7 +92,7 @@ class _Search:
     def __init__(self, numeric: Numeric, looks: Looks, outside: float) -> None:
         self.bins = len(numeric.interior_cuts) + 1
         self._looks, self._outside = looks, outside
-        self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # the least and the largest edge of each bound
+        self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # the least and the largest edge that each may be
 
     def run(self) -> tuple[int, int, int]:
         """Return both bounds, and how many looks they took."""
@@ -114,7 +114,7 @@ class _Search:
         counts = dict(zip(boxes, self._looks.counts(boxes, cost), strict=True))
         goal = self._outside * max(sum(counts.values()), 0.0)
         noise = _CLEAR * math.sqrt(self._looks.variance(cost))
-        # With so little noise either half will do: the rows beyond the bound are off by at most half of the share.
+        # With so little noise either half will do, since the rows beyond the bound miss the goal by at most half of it.
         clear = 0.0 if noise <= goal / 2 else noise
         below, above = (count - goal for count in _beyond(counts, lower, upper))
         moved = False

@@ -69,11 +69,11 @@ class CountMiner(GroupedMiner):
         return step("count", query, counting_mechanism(self.counter, query, schema) if groups else self.counter)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attributes that are compared with a number other than a public cut."""
+        """Return the names of the attributes that are compared with a number other than a public cut."""
         return values_compared(schema, self.where)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the count's error, in rows."""
+        """Return the error of the count, or of the counts of all groups, as a number of rows."""
         calibration = part.calibration("count")
         if calibration is None:
             return part.bounds_of_steps()

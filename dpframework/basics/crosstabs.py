@@ -1,10 +1,10 @@
-"""Cross tables of two or three attributes, and the base class of miners that count the cells of a table.
+"""Cross tables of two or three attributes, and the base class of miners that count the rows in each cell.
 
-Each of these miners releases one query of disjoint cells, whose sensitivity is `queries.histogram_sensitivities`, with
-integer noise on every cell. An added row raises one cell by 1. Independent Laplace noise fits such a change: its
-density depends on the l1 norm alone. A replaced row lowers one cell and raises another. So where the number of rows is
-public, noise that adds up to 0 fits the change (`dpframework.mechanisms.KNorm`). Its variance is a quarter of that of
-Laplace noise for two cells, and half for four. All else is post-processing. Margins are sums of cells, so they agree
+Each of these miners releases one query of disjoint cells, with integer noise on every cell. Its sensitivities are those
+of `queries.histogram_sensitivities`. An added row raises one cell by 1. Independent Laplace noise fits such a change:
+its density depends on the l1 norm alone. A replaced row lowers one cell and raises another. So where the number of rows
+is public, noise that adds up to 0 fits the change (`dpframework.mechanisms.KNorm`). Its variance is a quarter of that
+of Laplace noise for two cells, and half for four. All else is post-processing. Margins are sums of cells, so they agree
 with each other and cost nothing.
 """
 
@@ -35,7 +35,7 @@ from dpframework.results.frequencies import Frequencies
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
-_MOST_ATTRIBUTES = 3  # of a cross table
+_MOST_ATTRIBUTES = 3  # the most attributes of a cross table
 _MOST_BALANCED = 100  # the most cells with noise that adds up to 0: for more it saves less than 3 %, and takes longer
 
 
@@ -54,7 +54,7 @@ def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mech
 
 @attrs.frozen
 class TableMiner(RowsMiner):
-    """A miner of the counts of a table's cells."""
+    """The base class of miners that release the number of rows in each cell of a table."""
 
     @abc.abstractmethod
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
@@ -73,7 +73,7 @@ class TableMiner(RowsMiner):
         return step("counts", query, counting_mechanism(self.counter, query, schema), uses=uses)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attributes that are counted in other bins than the schema's."""
+        """Return the names of the attributes that are counted in other bins than the schema's."""
         return [own.name for own in self.cells(schema) if own != schema[own.name]]
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
@@ -141,7 +141,7 @@ class CrosstabMiner(TableMiner):
         BasicMiner.__attrs_post_init__(self)
         named_once("attributes", self.attributes)
         if not 2 <= len(self.attributes) <= _MOST_ATTRIBUTES:
-            raise InputError(f"attributes has {len(self.attributes)} names; a cross table is of two or three")
+            raise InputError(f"attributes has {len(self.attributes)} names; a cross table has two or three")
 
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
         """Return the attributes."""

@@ -25,7 +25,7 @@ from dpframework.run.private_table import PrivateTable
 if TYPE_CHECKING:
     from dpframework.queries.released_bounds import ReleasedBins
 
-#: A number of bins, their edges, or the names of the steps that release the cuts between them.
+#: A number of bins, the edges of the bins, or the names of the steps that release the cuts between bins.
 Bins: TypeAlias = "int | tuple[float, ...] | tuple[str, ...]"
 
 
@@ -123,7 +123,7 @@ class HistogramMiner(TableMiner):
         return None
 
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
-        """Return the attribute with the bins that are counted, or with as many of equal width if bins are released."""
+        """Return the attribute with the bins that are counted. Released bins are replaced by as many of equal width."""
         attribute, bins = schema[self.attribute], self.bins
         if self.own_sources and isinstance(bins, tuple):
             bins = len(bins) + 1
@@ -151,7 +151,7 @@ class HistogramMiner(TableMiner):
         return self.plan_step(query, schema, uses=map(beside, self.own_sources))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attribute, if it is counted in other bins than the schema's."""
+        """Return the name of the attribute, if it is counted in other bins than the schema's."""
         return (self.attribute,) if self.own_sources else super().values_read(schema)
 
     def mine_rows(self, table: PrivateTable) -> Frequencies:

@@ -51,7 +51,7 @@ EACH: Mapping[str, Callable[..., BasicMiner]] = {
 
 
 def _each(given: Any) -> tuple[str, Any] | None:
-    """Return the name of a miner in `EACH`, and the one or several attributes that it is given."""
+    """Return the name of a miner in `EACH`, and the name or names of its attributes; None stays None."""
     if given is None:
         return None
     known = (
@@ -128,7 +128,7 @@ class KeysMiner(Miner):
         return EACH[kind](names, **budget)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan one release, or two with `each`."""
+        """Plan the release of the keys and, with `each`, one node for the releases of all keys."""
         attribute, by_key = require_open(schema[self.attribute], "the miner 'keys'"), self.by_key
         keys = step("keys", Keys(attribute), self.selector)
         if by_key is None:
@@ -137,7 +137,7 @@ class KeysMiner(Miner):
         return sequential(keys, parallel(by_key.plan(schema.of_part()), by=cut, name=BY_KEY))
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return the attributes whose values the miner of each key reads, beyond their codes."""
+        """Return the names of the attributes whose values, beyond their codes, the miner of each key reads."""
         return () if self.by_key is None else self.by_key.values_read(schema)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:

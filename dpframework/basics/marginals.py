@@ -1,9 +1,10 @@
 """Many marginals at once, which agree with each other, and whose errors the plan states.
 
-The releases are residuals (`queries.Residuals`). Their noise makes the weighted sum of the variances of all cells as
-small as possible (`workloads`), or else the largest variance of a cell (`minimax_weights`). It is Gaussian noise in
-zCDP. In pure epsilon it is Laplace noise or noise in the shape of blocks, whichever is predicted to be better, unless
-you ask for Laplace noise. All marginals are sums of residuals, which is post-processing.
+The releases are residuals (`queries.Residuals`): what the marginal of a set of attributes says beyond the marginals of
+fewer of them. Their noise makes the weighted sum of the variances of all cells as small as possible (`workloads`), or
+else the largest variance of a cell (`minimax_weights`). It is Gaussian noise in zCDP. In pure epsilon it is Laplace
+noise or noise in the shape of blocks (`mechanisms.BlockNorm`), whichever is predicted to be better, unless you ask for
+Laplace noise. All marginals are sums of residuals, which is post-processing.
 """
 
 from __future__ import annotations
@@ -50,10 +51,11 @@ from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
 MOST_CELLS = 1 << 27  # the most cells of all marginals together
-_OF_CELL, _OF_TABLE = 32, 8_192  # bytes per cell and per table, for exact and for released counts
-_START, _COUNT, _TABLE = 1.0, 3e-9, 1e-4  # CPU seconds: at the start, per row of each table, and per table
-_MOST_RANGES = 1 << 16  # the most ranges of one marginal among which the plan finds the worst
-_LISTED = 12  # the most marginals with one error bound each; of more, each number of attributes has one bound
+_OF_CELL, _OF_TABLE = 32, 8_192  # bytes of memory per cell and per table, for exact and released counts together
+_START, _COUNT, _TABLE = 1.0, 3e-9, 1e-4  # CPU seconds of a run: once, per row of each table, per table
+_MOST_RANGES = 1 << 16  # the most ranges of a marginal among which the plan looks for the worst
+#: Up to this many marginals have one error bound each. If there are more, each number of attributes has one bound.
+_LISTED = 12
 _NOISE = ("least-error", "laplace")
 _OBJECTIVES = ("mean", "largest")
 _UNBIASED = "counts are not cut off at 0; whoever does that makes small ones too large on average"
@@ -84,8 +86,7 @@ class MarginalsMiner(RowsMiner):
     Parameters
     ----------
     of
-        The marginals, each a name or a list of names. By default all marginals of 1 to `order`
-        attributes.
+        The marginals, each a name or a list of names. By default all marginals of 1 to `order` attributes.
     order
         The most attributes of a marginal if `of` is not given, by default 2.
     attributes
@@ -122,7 +123,7 @@ class MarginalsMiner(RowsMiner):
     objective: str = attrs.field(default="mean", validator=one_of(_OBJECTIVES))
 
     def __attrs_post_init__(self) -> None:
-        """Refuse marginals that are given both ways, names given twice, and weights that are not one per marginal."""
+        """Refuse parameters that exclude each other, names given twice, and marginals or weights that are missing."""
         BasicMiner.__attrs_post_init__(self)
         if self.of is not None and (self.order is not None or self.attributes is not None):
             raise InputError("give the marginals as 'of', or as 'order' and 'attributes', not both")
@@ -149,7 +150,7 @@ class MarginalsMiner(RowsMiner):
         return [tuple(among[k] for k in one) for one in all_sets(len(among), min(self.order or 2, len(among)))]
 
     def workload(self, schema: Schema) -> Workload:
-        """Return the workload over the attributes with two or more values, since the others cut nothing.
+        """Return the workload over the attributes with two or more values, since the others divide no rows.
 
         Raises
         ------
@@ -215,7 +216,9 @@ class MarginalsMiner(RowsMiner):
         return ()
 
     def variances(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> dict[tuple[str, ...], float]:
-        """Return the variance of a cell of each marginal of the workload and of its subsets, by the attributes' names.
+        """Return the variance of a cell, for each marginal of the workload and for each subset of its attributes.
+
+        The keys are the names of the attributes.
 
         Parameters
         ----------
@@ -251,7 +254,7 @@ class MarginalsMiner(RowsMiner):
         return found
 
     def run_cost(self, part: PlannedPart) -> RunCost | None:
-        """Return the most time and memory, from the number of tables that are counted and of their cells."""
+        """Return the most time and memory, from the numbers of tables and of cells; None with `rows_per_unit`."""
         if part.schema is None or self.rows_per_unit is not None:
             return None
         workload = self.workload(part.schema)
@@ -263,7 +266,7 @@ class MarginalsMiner(RowsMiner):
         return RunCost(f"{len(sets):,} tables of {cells:,} cells are counted", seconds, memory)
 
     def _worst_range(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> tuple[str, float, str]:
-        """Return the range with the largest variance in any marginal of the workload, as `_describe_errors` does.
+        """Return the range of a marginal with the largest variance, in the form of an entry of `_describe_errors`.
 
         Of each marginal, at most `_MOST_RANGES` ranges are tried.
         """
@@ -343,7 +346,7 @@ def _residual_variances(
 def _describe_errors(variances: Mapping[tuple[str, ...], float]) -> list[tuple[str, float, str]]:
     """Return the end of the name, the largest variance of a cell, and a note, for each error bound of marginals.
 
-    There is one for each marginal or, if there are many, one for each number of attributes.
+    There is one bound for each marginal or, if there are many, one for each number of attributes.
     """
     if len(variances) <= _LISTED:
         return [(f" of {' by '.join(names)}", variance, "") for names, variance in variances.items()]

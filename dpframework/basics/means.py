@@ -1,4 +1,4 @@
-"""The mean and the variance of one numeric attribute, of all rows that have a value or of each group of them."""
+"""The miners of the mean and of the variance of a numeric attribute, over all rows that have a value or by group."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _GRID = 257  # how many numbers a are tried for the upper end of a variance's in
 @final
 @attrs.frozen
 class MeanMiner(NumberMiner):
-    """The mean of a numeric attribute over the rows that have a value, each clamped to public bounds.
+    """The mean of a numeric attribute over the rows that have a value, with each value clamped to bounds.
 
     **Where the number of those rows is public** (the schema has `rows`, no value may be missing, and neither `where`
     nor `by` is given), the sum of the differences from the middle of the bounds is released and divided by that number.
@@ -46,17 +46,17 @@ class MeanMiner(NumberMiner):
     replace-one the noise on the mean has the standard deviation sqrt(2) w / (epsilon n).
 
     **Otherwise** the pair of `queries.BoundDistances` is released: A, the sum of the values' distances from the lower
-    bound, and B, the sum of those from the upper one, in widths. The mean is lower + w A / (A + B). With p = A / (A +
-    B), the errors a and b of the pair shift the mean by w ((1 - p) a - p b) / n, to first order. That is a standard
-    deviation of sqrt(2) w sqrt(p**2 + (1 - p)**2) / (epsilon n) under add-or-remove-one, with p**2 + (1 - p)**2 between
-    1/2 and 1. A centred sum and a count, at half of the epsilon each, would have twice that variance, whatever p is.
-    (At half of a rho each they would have the same variance.)
+    bound, and B, the sum of those from the upper one, both in units of w. The mean is lower + w A / (A + B). With p = A
+    / (A + B), the errors a and b of the pair shift the mean by w ((1 - p) a - p b) / n, to first order. That is a
+    standard deviation of sqrt(2) w sqrt(p**2 + (1 - p)**2) / (epsilon n) under add-or-remove-one, with p**2 + (1 -
+    p)**2 between 1/2 and 1. A centred sum and a count, at half of the epsilon each, would have twice that variance,
+    whatever p is. (At half of a rho each they would have the same variance.)
 
     **With `by`** one release holds the pairs of all groups. A row is in one group, so each pair has the same noise as
     the pair of the whole table would have (`queries.GroupMoments`).
 
     A mean that is computed from a pair has Fieller's interval: it consists of all shares m for which (1 - m) A - m B is
-    no further from 0 than its noise reaches.
+    no further from 0 than its noise reaches with 95 % probability.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class MeanMiner(NumberMiner):
     result = Estimate
 
     def _centre(self, schema: Schema) -> BoundedSum | ScaledSums | None:
-        """Return the query for one sum if the number of rows that have a value is public, else None."""
+        """Return the query for the centred sum if the number of rows that have a value is public, else None."""
         plain = BoundedSum(**self.within(schema))
         if schema.rows is None or plain.optional or self.by:
             return None
@@ -122,7 +122,7 @@ class MeanMiner(NumberMiner):
             whole = rows * (2.0 if isinstance(centred, ScaledSums) else width)  # the width in the release's own unit
             return width * _error_within(calibration.noise_law, whole)
 
-        rows = rows_asked(self, part)
+        rows = expected_rows(self, part)
         return [
             ErrorBound(
                 self.planned("mean"),
@@ -157,21 +157,21 @@ class MeanMiner(NumberMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the examples of all miners of numbers."""
+        """Return the examples that the miners of sums and of means share."""
         return number_examples(cls)
 
 
 def _error_within(law: NoiseLaw, width: float) -> float:
-    """Return the error, as a share of the width, of a noisy number that is clamped to bounds, whatever it is exactly.
+    """Return the error of a noisy number that is clamped to bounds, as a share of their width.
 
-    An error of up to half of the width can occur on both sides, at worst if the exact number is in the middle. A larger
-    error can occur on one side only.
+    The stated error holds whatever the exact number is. An error of up to half of the width can occur on both sides, at
+    worst if the exact number is in the middle. A larger error can occur on one side only.
     """
     both, one = (float(law.quantile(np.array(1 - error))) / width for error in ((1 - CONFIDENCE) / 2, 1 - CONFIDENCE))
     return both if both <= 0.5 else min(max(one, 0.5), 1.0)
 
 
-def rows_asked(miner: NumberMiner, part: PlannedPart) -> int | None:
+def expected_rows(miner: NumberMiner, part: PlannedPart) -> int | None:
     """Return about how many rows a number is computed from; None if that is unknown, as with `where` or `by`."""
     return None if miner.by or miner.where is not None else part.rows
 
@@ -199,9 +199,10 @@ def _of_sum(
 
 
 def _share_of(pair: Sequence[float], calibration: Calibration) -> tuple[float, float, float]:
-    """Return the mean's place between the bounds as a share, and its interval's ends; 1/2 if no rows seem to exist.
+    """Return how far a mean lies on the way from the lower bound to the upper one, and the ends of its interval.
 
-    Both sums are first divided by the step of the noise's lattice, so that they are whole numbers, as counts are.
+    All three are shares of the way. The first is 1/2 if there seem to be no rows. Both sums are first divided by the
+    step of the noise's lattice, so that they are whole numbers, as counts are.
     """
     unit = float(calibration.unit)
     below, above = pair
@@ -233,7 +234,7 @@ def share_interval(one: float, other: float, variance: float) -> tuple[float, fl
 @final
 @attrs.frozen
 class VarianceMiner(NumberMiner):
-    """The variance of a numeric attribute over the rows that have a value, each clamped to public bounds.
+    """The variance of a numeric attribute over the rows that have a value, with each value clamped to bounds.
 
     It is the mean of the squared distances from the mean: divide by n, not by n - 1. Its square root is the standard
     deviation. The square roots of an interval's ends are the ends of the interval for the standard deviation.
@@ -243,9 +244,9 @@ class VarianceMiner(NumberMiner):
     of t**2. The number of rows is n = A + B + C, the mean of t is (B / 2 + C) / n, and that of t**2 is C / n. So the
     variance is w**2 (C / n - ((B / 2 + C) / n)**2), where w is the width of the bounds.
 
-    **The interval.** Each sum is within the reach of its noise, except with probability 5 % / 3 (two-sided). So with
-    95 % probability all three sums lie in a box. The variance is the smallest, over all a, of the mean of (t - a)**2,
-    which is
+    **The interval.** Each released sum is off by at most the reach of its noise, except with probability 5 % / 3
+    (two-sided). So with 95 % probability all three sums lie in a box. The variance is the smallest, over all a, of the
+    mean of (t - a)**2, which is
 
         (a**2 A + (a**2 - a) B + (1 - a)**2 C) / (A + B + C).
 
@@ -307,7 +308,7 @@ class VarianceMiner(NumberMiner):
         def error(rows: float) -> float:
             return square * min(2.5 * reach / (rows - 3 * reach), 0.25) if rows > 3 * reach else square / 4
 
-        rows = rows_asked(self, part)
+        rows = expected_rows(self, part)
         return [
             ErrorBound(
                 self.planned("variance"),
@@ -334,7 +335,7 @@ class VarianceMiner(NumberMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with a public number of rows, with groups, in zCDP, and with released bounds."""
+        """Return examples with a public number of rows, groups, zCDP, released bounds, and released rows per unit."""
         change = Schema([Numeric("change", -3, 5, bins=2)])
         sick = Schema([Numeric("change", -3, 5, bins=2, missing=True), Boolean("ill")])
         return {
@@ -346,7 +347,7 @@ class VarianceMiner(NumberMiner):
 
 
 def _reach(calibration: Calibration) -> float:
-    """Return the error that none of three sums exceeds with 95 % probability."""
+    """Return a bound that the errors of three released sums all keep with 95 % probability."""
     error = (1 - CONFIDENCE) / 3
     return float(calibration.noise_law.quantile(np.array(1 - error / 2))) + float(calibration.unit)
 

@@ -1,16 +1,17 @@
-"""The weights of a workload's marginals that make its largest variance as small as possible.
+"""The weights of a workload's marginals that make the largest variance of a cell as small as possible.
 
-Let u be weights of the marginals that add up to 1. Over all noise of one budget, the least weighted mean of the
-variances of a cell is at most the least possible largest variance, whatever u is. The best u reaches it, because the
-variances that a budget can buy are a convex set (a saddle point). For each u the best noise has a closed form
-(`workloads`):
+Let u be weights of the marginals that add up to 1, and consider all noise that one budget can buy. Whatever u is, the
+smallest weighted mean of the variances is at most the smallest possible largest variance. With the best u both are
+equal, because the variances that a budget can buy are a convex set (a saddle point). For each u the best noise has a
+closed form, in the symbols of `workloads`:
 
 - zCDP: V_A = (sum of sqrt(q g)) sqrt(q_A / g_A), at rho 1/2;
 - Laplace noise: V_A = 2 (sum of cbrt(g))**2 cbrt(g_A)**-2, at epsilon 1.
 
-u is found by repeating u <- u Var(u) / (sum of u Var(u)), from equal weights. Each step bounds the optimum on both
+Let Var(u) be the variance of a cell of each marginal with the noise that is best for u. The best u is found by
+repeating u <- u Var(u) / (sum of u Var(u)), from equal weights. Each step bounds the optimum on both
 sides: by the largest variance with that noise, and by the weighted mean, below which no noise can get. The search ends
-when these are within `GAP`, or after `MOST_STEPS`. All of it is public.
+when these bounds differ by at most the share `GAP`, or after `MOST_STEPS`. All of it follows from public facts.
 
 Noise in the shape of blocks (`BlockNorm`) has no closed form for given weights. So where such noise is allowed in pure
 epsilon, the variances of three plans are predicted, and the plan with the least largest variance is taken: Laplace
@@ -34,7 +35,8 @@ from dpframework.queries.residual_changes import subsets
 
 GAP = 0.005  # the search ends if the largest variance is above its lower bound by at most this share of it
 MOST_STEPS = 400  # the most steps of the search
-_LEAST = 1e-9  # divided by the number of marginals: the least weight, since with 0 the noise would be infinite
+#: The least weight of a marginal, times the number of marginals. With a weight of 0, noise would be infinite.
+_LEAST = 1e-9
 
 Array: TypeAlias = "NDArray[np.float64]"
 
@@ -47,7 +49,7 @@ class Saddle:
     Attributes
     ----------
     weights
-        The weight of the variance of a cell of each marginal. All weights add up to 1.
+        For each marginal, the weight of the variance of one of its cells. All weights add up to 1.
     largest
         The largest variance, with the noise that is best for these weights.
     bound
@@ -73,7 +75,7 @@ def weights_of_largest(
     released
         The sets of attributes whose residuals are released.
     gaussian
-        Whether noise is Gaussian, in zCDP, or Laplace noise.
+        Whether the noise is Gaussian, in zCDP. Otherwise it is Laplace noise, in pure epsilon.
 
     Examples
     --------
@@ -155,7 +157,10 @@ def least_largest(workload: Workload, *, in_blocks: bool) -> list[ResidualGroup]
 
 
 def predict_largest(workload: Workload, groups: Iterable[ResidualGroup]) -> float:
-    """Return the largest variance of a cell at epsilon 1, times its marginal's weight, when a row is added."""
+    """Return the largest product of a marginal's weight and the variance of its cells, at epsilon 1.
+
+    The variances are those under add-or-remove-one.
+    """
     known: dict[Set, float] = {}
     for group in groups:
         query, share = group.query, float(group.share)

@@ -1,4 +1,4 @@
-"""One-way marginals of several attributes, planned and released as part of a miner's budget.
+"""One-way marginals of several attributes, planned and released with a part of a miner's budget.
 
 In pure epsilon the histograms have K-norm noise, in groups of attributes by size (see `dpframework.mechanisms.KNorm`).
 A group that `KNorm` cannot serve has Laplace noise.
@@ -49,7 +49,8 @@ from dpframework.results.noisy_counts import Noisy
 from dpframework.run.private_table import PrivateTable
 
 STEP = "histograms"
-_MOST_VALUES = LARGEST_WEIGHT // 100  # in a histogram of residuals: weights are then 100 or more, so rounding is small
+#: The most values of an attribute in a release of residuals. All weights are then at least 100, so rounding is small.
+_MOST_VALUES = LARGEST_WEIGHT // 100
 
 
 @final
@@ -66,8 +67,8 @@ class NoisyHistogram:
     variance
         The variance of the noise of each count.
     sum_variance
-        The variance of the noise of their sum, by default that of independent counts. Histograms of one release may
-        share one sum, so a mean of their sums may be no better than any of them.
+        The variance of the noise of the counts' sum, by default that for independent noise. Histograms of one release
+        may share one sum, so a mean of their sums may be no better than any of them.
     """
 
     counts: NDArray[np.float64]
@@ -78,7 +79,7 @@ class NoisyHistogram:
 
     @property
     def residual_variance(self) -> float:
-        """The variance of independent noise on each count that would leave as much noise in their differences.
+        """The variance of independent noise on each count that would make differences of counts as noisy as they are.
 
         The noise in the difference of a count from the mean of all counts has 1 - 1 / codes of this variance.
         """
@@ -88,7 +89,7 @@ class NoisyHistogram:
         return max(codes * self.variance - self.sum_variance / codes, 0.0) / (codes - 1)
 
     def with_another(self, other: NoisyHistogram) -> NoisyHistogram:
-        """Return the mean of two independent histograms, with own weights for their sums and for the differences."""
+        """Return the mean of two independent histograms, which weighs their sums and their differences separately."""
         codes = len(self.counts)
         weight, residual = _mean(self.residual_variance, other.residual_variance)
         of_sum, total = _mean(self.sum_variance, other.sum_variance)
@@ -98,7 +99,7 @@ class NoisyHistogram:
 
 
 def _mean(variance: float, other: float) -> tuple[float, float]:
-    """Return the weight of the first of two numbers in the mean of least variance, and that variance."""
+    """Return the weight of the first of two independent numbers in their best mean, and this mean's variance."""
     both = max(variance + other, 1e-300)
     return other / both, variance * other / both
 
@@ -138,7 +139,7 @@ class OneWayMarginals:
         return nodes
 
     def variances(self, amount: Fraction, plan: Plan) -> list[float] | None:
-        """Return the variance of the noise of each histogram's counts, or None if a step has no valid claim.
+        """Return the variance of the noise of each histogram's counts, or None if a step's noise is not known.
 
         Parameters
         ----------
@@ -235,7 +236,7 @@ class ResidualHistograms:
 
     @classmethod
     def of(cls, among: Sequence[Attribute], rows: int | None) -> ResidualHistograms:
-        """Return the residuals of histograms, with the smallest sum of the mean variances of their counts."""
+        """Return the residuals of histograms, with weights for the smallest sum of their counts' mean variances."""
         wanted: dict[Set, float] = {(k,): 1 / a.size for k, a in enumerate(among)}
         return cls(Workload(tuple(among), wanted, rows_known=rows is not None).gaussian().query, rows)
 

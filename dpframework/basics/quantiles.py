@@ -1,4 +1,4 @@
-"""Quantiles of one numeric attribute, such as its median, of all rows that have a value or of each group of them."""
+"""The miners of quantiles of a numeric attribute, such as its median, over all rows that have a value or by group."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ class MedianMiner(_RankMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with groups of some rows, with released bounds, and with released numbers of rows."""
+        """Return examples with groups of some rows, with released bounds, and with released rows per unit."""
         people = Schema([Numeric("age", 0, 60, bins=3), Boolean("ill"), Boolean("here")])
         witnesses = [_halves({"ill": True, "here": True}), _halves({"ill": True, "here": True}, left_out=True)]
         miner = cls("age", by="ill", where={"equals": ["here", "true"]}, epsilon=1)
@@ -185,7 +185,7 @@ class MedianMiner(_RankMiner):
 def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
     """Return tables in which half of the rows are old, and one old row becomes young or is left out.
 
-    All ages above 2 are medians, until one row fewer is old. Then only ages up to 2 come nearer.
+    All ages above 2 are medians, until one row fewer is old. Then only the scores of ages up to 2 improve.
     """
     young, old, other = ({"age": age, **more} for age in (2, 60, 0))
     return Witness(((young, 7), (old, 6)), old, None if left_out else other)

@@ -80,7 +80,7 @@ class RatioMiner(GroupedMiner):
         return step("counts", GroupCounts(self.groups(schema), where=self.where, of=self.of), self.counter)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attributes that are compared with a number other than a public cut."""
+        """Return the names of the attributes that are compared with a number other than a public cut."""
         return values_compared(schema, self.where, self.of)
 
     @property
@@ -88,7 +88,7 @@ class RatioMiner(GroupedMiner):
         return f"share with {self.of}{self.where_text}"
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the share's error on the worst rows, for the number of rows in the plan (see `share_errors`)."""
+        """Return the share's error for the worst table of the size that the plan expects (see `share_errors`)."""
         calibration = part.calibration("counts")
         if calibration is None:
             return part.bounds_of_steps()
@@ -192,7 +192,7 @@ class TopKMiner(GroupedMiner):
         return step("counts", query, counting_mechanism(self.counter, query, schema))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attributes that are compared with a number other than a public cut."""
+        """Return the names of the attributes that are compared with a number other than a public cut."""
         return values_compared(schema, self.where)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:

@@ -1,9 +1,9 @@
 """Miners that read at most as many rows of each unit as an earlier step released, and not all that the study keeps.
 
 In a plan, `queries.AtReleasedRows` takes the place of each of the miner's queries. It counts each row that it reads
-several times, the more often the fewer rows are read. This number of times is the weight of a row. So the declared
-sensitivity does not depend on the released number, and the miner is planned, charged and audited as one that reads all
-rows of a unit. A release is divided by the weight, and so is its noise.
+several times, the more often the fewer rows of a unit are read. This number of times is the weight of a row. So the
+declared sensitivity does not depend on the released number, and the miner is planned, charged and audited as one that
+reads all rows of a unit. A release is divided by the weight, and so is its noise.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def require_told_apart(unit: PrivacyUnit) -> None:
     """
     if unit.asserted:
         raise InputError(
-            "the number of rows per unit is found in each unit's rows, and nothing says whose a row is; name the "
-            "column of ids as the study's unit"
+            "the number of rows per unit is found in each unit's rows, and nothing says which unit a row is of; name "
+            "the column of ids as the study's unit"
         )
 
 
@@ -181,17 +181,17 @@ class RowsMiner(BasicMiner):
 
 
 def _of_some_rows(schema: Schema) -> Schema:
-    """Return the schema of some rows of each unit. Their number is not public, though the number of all rows may be."""
+    """Return the schema of some rows of each unit. Their number is private, even if that of all rows is public."""
     return schema if schema.rows is None else attrs.evolve(schema, rows=None, max_rows=schema.rows)
 
 
 def _at_released_rows(node: Node, most: int, source: str) -> Node:
-    """Return a plan's node with each query replaced by one that reads a released number of rows of each unit.
+    """Return a plan's node with each query replaced by one that reads at most a released number of rows of each unit.
 
     Raises
     ------
     InputError
-        If a release is from parts of the table, or from a block.
+        If the node holds a partition or a spend block.
     """
     if isinstance(node, Parallel):
         raise InputError(

@@ -41,7 +41,7 @@ class RowsPerUnitMiner(BasicMiner):
 
     The numbers that may be chosen follow from the study's `rows_per_unit` alone. Let there be m of them, let o be the
     share `outside`, and let the noise have the scale s (2 max(o, 1 - o) / epsilon under add-or-remove-one). With 95 %
-    probability, the chosen number is too small for at most the share o of the units and s ln(20 m) more.
+    probability, the chosen number is too small for at most the share o of the units, plus s ln(20 m) units.
 
     Parameters
     ----------

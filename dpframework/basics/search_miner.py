@@ -1,7 +1,7 @@
 """The base class of miners that count rows in boxes again and again, and choose each time the boxes and the cost.
 
 A box is a range of bins of each of some numeric attributes. One release of counts is called a look. All looks are paid
-for by one spend block, whose cap is the whole budget of the miner.
+for by one spend block, a node of the plan that allows any such releases up to a cap. The cap is the miner's budget.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpframework.queries.boxes import Box, BoxCounts
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.spend_block import SpendBlock
 
-BLOCK, KIND = "search", "counts"
+BLOCK, KIND = "search", "counts"  # the names of the spend block, and of the one kind of release in it
 
 
 @attrs.frozen
@@ -62,7 +62,7 @@ class Looks:
     block
         The block that releases the counts.
     amount
-        The notion of loss that costs are in, "epsilon" or "rho".
+        The privacy loss in which costs are given, "epsilon" or "rho".
     """
 
     block: SpendBlock

@@ -1,4 +1,4 @@
-"""The error of a share of two noisy sums, such as a mean, exact for the noise and largest over all tables.
+"""The largest error, over all tables, of a share of two noisy sums, computed from the exact law of the noise.
 
 A table of n rows has the sums n p and n (1 - p), where p is private. The releases are A = n p + X and B = n (1 - p) +
 Y, with independent noise X and Y. The share is max(A, 0) / (max(A, 0) + max(B, 0)), or 1/2 where both are 0. For a
@@ -8,7 +8,7 @@ number h in (0, 1), with r = h / (1 - h),
 
 which is an integral over Y alone. The share is above p by more than t with the probability Pr[share > p + t], and below
 p by more than t with the same probability after A and B are exchanged. The stated error is the smallest t for which
-both together are at most 5 % for every p.
+the sum of both probabilities is at most 5 % for every p. A mean, too, is computed from such a share.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.results.noisy_counts import CONFIDENCE
 
 _NODES = 600  # how many equally likely values of Y the integral is computed from
-_MEANS = 24  # how many p above 0 are tried, from one with n p well below the noise to 1/2
-_HALVINGS = 32  # the steps of the bisection for the smallest error
+_MEANS = 24  # how many values of p above 0 are tried: from one for which n p is well below the noise, to 1/2
+_HALVINGS = 32  # how many times the bisection halves the range of t
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""The sum of one numeric attribute, and the common base of all miners of its numbers.
+"""The miner of the sum of a numeric attribute, and the base class of all miners of numbers of such an attribute.
 
 Values are clamped to the schema's bounds, to tighter public ones, or to bounds that an earlier step releases. Tighter
 bounds mean less noise. Where values lie beyond them, they also mean a systematic error that no interval shows. Choose
@@ -32,7 +32,8 @@ from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 
-ENOUGH = 2_000  # rows between the ends in an example: with so many, a search with an epsilon of 1 takes few looks
+#: How many rows lie between the bounds in an example. A search with an epsilon of 1 then needs few releases.
+ENOUGH = 2_000
 #: The note of an error bound where bounds are released.
 AT_MOST = "for the public bounds; smaller in proportion if narrower ones are released"
 
@@ -77,7 +78,7 @@ class NumberMiner(GroupedMiner):
         return released, attrs.evolve(query, lower=found.lower, upper=found.upper)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the attribute, and those attributes that `where` compares with a number other than a public cut."""
+        """Return the names of the attribute and of those that `where` compares with anything but a public cut."""
         return list(dict.fromkeys([self.attribute, *values_compared(schema, self.where)]))
 
     def biases(self, query: WithinBounds) -> Iterator[str]:
@@ -87,7 +88,7 @@ class NumberMiner(GroupedMiner):
         if query.attribute.missing:
             yield f"rows without '{self.attribute}' are left out, so fewer rows than the table has may count"
         else:
-            lowest = "the lower one" if self.own_sources else f"{query.lower:g}"
+            lowest = "the lower bound" if self.own_sources else f"{query.lower:g}"
             yield f"rows without '{self.attribute}' count as {lowest}"
 
     def note(self, text: str) -> str:
@@ -104,11 +105,11 @@ class NumberMiner(GroupedMiner):
 
 
 def number_examples(cls: type[Any]) -> Mapping[str, Example]:
-    """Return examples of all miners of numbers, such as bounds on both sides of 0, missing values, and groups."""
+    """Return the examples that the miners of sums and of means share, such as missing values, and groups."""
     change = Schema([Numeric("change", -3, 5, bins=2)])
     age = Schema([Numeric("age", 0, 90, bins=2, missing=True)])
     sick = Schema([Numeric("change", -3, 5, bins=2), Boolean("ill"), Boolean("here")])
-    # The first of these rows leaves its group, and the second enters the other group.
+    # The first of these rows is added, or is replaced by the second, which is in the other group.
     most = [{"change": 5, "ill": ill, "here": True} for ill in (True, False)]
     return {
         "both-signs": Example(change, cls("change", epsilon=1)),
@@ -127,13 +128,13 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
 
 
 def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Example]:
-    """Return examples with released bounds, for groups, and for all rows where their number is public.
+    """Return examples with released bounds (for groups, and for a public number of rows) or released rows per unit.
 
-    In their witnesses a row at the upper end of the public bounds is removed, or replaced by one at the lower end. Half
-    of the other rows, or one more, are at the lower end. So a median is anywhere between the ends, until a row at the
-    upper end leaves. If `between` is not 0, the other rows of the replaced row's witness are this number of rows near
-    the middle. Both bounds then become narrower, and the last counts of the search and a sum differ by as much as they
-    may.
+    In the witnesses for released bounds, a row at the upper end of the public bounds is removed, or replaced by one at
+    the lower end. Of the 13 other rows, seven are near the lower end and six at the upper end. So any number between
+    the ends is a median, until a row at the upper end leaves. If `between` is not 0, the witness for a replaced row has
+    other rows: about `between` rows near the middle. Both bounds then become narrower, and the last counts of the
+    search, as well as a sum, change by as much as they may.
     """
     from dpframework.basics.bounds import PrivateBoundsMiner
     from dpframework.basics.rows_per_unit import released_rows_example
@@ -159,11 +160,11 @@ def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Examp
 @final
 @attrs.frozen
 class SumMiner(NumberMiner):
-    """The sum of a numeric attribute, where each value is clamped to public bounds.
+    """The sum of a numeric attribute, where each value is clamped to bounds.
 
-    It is one number with Laplace (or Gaussian) noise on its lattice, and its sensitivity is that of
-    `queries.BoundedSum`. Whole numbers are added up exactly before noise is added. With `by`, one release holds the
-    sums of all groups, and a row adds to one of these sums (`queries.GroupSums`).
+    It is one number on a lattice, with Laplace (or Gaussian) noise. Its sensitivity is that of `queries.BoundedSum`.
+    Whole numbers are added up exactly before noise is added. With `by`, one release holds the sums of all groups, and a
+    row adds to one of these sums (`queries.GroupSums`).
 
     Parameters
     ----------
@@ -224,5 +225,5 @@ class SumMiner(NumberMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the examples of all miners of numbers."""
+        """Return the examples that the miners of sums and of means share."""
         return number_examples(cls)

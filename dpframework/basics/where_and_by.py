@@ -32,7 +32,7 @@ def as_description(where: Description | Mapping[str, Any] | None, name: str = "w
     Raises
     ------
     InputError
-        If the value is something else, or the form describes nothing.
+        If the value is something else, or the form is not that of a description.
     """
     if where is None or isinstance(where, Description):
         return where
@@ -42,12 +42,12 @@ def as_description(where: Description | Mapping[str, Any] | None, name: str = "w
 
 
 def require_description(schema: Schema, *descriptions: Description | None) -> None:
-    """Refuse descriptions of attributes, values or thresholds that the schema does not have.
+    """Refuse descriptions with a value that the schema does not list, or a threshold for a non-numeric attribute.
 
     Raises
     ------
     InputError
-        If there is such a description. The message names the attribute, and what it has.
+        If there is such a description, or the schema lacks the attribute of such a test.
     """
     for literal in literals_of(*descriptions):
         if isinstance(literal, Equals) and not isinstance(schema[literal.attribute], Open):
@@ -77,7 +77,7 @@ def _by(names: str | Iterable[str]) -> tuple[str, ...]:
 
 @attrs.frozen
 class GroupedMiner(RowsMiner):
-    """A miner that can use the rows of a description only, and can give a result for each group of rows.
+    """The base class of miners that can use only the rows that a description holds for, and can group them.
 
     Attributes
     ----------

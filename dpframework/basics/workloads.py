@@ -47,7 +47,7 @@ from dpframework.results.marginal_tables import axis_share
 MOST_SETS = 1_000_000  # the most marginals of a workload
 MOST_RATIO = 1 << 16  # the largest ratio between two weights of Laplace noise
 
-Set = tuple[int, ...]
+Set = tuple[int, ...]  # a set of attributes, as their positions in ascending order
 
 
 @final
@@ -117,7 +117,7 @@ class Workload:
         return {one: found[one] for one in sorted(found, key=lambda one: (len(one), one))}
 
     def _range_shares(self, a: int) -> tuple[float, float]:
-        """Return what residuals add to the variances of an attribute's ranges: residuals with it, and without.
+        """Return what residuals add to the variances of an attribute's ranges: those with the attribute, and others.
 
         For n single values these numbers would be n and 1 / n. For ranges they are n times the mean over all ranges.
         """
@@ -135,7 +135,7 @@ class Workload:
         for one, importance in needed.items():
             large = [sizes[a] for a in one if sizes[a] > 2]
             multipliers.append(math.prod(large))
-            # (g / q)**(1/4), in which kept cancels: it is proportional to one over the deviation
+            # The best weight is proportional to 1 / deviation, and so to (g / q)**(1/4). The factor kept cancels.
             stretch.append((importance / 4 ** (len(one) - len(large))) ** 0.25)
         most = LARGEST_WEIGHT / max(stretch)
         weights = [
@@ -243,7 +243,7 @@ def cell_variance(one: Set, sizes: Sequence[int], known: Mapping[Set, float]) ->
 
 
 def marginal_of(one: Set, sizes: Sequence[int], residuals: Mapping[Set, np.ndarray], rows: float) -> np.ndarray:
-    """Return a marginal in rows: the sum of its subsets' residuals, each repeated along the axes that it lacks.
+    """Return the counts of a marginal: the sum of its subsets' residuals, each repeated along the axes that it lacks.
 
     Parameters
     ----------

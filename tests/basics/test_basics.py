@@ -471,7 +471,7 @@ def test_numbers_are_printed_as_far_as_their_intervals_bear_out() -> None:
             {"epsilon": 1, "attribute": "town", "bins": 3, "bounds": [0, 9]},
             "only a numeric one is counted",
         ),
-        ("crosstab", {"epsilon": 1, "attributes": ["age"]}, "attributes has 1 names; a cross table is of two or three"),
+        ("crosstab", {"epsilon": 1, "attributes": ["age"]}, "attributes has 1 names; a cross table has two or three"),
         ("crosstab", {"epsilon": 1, "attributes": ["age", "age"]}, "names an attribute twice"),
         ("crosstab", {"epsilon": 1, "attributes": "age"}, "'age' is one text; give a list of names"),
         ("sum", {"epsilon": 1, "attribute": "town"}, "'town' is categorical; a numeric one is needed"),
@@ -539,5 +539,5 @@ def test_a_cross_table_is_of_two_or_three_attributes(number: int) -> None:
     if number in (2, 3):
         assert dpf.miner("crosstab", epsilon=1, attributes=names).attributes == tuple(names)
     else:
-        with pytest.raises(dpf.InputError, match=f"attributes has {number} names; a cross table is of two or three"):
+        with pytest.raises(dpf.InputError, match=f"attributes has {number} names; a cross table has two or three"):
             dpf.miner("crosstab", epsilon=1, attributes=names)

@@ -142,7 +142,7 @@ LIMITS = {
         "dpframework.basics.where_and_by.MOST_GROUPS",
     ),
     "attributes of a cross table": Limit(
-        lambda n: planned("crosstab", 4, attributes=["n", "ill", "x", "more"][:n]), 3, "of two or three"
+        lambda n: planned("crosstab", 4, attributes=["n", "ill", "x", "more"][:n]), 3, "has two or three"
     ),
     "cells of a cross table": Limit(
         lambda n: planned("crosstab", n, attributes=["n", "ill"]), 4, "cells, more than 8",
