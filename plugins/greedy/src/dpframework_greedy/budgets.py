@@ -26,7 +26,8 @@ DISTRIBUTIONS: dict[str, tuple[str, str, str]] = {
 MOST_PAIRS = 20  # the published number of initial pairs
 MOST_EXTENSIONS = 4  # the published number of extensions per pair
 SERIOUS = Fraction(1, 2)  # a pair is of little use if its score, from 0 to 1, is further than this from the best
-WORTH = Fraction(1, 10)  # the Jaccard index that a good extension gains; a choice further from the best loses it
+#: By how much a good extension raises the Jaccard index. A choice further than this from the best may gain nothing.
+WORTH = Fraction(1, 10)
 
 
 @final
@@ -86,7 +87,7 @@ class BudgetShares:
 
 
 def choices_within(distance: Fraction, epsilon: Fraction, spread: Fraction, candidates: int) -> int:
-    """Return how many choices an epsilon carries, each within a distance of the best score with probability 95 %.
+    """Return how many choices an epsilon pays for, each within a distance of the best score with probability 95 %.
 
     Let n choices among m candidates share an epsilon. With probability 95 %, a choice by the exponential mechanism has
     a score within (n spread / epsilon) ln(20 m) of the best (McSherry and Talwar 2007, Theorem 6).
@@ -100,7 +101,7 @@ def choices_within(distance: Fraction, epsilon: Fraction, spread: Fraction, cand
 
 
 def number_of_pairs(asked: int | None, carried: int, most: int) -> int:
-    """Return the number of initial pairs that you ask for, or else the number that the budget carries, at least 1.
+    """Return the number of initial pairs that you ask for, or else the number that the budget pays for, at least 1.
 
     Raises
     ------

@@ -37,14 +37,14 @@ from dpframework.tables import Block
 
 Integers: TypeAlias = "NDArray[np.int64]"
 MOST_CELLS = 50_000_000  # the most cells of all joint histograms together, which take 400 MB
-MOST_CANDIDATES = 2_000_000_000  # the most pairs of literals, which take about ten seconds
+MOST_CANDIDATES = 2_000_000_000  # the most pairs of literals; to score so many takes about ten seconds
 UNEXTENDED = 0  # the position of the candidate that leaves a redescription as it is
 
 
 @final
 @attrs.frozen
 class CodeRange:
-    """A range of codes of an attribute, or its complement.
+    """A literal: a range of known codes of an attribute, or all its known codes outside a range.
 
     Attributes
     ----------
@@ -154,7 +154,8 @@ class Language:
         Raises
         ------
         InputError
-            If a side has no attribute, or none with two values, or there are too many pairs of values.
+            If a side has no attribute with two values, both sides have only the same one, or there are too many pairs
+            of values or of literals.
         """
         sides = []
         for view, names in ((View.LEFT, left), (View.RIGHT, right)):
@@ -251,7 +252,7 @@ class Language:
 
     @functools.cached_property
     def number_of_extensions(self) -> int:
-        """The number of positions of a redescription's extensions, including those with an attribute that it has."""
+        """The number of positions of extensions, including `UNEXTENDED` and those with attributes already used."""
         return 1 + 2 * (len(self.tests[0]) + len(self.tests[1]))
 
     def pair(self, pair: int, position: int) -> Redescribed:

@@ -4,8 +4,8 @@ The miners do so by default, unless you ask for extensions or for another score.
 
 The pairs are matches (`dpframework.redescriptions.MatchScores`). Each is chosen by the exponential mechanism and
 differs from those before it. On each side, three literals cut the rows into eight cells. One table of eight by eight
-cells, with the sensitivity of a histogram, holds the counts of all three pairs, of their complements, and of their
-conjunctions and disjunctions. To find these by extensions would cost budget.
+cells, with the sensitivity of a histogram, gives the counts of all three pairs, of their complements, and of their
+conjunctions and disjunctions. To find conjunctions and disjunctions by extensions would cost more budget.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def plan_pairs(
     choices, counts
         The epsilon of all choices together, and of all tables together.
     uses
-        The step that releases the number of rows, if there is one.
+        The name of the step that releases the number of rows, if there is one.
     """
     tables = -(-pairs // TOGETHER)
     scores = attrs.evolve(scores, followed=pairs > 1)

@@ -47,7 +47,7 @@ def average(one: Redescription, again: Redescription) -> Redescription:
 
 
 def is_better(one: Redescription, than: Redescription, score: Score) -> bool:
-    """Tell whether an extension has a higher noisy Jaccard index, and breaks no bound further than what it extends."""
+    """Tell whether an extension has a higher noisy Jaccard index, and exceeds no bound further than what it extends."""
     least, most = score.min_support, score.max_support
     supported = least is None or one.both.value >= min(least, than.both.value)
     bounded = most is None or (one.both + one.apart).value <= max(most, (than.both + than.apart).value)

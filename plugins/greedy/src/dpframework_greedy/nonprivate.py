@@ -34,7 +34,7 @@ def greedy_without_privacy(
 
     The language, the constraints and the order of steps are Serenade's, but the bounds on the support are hard. The
     pairs of attributes with the best initial pairs are taken. Each initial pair is extended by the literal that raises
-    its Jaccard index most, until none does.
+    its Jaccard index most, until no literal raises it or it has `extensions` of them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The number of pairs that are chosen and counted together, which the public or released number of rows decides."""
+"""The plan and the releases of pairs that are counted together. The number of rows decides on the number of pairs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class PairPlan:
 
     @property
     def likely(self) -> tuple[str, int]:
-        """The branch that `about_rows` would choose, and the most cells that a support is the sum of.
+        """The branch for `about_rows` rows, and the largest number of cells that are added up to a support.
 
         The branch is "" if any may be chosen, or if there is only one.
         """
@@ -93,9 +93,9 @@ class PairPlan:
         return sequential(plan_row_count(self.epsilon), either(*branches))
 
     def mine(self, table: PrivateTable, wanted: Wanted) -> tuple[list[Redescription], int, float, float]:
-        """Release everything. Return the redescriptions, the number of candidates, a count's variance and the rows.
+        """Make the releases. Return the redescriptions, the number of candidates, and two facts about the counts.
 
-        The last is the public or the released number of rows, or infinity if there is neither.
+        These are the variance of a count's noise, and the public or released number of rows (infinity if neither).
         """
         if not self.counts_rows:
             found, candidates = mine_pairs(table, self.numbers[0], wanted)

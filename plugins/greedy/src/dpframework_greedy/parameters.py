@@ -56,9 +56,9 @@ from dpframework_greedy.successive_choices import SuccessiveExponential
 from dpframework_greedy.surplus_score import Surplus
 
 SCORES = ("rows", "logistic", "jaccard")
-BY_ROWS = BudgetShares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # where pairs are counted together
+BY_ROWS = BudgetShares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # the default where pairs are counted together
 FAR = Fraction(10**9)  # a distance from the best score that allows any choice: for scores whose scale is not yet known
-SLACK = Fraction(8, 100)  # added to the target where pairs are counted together (see `Wanted`)
+SLACK = Fraction(8, 100)  # added to `target_jaccard` where pairs are counted together (see `Wanted`)
 
 
 def _shares(value: str | Iterable[Any] | None) -> BudgetShares | None:

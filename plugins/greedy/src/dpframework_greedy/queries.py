@@ -66,7 +66,7 @@ def literals_of(language: Language) -> Literals:
 
 @attrs.frozen
 class LanguageScores(Query):
-    """A query for the scores of all candidates of a language.
+    """The base class of queries for the scores of all candidates of a language.
 
     Attributes
     ----------
@@ -191,12 +191,12 @@ class PairPool(CandidatePool):
         return np.array(weights, dtype=np.int64)
 
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
-        """Return the scores of one pair of attributes, the right literal varying fastest."""
+        """Return positions and scores for one pair of attributes, the right literal varying fastest."""
         scores = self._lattice([group], unit)
         return np.arange(len(scores)), scores
 
     def _lattice(self, groups: Sequence[Group], unit: float) -> Lattice:
-        """Return the scores of some pairs of attributes, one after another."""
+        """Return the scores of all pairs of literals of some pairs of attributes, one after another."""
         from dpframework_greedy.kernels import pair_supports
 
         sizes, literals, end = self.language.sizes_of_pairs, literals_of(self.language), 0
@@ -215,7 +215,7 @@ class PairPool(CandidatePool):
 @final
 @attrs.frozen
 class ExtensionScores(LanguageScores):
-    """The score of every extension by one literal, and of no extension, of redescriptions given at run time.
+    """The scores of redescriptions that are given at run time, and of each of their extensions by one literal.
 
     Each redescription is given with a Jaccard index to surpass, which comes from a release. The sensitivity holds for
     any index.
@@ -254,7 +254,7 @@ class ExtensionScores(LanguageScores):
         return JointCounts(tables, lambda counts: np.concatenate(counts)[:, list(CLASS_OF_CELL)])
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> ExtensionPool:
-        """Return the pool of the given redescriptions. It counts rows only when their extensions are asked for."""
+        """Return the pool of the given redescriptions. It counts rows only when extensions are scored."""
 
         def counts_of(redescribed: Redescribed) -> Integers:
             return np.asarray(engine.sum(rows, Counting(self, {"redescribed": redescribed})))
@@ -305,7 +305,7 @@ class ExtensionPool(CandidatePool):
         return np.array([log_weight(self.scores(group, unit)[1], scale) for group in groups], dtype=np.int64)
 
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
-        """Return the scores of a redescription and of its open extensions, the redescription itself first."""
+        """Return the positions and scores of a redescription itself, and then of its open extensions."""
         redescribed, language = self.pool[group.number], self.language
         if redescribed not in self.counted:
             self.counted[redescribed] = self.counts_of(redescribed)

@@ -73,7 +73,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 TAIL = 40.0  # beyond this many steps of 1 / k, a logistic curve differs from its limit by less than 1e-17
 SEARCH_STEPS = 40  # the steps of the golden-section search for the best steepness
 PARTS = 16  # how many parts an interval of supports is split into
-ROUNDING = 2.0**-48  # more than rounding takes off a score between 0 and 1, off its changes and off their bounds
+ROUNDING = 2.0**-48  # above all rounding errors of a score between 0 and 1, of its changes and of their bounds
 
 
 @final
@@ -95,7 +95,7 @@ class Changes:
 
     @property
     def above(self) -> tuple[Fraction, Fraction, Fraction]:
-        """Rationals just above the three changes: each is raised by a share of it and by its rounding error."""
+        """Rationals just above the three changes: each is raised by `ROUNDING` and then by a small share of it."""
         rise, fall, replaced = (rational_above(change + ROUNDING) for change in (self.rise, self.fall, self.replaced))
         return rise, fall, replaced
 
@@ -221,7 +221,7 @@ def of_index(factors: Floats, both: NDArray[Any], either: NDArray[Any]) -> Float
 
 
 def spread_of(score: Score | Surplus, *, rows_public: bool) -> Fraction:
-    """Return how far two scores move apart: under replace-one if the row count is public, else add-or-remove-one."""
+    """Return how far two scores can move apart: under replace-one for a public row count, else add-or-remove-one."""
     spread = score.sensitivity.spread
     found = spread.replace_one if rows_public else spread.add_or_remove_one
     assert found is not None
@@ -233,7 +233,7 @@ def _logistic(x: Floats) -> Floats:
 
 
 def rises_at(supports: NDArray[Any], here: Floats, above: Floats) -> Floats:
-    """Return a bound on the increase when a row enters both supports of I rows, over all U.
+    """Return, for each I, a bound over all U on the score's increase when a row enters both supports.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ from dpframework_greedy.queries import RedescriptionCells
 
 
 def published_settings(min_support: int, rows: int) -> dict[str, Any]:
-    """Return the settings that both published miners share: 20 pairs, the weighted index, and the distribution d3.
+    """Return the settings that both published miners share: pairs, distribution, score, and bounds on the support.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class SerenadeCS(Serenade):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples of all scores, of pairs in rows that are extended, and of views that share an attribute."""
+        """Return examples of all scores, of extended pairs scored in rows, and of views with a shared attribute."""
         extended: dict[str, Any] = {"pairs": 1, "extensions": 1, "budget": "d3"}
         return {
             "default": _by_rows(cls),
@@ -309,9 +309,9 @@ def _extend_pairs(
 
 
 def _by_index(miner: type[Serenade]) -> Example:
-    """Return an example of a pair scored by its Jaccard index, with so large an epsilon that all pairs count alike.
+    """Return an example of a pair scored by its Jaccard index, with a large epsilon.
 
-    The number of candidate pairs then matters little in what the choice can lose.
+    What the choice can lose then depends little on the number of candidate pairs.
     """
     from dpframework_greedy.witnesses import INDEX, of_index
 
@@ -327,7 +327,7 @@ def _share_attribute(miner: type[Serenade]) -> Example:
 
 
 def _plant_pairs(miner: type[Serenade]) -> Example:
-    """Return an example of pairs and their counts as published, on tables where they lose all that is claimed."""
+    """Return an example of pairs scored as published, with counts, on tables where they lose all that is claimed."""
     from dpframework_greedy.witnesses import PLANTED, PLANTED_SUPPORTS, witnesses
 
     pairs = miner(1, pairs=2, budget=[0.85, 0, 0.15], score="logistic", **PLANTED_SUPPORTS)
@@ -335,7 +335,7 @@ def _plant_pairs(miner: type[Serenade]) -> Example:
 
 
 def _count_pair(miner: type[Serenade]) -> Example:
-    """Return an example of a pair and its counts as published, with supports from a noisy number of rows."""
+    """Return an example of a pair scored as published, with bounds on the support from a noisy number of rows."""
     from dpframework_greedy.witnesses import PLANTED, counted
 
     pairs = miner(1, pairs=1, budget=[0.85, 0, 0.15], score="logistic", count_share=0.02)
