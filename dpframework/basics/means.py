@@ -46,11 +46,11 @@ class MeanMiner(NumberMiner):
     replace-one the noise on the mean has the standard deviation sqrt(2) w / (epsilon n).
 
     **Otherwise** the pair of `queries.BoundDistances` is released: A, the sum of the values' distances from the lower
-    bound, and B, the sum of those from the upper one, both in units of w. The mean is lower + w A / (A + B). With p = A
-    / (A + B), the errors a and b of the pair shift the mean by w ((1 - p) a - p b) / n, to first order. That is a
-    standard deviation of sqrt(2) w sqrt(p**2 + (1 - p)**2) / (epsilon n) under add-or-remove-one, with p**2 + (1 -
-    p)**2 between 1/2 and 1. A centred sum and a count, at half of the epsilon each, would have twice that variance,
-    whatever p is. (At half of a rho each they would have the same variance.)
+    bound, and B, the sum of those from the upper one, both in units of w. The mean is lower + w A / (A + B). Let p be
+    A / (A + B). Then the errors a and b of the pair shift the mean by w ((1 - p) a - p b) / n, to first order. That is
+    a standard deviation of sqrt(2) w sqrt(p**2 + (1 - p)**2) / (epsilon n) under add-or-remove-one, with
+    p**2 + (1 - p)**2 between 1/2 and 1. A centred sum and a count, at half of the epsilon each, would have twice that
+    variance, whatever p is. (At half of a rho each they would have the same variance.)
 
     **With `by`** one release holds the pairs of all groups. A row is in one group, so each pair has the same noise as
     the pair of the whole table would have (`queries.GroupMoments`).

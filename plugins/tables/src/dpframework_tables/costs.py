@@ -15,7 +15,7 @@ from dpframework_tables.model import TURNS
 _START = 1.0  # CPU seconds for loading and planning
 _COUNT = 3e-9  # CPU seconds per row and attribute of each table that is counted
 _LOOK = 2e-4  # CPU seconds per marginal that may be selected, in each round; with method "tree" a tenth of this
-_COMPARE = 2e-8  # CPU seconds per marginal that may be selected and drawn row it is compared with, in each round
+_COMPARE = 2e-8  # CPU seconds per pair of a marginal that may be selected and a drawn row, in each round
 _FIT = 2e-7  # CPU seconds per cell of the model, in each turn of a fit
 _DRAW = 1e-6  # CPU seconds per cell of the synthetic table
 # Bytes per counted cell, cell of the model, synthetic row, value of a synthetic row, and value of a compared row.

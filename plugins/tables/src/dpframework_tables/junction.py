@@ -69,7 +69,7 @@ def elimination_order(sizes: Sequence[int], sets: Iterable[Set]) -> list[int]:
 
 
 def _eliminate(a: int, near: list[int]) -> list[int]:
-    """Connect an attribute's neighbours with each other, remove it, and return them."""
+    """Connect an attribute's neighbours with each other, remove the attribute, and return the neighbours."""
     around = near[a]
     members = _members(around)
     for b in members:

@@ -64,7 +64,7 @@ class MergedModel:
         return cls(tuple(alone), merging, likely, _independent(measured, rows))
 
     def with_more(self, means: Sequence[NoisyHistogram], measured: Iterable[Measurement], rows: float) -> MergedModel:
-        """Return the model of one-way marginals that became more exact after marginals of several attributes.
+        """Return the model of one-way marginals that were made more exact after the measurements in `measured`.
 
         Values stay merged only for attributes in these marginals. Others gain nothing from merging.
         """

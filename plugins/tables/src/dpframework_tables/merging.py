@@ -64,7 +64,7 @@ class Merging:
         """Return groups in which each frequent value of an attribute is alone, and all rare ones share the last group.
 
         The most frequent value is never rare, so an attribute with two or more values keeps at least two groups.
-        Nothing is merged where too many values would be left, or where the rare values have too many rows together.
+        Nothing is merged where too many values would be left, or where the rare values have too many rows on average.
 
         Parameters
         ----------

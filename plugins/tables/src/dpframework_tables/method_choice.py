@@ -41,7 +41,7 @@ _LEAST = Fraction(1, 10)  # the least share of the budget for one-way marginals
 # The largest share of the budget for one-way marginals: in zCDP before rounds, before a tree, and in pure epsilon.
 _MOST, _MOST_OF_TREE, _MOST_PURE = Fraction(1, 3), Fraction(3, 5), Fraction(7, 10)
 _ROUNDS_KEPT = 4  # how many rounds never give their budget back to one-way marginals
-_TRIAL = Fraction(1, 9)  # one-way marginals may get all but this share for each of the fewest rounds
+_TRIAL = Fraction(1, 9)  # one-way marginals may get all but this share for each of `fewest` rounds
 _OF_PAIR, _OF_PAIR_PURE = 0.075, 0.035  # the noise share of a typical pair up to which rounds are added
 _TOO_NOISY = 0.6  # if a typical pair has a larger noise share at the fewest rounds, only one-way marginals are measured
 _OF_SET = 1.0  # the largest noise share of a marginal that rounds may select; the smallest pair is always allowed
@@ -85,7 +85,7 @@ class ChoiceFacts:
         return OneWayMarginals(self.among, self.budget.zcdp, self.exact_rows)
 
     def noise_of_singles(self, share: Fraction) -> float | None:
-        """Return the approximate noise share of the average one-way marginal if all get a share of the budget."""
+        """Return the approximate noise share of the average one-way marginal if all of them together get a share."""
         if self.rows is None:
             return None
         variances = self.alone.variances(self.budget.amount * share, self.plan)
@@ -156,7 +156,10 @@ class ChoiceFacts:
         return max(3, -(-len(self.sizes) // 2))
 
     def rounds(self) -> int:
-        """Return the number of rounds: up to three per attribute, as long as a typical pair has little noise."""
+        """Return the number of rounds: up to three per attribute, as long as a typical pair has little noise.
+
+        If no number of rows is known, it is one per attribute.
+        """
         number = len(self.sizes)
         if self.rows is None:
             return number

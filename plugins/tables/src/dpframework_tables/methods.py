@@ -1,7 +1,7 @@
 """The methods by which marginals are chosen and measured, with their plans and their releases.
 
 - **independent**: the one-way marginals get the whole budget.
-- **tree** (McKenna, Miklau and Sheldon 2021, MST): up to d - 1 times, a pair of attributes that joins two parts of a
+- **tree** (McKenna, Miklau and Sheldon 2021, MST): up to d - 1 times, a pair of attributes that joins two trees of a
   forest is selected by its distance from the product of the released one-way marginals, and measured. So the pairs form
   a tree.
 - **rounds** (as Liu, Vietri and Wu 2021, and McKenna and others 2022, but with a fixed number of rounds): each round
@@ -44,9 +44,9 @@ from dpframework_tables.table_budget import CHOOSE, MEASURE, TableBudget
 
 # The share of a round's budget that goes to its selection.
 TREE_CHOOSE, ROUNDS_CHOOSE = Fraction(18, 100), Fraction(1, 10)
-MORE, AGAIN = "more rounds", "one-way marginals again"
-_TRIED = 8  # the first stage has this fraction of all rounds: one in 8
-FEW_TURNS = 8  # the turns of each fit between rounds
+MORE, AGAIN = "more rounds", "one-way marginals again"  # the two branches of a plan after a stage of rounds
+_TRIED = 8  # the first stage has the number of all rounds divided by this, rounded up
+FEW_TURNS = 8  # the most turns of each fit between rounds
 MOST_DRAWN = 200_000  # the most rows of a model that are compared with the table
 
 
@@ -57,7 +57,7 @@ Array: TypeAlias = "NDArray[np.float64]"
 @final
 @attrs.frozen(eq=False, slots=False)
 class TableMethod:
-    """A way to make a model over some attributes.
+    """A method on some attributes: it plans the releases, makes them, and fits a model to them.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ class TableMethod:
         return first
 
     def _tree(self, table: PrivateTable, first: MergedModel) -> MergedModel:
-        """Select and measure pairs that each join two parts of a forest, and at the end fit the model to all."""
+        """Select and measure pairs that each join two trees of a forest, and at the end fit the model to all pairs."""
         model = first.model
         sets, part = self.sets, list(range(len(self.among)))
         means = [model.marginal((k,)) for k in range(len(self.among))]

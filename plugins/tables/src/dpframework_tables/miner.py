@@ -13,7 +13,7 @@ What differs from these papers, and why:
   2020), and K-norm noise measures one-way marginals;
 - once a stage of rounds says no more than its noise, no more rounds are made, and one-way marginals get the rest of the
   budget;
-- the cells that measured tables share are pooled (see `pooling`);
+- what measured tables say about the same attributes is pooled (see `pooling`);
 - noisy counts of values are corrected by how common rare values are over all attributes (see `share_prior`);
 - rare values are merged as in MST, by a rule of our own (see `merging`);
 - the fit follows each table only as far as it stands out from its noise (see `model`). It is written in numpy, on a
@@ -136,7 +136,7 @@ class SyntheticTable(Miner):
     relation: Relation = attrs.field(default=Relation.ADD_OR_REMOVE_ONE, converter=_relation, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse two budgets or none, and parameters that the method does not use."""
+        """Refuse two budgets or none, parameters out of range, and parameters that the method does not use."""
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("synthetic-table needs a budget: give epsilon, or rho in a study with a delta")
         if self.order is not None and self.order not in (2, 3):

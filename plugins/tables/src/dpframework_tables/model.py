@@ -8,11 +8,11 @@ Let y_S be the noisy table, s_S the variance of its cells and m_S the model's ta
 
     Z(t) - sum over S of y_S . t_S + sum over S of l_S s_S norm(t_S)**2 / 2,
 
-where Z is the sum over all x. That is convex, and where the gradient is 0, m_S = y_S - l_S s_S t_S. So if the other
-sets expect E rows in a cell, the cell moves from E by about (y - E) E v / (E v + s), with v = 1 / l_S. That is the best
-linear estimate if deviations in such a cell have the variance E v (empirical Bayes; Efron and Morris 1973). The v of a
-set is found by maximum likelihood, from how its counts deviate from the model before it was measured. A table of
-nothing but noise therefore changes next to nothing.
+where Z is the sum of that exponential over all x, and l_S is the weight of a penalty. That is convex, and where the
+gradient is 0, m_S = y_S - l_S s_S t_S. So if the other sets expect E rows in a cell, the cell moves from E by about
+(y - E) E v / (E v + s), with v = 1 / l_S. That is the best linear estimate if deviations in such a cell have the
+variance E v (empirical Bayes; Efron and Morris 1973). The v of a set is found by maximum likelihood, from how its
+counts deviate from the model before it was measured. A table of nothing but noise therefore changes next to nothing.
 
 Before the fit, the y_S are pooled: each residual is estimated from all tables that hold it, and kept as far as it
 exceeds noise (see `pooling` and `shrinkage`). Counts of single attributes then need no penalty. Everything here is
@@ -72,7 +72,7 @@ class Measurement:
     start
         A guess of the potential, from which the fit starts, in the shape of the counts.
     gain
-        By how much v raises the log-likelihood of these deviations, compared with noise alone.
+        By how much v raises the log-likelihood of the deviations from that model, compared with noise alone.
     expected
         The residuals that the model before this measurement expects. Empty for a measurement of one attribute.
     prior
@@ -96,7 +96,7 @@ class Measurement:
 
     @classmethod
     def of_several(cls, of: Set, counts: Array, variance: float, expected: Array, before: Model) -> Measurement:
-        """Return a measurement of several attributes, with v from how they depend on each other.
+        """Return a measurement of several attributes, with v estimated from how they depend on each other.
 
         All measurements together know the counts of each single attribute better than this one does. So the expected
         table is first given those counts, and the effects of single attributes are removed from the deviations. The
@@ -194,7 +194,7 @@ def _others(clique: Set, one: Set) -> tuple[int, ...]:
 
 
 def beliefs(tree: JunctionTree, tables: Sequence[Array]) -> tuple[list[Array], float]:
-    """Return the marginal of each clique in shares of 1, and the logarithm of the sum over all cells.
+    """Return the marginal of each clique in shares that add up to 1, and the logarithm of the sum over all cells.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class Model:
     potentials
         One table for each measurement, in the shape of its counts.
     tables
-        The marginal of each clique, in shares of 1.
+        The marginal of each clique, in shares that add up to 1.
     """
 
     tree: JunctionTree
@@ -319,7 +319,7 @@ def _expect(measured: Sequence[Measurement]) -> dict[Set, Array]:
 
 
 def _even(measured: Iterable[Measurement]) -> dict[Set, Array]:
-    """Return the residuals of even counts, which are 0, of each attribute whose counts are yet to be corrected."""
+    """Return the residuals of even counts, which are 0, for each attribute whose counts a prior is to correct."""
     return {one.of: np.zeros(one.counts.shape) for one in measured if one.prior is not None}
 
 
@@ -332,7 +332,7 @@ def _shape_in_clique(tree: JunctionTree, k: int, of: Set) -> list[int]:
 class _Walk:
     """A fit that walks along a junction tree.
 
-    Its tables are in rows. Only the table of the clique where the walk is now fits all potentials.
+    Its tables are in rows. Only the table of the clique where the walk is now agrees with all potentials.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Queries for the distances of marginals from a model, by which one is selected, and for the selected marginal.
+"""Queries for the distances of marginals from a model, by which a marginal is selected, and for the selected one.
 
 All marginals that may be selected are counted once per block of rows. The counts are kept as long as the block.
 """
@@ -201,7 +201,7 @@ class _Drawn:
 
     def of(self, one: Set, shape: Sequence[int]) -> Integers:
         """Return the counts of a marginal among the drawn rows, scaled to `meant` rows."""
-        if self.last[0] != one[:-1]:  # marginals with the same first attributes come in turn
+        if self.last[0] != one[:-1]:  # marginals with the same first attributes follow each other
             cell = np.zeros(len(self.columns[0]), dtype=np.int64)
             for a, size in zip(one[:-1], shape, strict=False):
                 cell = cell * size + self.columns[a]

@@ -40,7 +40,7 @@ class InPlan:
         return found
 
     def measure(self, names: Sequence[str]) -> Any:
-        """Release the counts of a marginal, one after another."""
+        """Release the counts of a marginal as a flat array."""
         return self.table.release(MEASURE, groups=self.merging.flat, marginal=names)
 
     @property
@@ -83,7 +83,7 @@ class InBlock:
         return found
 
     def measure(self, names: Sequence[str]) -> Any:
-        """Release the counts of a marginal, one after another."""
+        """Release the counts of a marginal as a flat array."""
         return self.block.release(MEASURE, **self._cost, groups=self.merging.flat, marginal=names)
 
     @property

@@ -1,7 +1,7 @@
 """Miners that are run on synthetic rows. This is post-processing, which costs nothing and needs no noise.
 
-A miner gets an epsilon so large that its noise is far below one row. Its run is seeded from the public seed of the
-rows, so its findings follow from the rows and this seed.
+A miner without a budget gets an epsilon so large that its noise is far below one row. Its run is seeded from the public
+seed of the rows, so its findings follow from the rows and this seed.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from dpframework.results import Noisy
 
 _FACTOR = 2.0  # the true and the declared number are within this factor with probability 1/2
 _DEVIATIONS = 8.0  # how many standard deviations around the released number are searched, to both sides
-_TRIED = 2001  # how many numbers in that range are tried at even steps, and as many again at even factors
+_TRIED = 2001  # how many numbers in that range are tried at equal steps, and as many again at equal ratios
 
 
 def number_of_rows(totals: Iterable[Noisy], rows: int | None, most: int | None, about: int | None) -> float:

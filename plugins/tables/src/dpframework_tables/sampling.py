@@ -62,7 +62,7 @@ def sample_rows(model: Model, rows: int, seed: int) -> NDArray[np.uint16]:
 
 
 def deal_out(groups: NDArray[Any], of: NDArray[np.int64], shares: NDArray[np.float64], seed: int) -> NDArray[np.int64]:
-    """Return a value for each of some rows of which only the groups of values are known.
+    """Return the code of a value for each row, given the group of values that the row is in.
 
     Parameters
     ----------

@@ -1,13 +1,13 @@
 """Shrinkage of several noisy residuals: little of a residual is kept if noise explains it, and nearly all otherwise.
 
-A residual has some free numbers, called effects, each with noise of variance s. The effects of one residual share a
-variance t, which comes from a mixture over a grid that includes 0. The weights of the mixture are the most likely ones
-for all residuals together (Stephens 2017, adaptive shrinkage). So where most residuals are noise, a residual that
-hardly stands out is taken for noise too. Where most are not, it is believed.
+A residual (see `pooling`) has some free numbers, called effects, each with noise of variance s. The effects of one
+residual share a variance t, which comes from a mixture over a grid that includes 0. The weights of the mixture are the
+most likely ones for all residuals together (Stephens 2017, adaptive shrinkage). So where most residuals are noise, a
+residual that hardly stands out is taken for noise too. Where most are not, it is kept.
 
 The best linear estimate of an effect is t / (t + s) times its noisy value. Such estimates vary less than the effects
 do, so attributes would look too even. With the square root of that factor they vary as much (Louis 1984; Ghosh 1992),
-and are nearer to the table in total variation. All of it is post-processing of releases.
+and the estimated table is nearer to the exact one in total variation. All of it is post-processing of releases.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array: TypeAlias = "NDArray[np.float64]"
 _GRID = np.concatenate([[0.0], np.logspace(-6, 0, 25)])  # the values of t; see `shrink_to_noise` for the largest
 _FIRST = np.array([0.5, *[0.5 / (len(_GRID) - 1)] * (len(_GRID) - 1)])  # the weights before any residual is seen
 _COUNT = 3.0  # how many residuals these first weights count for
-_LEAST_NOISE = 1e-15  # the least noise: with a very large budget it would be 0, but shares of rows are no more exact
+_LEAST_NOISE = 1e-15  # the least variance: a very large budget would make it 0, but computed shares are less exact
 _TURNS = 60  # the steps of expectation maximisation
 
 

@@ -177,7 +177,7 @@ class SyntheticRows(Drawn):
         return found
 
     def __getitem__(self, names: str | tuple[str, ...]) -> MeasuredMarginal:
-        """Return the measured marginal of one attribute, or of several together: the last one if there are more.
+        """Return the measured marginal of one attribute, or of several together. If there are more, it is the last.
 
         Raises
         ------

@@ -21,7 +21,10 @@ CHOOSE, MEASURE = "choose", "measure"  # the names of a round's two steps, and o
 @final
 @attrs.frozen
 class TableBudget(MechanismBudget):
-    """The budget of a synthetic table. A part of it may be the cap of a spend block of selections and measurements."""
+    """The budget of a synthetic table.
+
+    Part of it may be the cap of a spend block, in which the run decides what each selection and measurement costs.
+    """
 
     def block(self, name: str, chosen: Query, measured: Query, share: Fraction) -> Node:
         """Plan a spend block of selections and measurements, which together may cost a share of the budget."""
@@ -29,7 +32,7 @@ class TableBudget(MechanismBudget):
         return spend(name, *kinds, **self.cost(share))
 
     def cost(self, share: Fraction) -> dict[str, Fraction]:
-        """Return a share of the budget, by the name of its notion of loss."""
+        """Return a share of the budget as the one keyword argument `rho` or `epsilon`."""
         return {"rho" if self.zcdp else "epsilon": self.amount * share}
 
     def size_of_noise(self, variance: float) -> float:
