@@ -1,8 +1,8 @@
 """How well each attribute of a subset is determined by the others, from joint histograms of all subsets.
 
 -N H(Y|S) is the sum of f(n) = n log2(n) over the cells of S with Y, minus the sum over the cells of S. Each of these
-two sums belongs to one subset, whichever of its attributes is the target. So it is computed once for all targets, and
-one number is kept per subset. Joint histograms are counted and forgotten a part at a time, so that memory does not
+two sums belongs to one subset, whichever of its attributes is the target. So each sum is computed once for all targets,
+and one number is kept per subset. Joint histograms are counted and forgotten a part at a time, so that memory does not
 limit how many there are.
 """
 

@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 def coordinates(distances: Array) -> Array:
-    """Return points with these distances, shape (values, dimensions), the largest coordinates first.
+    """Return points with these distances, shape (values, dimensions), the dimension of the largest spread first.
 
     Examples
     --------

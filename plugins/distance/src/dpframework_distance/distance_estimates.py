@@ -154,7 +154,7 @@ def shrunken_estimate(pair: NoisyPair, target: str, marginals: Mapping[str, Arra
         S n_x**2 / (S n_x**2 + v),    S = 1 - sum over y of P(y)**2
 
     (empirical Bayes, Efron and Morris 1973). S is the mean energy that P(y|x) - P(y) would have if each x went with one
-    y: rare values often do, and common ones keep their deviation anyway. If the table as a whole deviates from
+    y: rare values x often do, and common ones keep their deviation anyway. If the table as a whole deviates from
     independence by no more than noise would, nothing of the deviations is kept. If a column's energy exceeds that of
     the noise by more than three standard deviations, its deviation is multiplied by 1 - v / abs(deviation)**2 (James
     and Stein 1961) instead, if this factor is larger. Last, the column is moved to the closest shares. A value x that

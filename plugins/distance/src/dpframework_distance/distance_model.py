@@ -42,14 +42,14 @@ from dpframework_distance.pair_counts import PairCounts
 from dpframework_distance.value_distances import LearnedDistances, ValueDistances
 
 EDGES_SHARE = 1 - auto_context.TREE  # the share of the budget that selects edges
-UNKNOWN = 0.005  # how much each attribute that could be in a context adds to u (see the module)
+UNKNOWN = 0.005  # how much each attribute of the metric adds to u (see the module)
 MOST_UNKNOWN = 0.15  # the largest u
 
 
 @final
 @attrs.frozen(eq=False)
 class DistanceModel:
-    """A model from which distances are learned.
+    """A way to learn distances from a model: its plan, its releases, and the distances that follow from them.
 
     Attributes
     ----------

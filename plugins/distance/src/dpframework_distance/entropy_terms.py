@@ -32,7 +32,7 @@ def _growth(first: int, number: int) -> Integers:
 
 @functools.lru_cache(maxsize=4)
 def terms(rows: int) -> Integers:
-    """Return f(n) = n log2(n) for every n up to `rows` in units of 2**-22, whole and read-only.
+    """Return f(n) = n log2(n) for every n up to `rows`, as a read-only array of whole numbers of units.
 
     f(n) is the sum of g over all numbers below n. After rounding, g still never falls, and sensitivities need no more.
 

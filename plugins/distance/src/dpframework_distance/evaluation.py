@@ -75,7 +75,8 @@ def compare(found: LearnedDistances, true: LearnedDistances, *, any_size: bool =
     found, true
         Learned distances, for example with and without privacy. The attributes of `true` are compared.
     any_size
-        Whether a random context may have any size (see `chance_f_score`), as the contexts of "mean-su" do.
+        Whether a random context may have any size (see `chance_f_score`), as the contexts of "mean-su"
+        and "relevant-redundant" do.
 
     Raises
     ------

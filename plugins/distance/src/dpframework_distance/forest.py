@@ -124,7 +124,7 @@ class Forest:
         return found
 
     def tables_with(self, start: int) -> dict[int, Array]:
-        """Return the joint table of an attribute with each other attribute of its tree. Its own values are in rows."""
+        """Return the table of `start` with each other attribute of its tree, shape (codes of start, codes of other)."""
         return {other: self.marginals[start][:, np.newaxis] * given for other, given in self.given(start).items()}
 
 
@@ -140,7 +140,7 @@ def information(table: Array) -> float:
 
 
 def most_informative(tables: Mapping[int, Array], size: int) -> tuple[int, ...]:
-    """Return the positions of the attributes with the most information on a target, at most `size` of them."""
+    """Return the positions of at most `size` attributes with the most information on a target, none without any."""
     bits = {other: information(table) for other, table in tables.items()}
     best = sorted((other for other in bits if bits[other] > 1e-9), key=lambda other: (-bits[other], other))
     return tuple(sorted(best[:size]))

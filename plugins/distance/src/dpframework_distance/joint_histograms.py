@@ -21,7 +21,7 @@ from dpframework_distance.distance_estimates import NoisyPair
 from dpframework_distance.pair_counts import PairCounts
 
 MOST_RUNGS = 32  # about the most rungs, unless they would be further apart than `LARGEST_STEP`
-LARGEST_STEP = 1.1  # the largest ratio between two rungs that are not next to each other as whole numbers
+LARGEST_STEP = 1.1  # the largest ratio between neighbouring rungs, unless they differ by 1
 
 
 def rungs_between(low: int, high: int, *, every: bool = False) -> list[int]:

@@ -117,7 +117,7 @@ def fill_sums(
     whole: Integers,
     less: Integers,
 ) -> None:
-    """Fill in, for each subset, the sum of f over its joint histogram, and over those with one attribute left out.
+    """Fill in, for each subset, the sums of f over its joint histogram, and over those with one attribute summed out.
 
     The histogram of subset s begins at begins[s]. The sum with the attribute at a level left out is put at
     less[places[s, level]], unless it is there already (that is, not negative). A negative place means that the sum

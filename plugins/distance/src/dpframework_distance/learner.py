@@ -190,7 +190,7 @@ def attributes_and_targets(miner: DPDilca, schema: Schema) -> tuple[tuple[Attrib
     others = len(among) - 1
     if miner.context == "common" and (len(targets) == 1 or miner.context_size == 1):
         raise InputError(
-            "context 'common' is one for all targets, each of which needs an attribute other than itself; "
+            "context 'common' is one context for all targets, and each needs an attribute other than itself; "
             + ("leave target out" if len(targets) == 1 else "set context_size = 2 or more")
         )
     if miner.context in SIZED and miner.context_size > others:

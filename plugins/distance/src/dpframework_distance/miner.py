@@ -89,8 +89,8 @@ class DPDilca(Miner):
     context_size
         The number of attributes in a context. "mean-su" and the baselines find their own number.
     context_share
-        The share of the budget that goes to choosing contexts. A baseline spends all of it on histograms, and a tree
-        has shares of its own.
+        The share of the budget that goes to choosing contexts. A baseline, or a context of all other
+        attributes, leaves the whole budget to histograms. A tree has shares of its own.
     attributes
         The attributes to look at, as targets and in contexts. By default all of the schema's. An attribute with a
         single value is left out.

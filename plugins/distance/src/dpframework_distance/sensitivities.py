@@ -1,4 +1,4 @@
-"""Bounds on the change of entropies between neighbours, derived here, brute-forced in `test_sensitivities.py`.
+"""Bounds on the change of entropies between neighbours, derived here and brute-forced in `test_sensitivities.py`.
 
 Everything is kept unnormalised, as a sum over counts: with f(n) = n log2(n) and N rows,
 

@@ -163,7 +163,7 @@ class ValueEmbedding(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _codes_in_domain(schema: Schema, rows: Any) -> NDArray[np.unsignedinteger]:
-    """Return codes as an array with one row per attribute. Cells are read one by one, as a run reads a table's.
+    """Return codes as an array with one row per attribute. Cells are read one by one, as a run reads those of a table.
 
     Raises
     ------

@@ -50,7 +50,7 @@ ATTRIBUTES = (
 ALIKE = tuple(Categorical(name, [str(k) for k in range(10)]) for name in ("north", "east", "south", "west"))
 EIGHT = tuple(Categorical(f"{name} {k}", [str(k) for k in range(8)]) for name in "abcd" for k in (1, 2))
 APART = 6  # the number of rows of each kind that keep chosen candidates far from the likeliest
-MANY, FEW = 400, 30  # numbers of rows; a public one must be small enough for the suite's other tests
+MANY, FEW = 400, 30  # numbers of rows; FEW is the public one, small enough for the suite's other tests
 FEWEST, BOUND = 7, 12  # the number of rows, and the bound on it, of tables whose worst case a search finds
 CROWD = 1_000  # so many rows that a quarter of them is nearly as good as all
 
