@@ -40,7 +40,7 @@ class AdaptiveGridMiner(SearchMiner):
     """Counts over two numeric attributes, in cells that split where released counts are large.
 
     The search begins with one cell. At each level it counts all new cells at once, and splits those whose noisy count
-    is large enough by halving them along both attributes. It stops once no cell has enough rows, or none can be halved.
+    is large enough by halving them along both attributes. It stops once no cell is split, or after `depth` levels.
     Then it counts all cells once more, with all of the budget that is left: the fewer levels it needed, the more exact
     are these counts. How many levels there are, which cells are counted, and how much noise the last counts have
     follows from released counts alone. With cells that are fixed beforehand, small cells would have to be paid for

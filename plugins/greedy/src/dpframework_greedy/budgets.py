@@ -25,7 +25,7 @@ DISTRIBUTIONS: dict[str, tuple[str, str, str]] = {
 }
 MOST_PAIRS = 20  # the published number of initial pairs
 MOST_EXTENSIONS = 4  # the published number of extensions per pair
-SERIOUS = Fraction(1, 2)  # a pair is of little use if its score, from 0 to 1, is further than this from the best
+USEFUL_GAP = Fraction(1, 2)  # a pair whose score, from 0 to 1, is further than this from the best is of little use
 #: By how much a good extension raises the Jaccard index. A choice further than this from the best may gain nothing.
 WORTH = Fraction(1, 10)
 

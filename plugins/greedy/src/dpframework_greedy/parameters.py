@@ -41,7 +41,7 @@ from dpframework.run import Miner, PrivateTable
 from dpframework_greedy.budgets import (
     MOST_EXTENSIONS,
     MOST_PAIRS,
-    SERIOUS,
+    USEFUL_GAP,
     BudgetShares,
     choices_within,
     number_of_pairs,
@@ -322,7 +322,7 @@ class _SerenadeOnSchema:
         matches = miner.matches(schema) if miner.score == "rows" else None
         if matches is None:
             carried = choices_within(
-                SERIOUS, shares.pairs * miner.epsilon, spread_of(score, rows_public=public), language.number_of_pairs
+                USEFUL_GAP, shares.pairs * miner.epsilon, spread_of(score, rows_public=public), language.number_of_pairs
             )
         else:
             budget = float(shares.pairs * miner.epsilon) * rows_meant(schema)
@@ -370,8 +370,8 @@ class _SerenadeOnSchema:
         scores = PairScores(self.language, self.score)
         if self.counted:
             return step("pairs", scores, SuccessiveExponential(epsilon, self.pairs, within=FAR), uses=["rows"])
-        mechanism = SuccessiveExponential(epsilon, self.pairs, within=SERIOUS)
-        return step("pairs", scores, mechanism, threshold=SERIOUS)
+        mechanism = SuccessiveExponential(epsilon, self.pairs, within=USEFUL_GAP)
+        return step("pairs", scores, mechanism, threshold=USEFUL_GAP)
 
     def extension_step(
         self, name: str, epsilon: Fraction, rounds: int, most: int, *, uses: Iterable[str], **parameters: Any

@@ -7,9 +7,9 @@ the grown redescriptions are counted at the end. Names of the paper: N is `pairs
 `min_support`.
 
 By default pairs are scored in rows and counted three at a time. The counts also give the conjunctions and disjunctions
-of these pairs, without extensions (`literal_pairs`). One row moves such a score by 1/2 in either direction, but the
-published score by 2.2 divided by the minimum support. All that follows is about `score="logistic"`, and about runs with
-extensions.
+of these pairs, without extensions (`literal_pairs`). With the default target, one row moves such a score by at most 1/2
+in either direction, but the published score by 2.2 divided by the minimum support. All that follows is about
+`score="logistic"`, and about runs with extensions.
 
 Claim: pure epsilon under either relation, without assumptions. What differs from the paper, and why:
 
@@ -25,7 +25,8 @@ Claim: pure epsilon under either relation, without assumptions. What differs fro
   redescription of any support, and is about ten times noisier;
 - an extension is kept only if its noisy counts are better than those of the redescription that it extends
   (`measurements.is_better`);
-- at most one initial pair is taken per pair of attributes, so that initial pairs differ in more than a threshold;
+- unless pairs are scored in rows, at most one initial pair is taken per pair of attributes, so that initial pairs
+  differ in more than a threshold;
 - weights are remembered between rounds, and not keys (`successive_choices`);
 - rows in both supports, in one only and in neither are disjoint, so each of these counts gets their whole budget;
 - by default there are as many pairs and extensions as the budget can carry (`budgets`), and no extensions where they
@@ -80,7 +81,7 @@ class SerenadeCS(Serenade):
     ----------
     extensions
         The most extensions of each pair. By default none where pairs are scored in rows, since conjunctions and
-        disjunctions come with their counts. With another score, at most 4 (see `budget`).
+        disjunctions come with their counts. With another score, or a `budget` with a share for extensions, at most 4.
     min_jaccard
         A redescription is neither extended nor returned unless its noisy Jaccard index is above this.
 
@@ -178,8 +179,8 @@ class SerenadeES(Serenade):
     ----------
     rounds
         The most extensions that are chosen in all. By default none where pairs are scored in rows, since conjunctions
-        and disjunctions come with their counts. With another score, at most 4 per pair (see `budget`). One
-        redescription gets at most its even share of the rounds, rounded up.
+        and disjunctions come with their counts. With another score, or a `budget` with a share for extensions, at
+        most 4 per pair. One redescription gets at most its even share of the rounds, rounded up.
     max_age
         For how many rounds the weight of a redescription's extensions is remembered. It saves time and changes no
         result.

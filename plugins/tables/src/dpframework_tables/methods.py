@@ -45,7 +45,7 @@ from dpframework_tables.table_budget import CHOOSE, MEASURE, TableBudget
 # The share of a round's budget that goes to its selection.
 TREE_CHOOSE, ROUNDS_CHOOSE = Fraction(18, 100), Fraction(1, 10)
 MORE, AGAIN = "more rounds", "one-way marginals again"  # the two branches of a plan after a stage of rounds
-_TRIED = 8  # the first stage has the number of all rounds divided by this, rounded up
+_STAGE_DIVISOR = 8  # the first stage has the number of all rounds divided by this, rounded up
 FEW_TURNS = 8  # the most turns of each fit between rounds
 MOST_DRAWN = 200_000  # the most rows of a model that are compared with the table
 
@@ -160,7 +160,7 @@ class TableMethod:
         """
         found: list[int] = []
         left = self.times
-        first = 1 if self.name == "tree" else -(-self.rounds // _TRIED)
+        first = 1 if self.name == "tree" else -(-self.rounds // _STAGE_DIVISOR)
         while left:
             found.append(min(left, first << len(found)))
             left -= found[-1]
