@@ -95,7 +95,7 @@ class CountMiner(GroupedMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with all rows, some rows, a public number of rows, groups, and released numbers of rows."""
+        """Return examples with all rows, some rows, a public number of rows, groups, and released rows per unit."""
         from dpframework.basics.rows_per_unit import released_rows_example
 
         schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])

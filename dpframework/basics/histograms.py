@@ -173,7 +173,7 @@ class HistogramMiner(TableMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with values, own bins, released bins, a public number of rows, and in zCDP."""
+        """Return examples with values, own bins, released bins or rows per unit, public numbers of rows, and zCDP."""
         from dpframework.basics.bounds import PrivateBoundsMiner
         from dpframework.basics.quantiles import QuantileMiner
         from dpframework.basics.rows_per_unit import released_rows_example

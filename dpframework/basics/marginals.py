@@ -305,7 +305,7 @@ class MarginalsMiner(RowsMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples of each kind of noise, with a public number of rows, and with a released number of rows."""
+        """Return examples of each kind of noise, with a public number of rows, and with released rows per unit."""
         from dpframework.basics.rows_per_unit import released_rows_example
 
         schema = Schema([Boolean("ill"), Categorical("town", ["A", "B", "C"]), Boolean("old")])

@@ -72,7 +72,7 @@ def require_told_apart(unit: PrivacyUnit) -> None:
 
 @attrs.frozen
 class RowsMiner(BasicMiner):
-    """A miner that can be told to read at most as many rows of each unit as an earlier step releases.
+    """The base class of miners that can be told to read at most as many rows of each unit as an earlier step releases.
 
     A subclass defines `plan_rows`, `mine_rows` and `bound_errors` for the rows that it is given, as `Miner` has `plan`,
     `mine` and `error_bounds`.

@@ -27,7 +27,7 @@ BLOCK, KIND = "search", "counts"  # the names of the spend block, and of the one
 
 @attrs.frozen
 class SearchMiner(BasicMiner):
-    """A miner that counts boxes until it knows which of them to show, and counts these with the rest of its budget."""
+    """The base class of miners that count boxes until they know which to show, and then count these more exactly."""
 
     def plan_of(self, numeric: Sequence[Numeric]) -> Node:
         """Plan the spend block for counts of boxes of some attributes. Its cap is the whole budget."""

@@ -33,7 +33,7 @@ from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 
 #: How many rows lie between the bounds in an example. A search with an epsilon of 1 then needs few releases.
-ENOUGH = 2_000
+ROWS_BETWEEN = 2_000
 #: The note of an error bound where bounds are released.
 AT_MOST = "for the public bounds; smaller in proportion if narrower ones are released"
 
@@ -123,7 +123,7 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
             witnesses=[Witness((), None, most[0]), Witness((), *most)],
         ),
         "zcdp": Example(change, cls("change", rho=Fraction(1, 8)), EXAMPLE_DELTA),
-        **released_examples(cls, between=ENOUGH),
+        **released_examples(cls, between=ROWS_BETWEEN),
     }
 
 

@@ -52,7 +52,7 @@ class Selection(abc.ABC):
 
     @abc.abstractmethod
     def plan(self, targets: Sequence[int], budget: DistanceBudget, share: Fraction) -> Mapping[str, Node]:
-        """Plan the selections of some targets with a share of the budget, by the names of their steps."""
+        """Plan the selections of contexts for some targets with a share of the budget, by the names of their steps."""
 
     @abc.abstractmethod
     def release(self, table: PrivateTable, targets: Sequence[int]) -> Chosen:

@@ -36,7 +36,7 @@ class PairPlan:
     shares
         How choices and tables share the budget.
     asked
-        The number of pairs that you ask for; None for as many as the budget carries.
+        The number of pairs that you ask for; None for as many as the budget pays for.
     """
 
     schema: Schema

@@ -81,9 +81,9 @@ class Serenade(Miner):
         that of `max_support` is seven times `min_support`. Redescriptions beyond these bounds by more than the noise
         are not returned.
     pairs
-        The number of initial pairs, by default what the budget carries, at most 20. Where pairs are counted together
-        and the number of rows is private, a fiftieth of the budget first releases the number of rows, which then
-        decides on the number of pairs.
+        The number of initial pairs, by default as many as the budget pays for, at most 20. Where pairs are counted
+        together and the number of rows is private, a fiftieth of the budget first releases the number of rows, which
+        then decides on the number of pairs.
     budget
         How the budget is shared between initial pairs, extensions and qualities (the counts of redescriptions): "d1" to
         "d5", or three shares. If you give it, as many extensions are planned as you ask for. By default it is .6, 0 and
@@ -92,9 +92,9 @@ class Serenade(Miner):
         for the pairs, there are no extensions, and pairs and qualities share the whole budget.
     score
         "rows": pairs are scored by the rows by which they surpass `target_jaccard`, and each differs from those before
-        it. Unless you ask for extensions, three pairs are counted at a time, with their conjunctions and disjunctions.
-        "logistic": pairs are scored as published, by the Jaccard index weighted by support. "jaccard": pairs are scored
-        by the index itself, whose sensitivity is hundreds of times larger.
+        it. Unless you ask for extensions, or give them a share of the budget, three pairs are counted at a time, with
+        their conjunctions and disjunctions. "logistic": pairs are scored as published, by the Jaccard index weighted by
+        support. "jaccard": pairs are scored by the index itself, whose sensitivity is hundreds of times larger.
     target_jaccard
         The Jaccard index to surpass, where pairs are scored in rows. Where they are counted together, a redescription
         is returned only if its noisy index, minus one standard deviation of its noise, is at least 0.08 above this.
@@ -107,8 +107,9 @@ class Serenade(Miner):
     count_share
         The share of the budget for a noisy number of rows. Give it with the score "logistic" if the number of rows is
         private and you give no supports: the supports are then a tenth and seven tenths of the noisy number. In that
-        case nobody knows beforehand what the rest of the budget carries. So there are as many pairs and extensions as
-        you ask for, or as in the paper: 20 pairs, with four extensions each unless the budget gives extensions nothing.
+        case nobody knows beforehand how many choices the rest of the budget pays for. So there are as many pairs and
+        extensions as you ask for, or as in the paper: 20 pairs, with four extensions each unless the budget gives
+        extensions nothing.
     """
 
     epsilon: Fraction = attrs.field(converter=positive)
@@ -139,7 +140,7 @@ class Serenade(Miner):
 
     @property
     def counts_together(self) -> bool:
-        """Whether pairs are scored in rows and counted three at a time, as they are unless you ask for extensions."""
+        """Whether pairs are scored in rows and counted three at a time, as they are by default (see `score`)."""
         return self.score == "rows" and self.asked is None and (self.budget is None or not self.budget.extensions)
 
     def values_read(self, schema: Schema) -> Collection[str]:

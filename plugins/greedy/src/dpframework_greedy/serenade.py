@@ -29,7 +29,7 @@ Claim: pure epsilon under either relation, without assumptions. What differs fro
   differ in more than a threshold;
 - weights are remembered between rounds, and not keys (`successive_choices`);
 - rows in both supports, in one only and in neither are disjoint, so each of these counts gets their whole budget;
-- by default there are as many pairs and extensions as the budget can carry (`budgets`), and no extensions where they
+- by default there are as many pairs and extensions as the budget pays for (`budgets`), and no extensions where they
   would take budget from the pairs for nothing.
 """
 

@@ -107,7 +107,7 @@ class SuccessiveExponential(BoundedRange):
         For how many rounds the weight of a group is remembered. The distribution of outputs does not depend on it.
     within
         The distance from the best score up to which a choice is of use. The preview says how many choices the epsilon
-        carries within this distance.
+        pays for within this distance.
     """
 
     name: ClassVar[str] = "successive-exponential"
