@@ -4,8 +4,8 @@ Each of these miners releases one query of disjoint cells, with integer noise on
 of `queries.histogram_sensitivities`. An added row raises one cell by 1. Independent Laplace noise fits such a change:
 its density depends on the l1 norm alone. A replaced row lowers one cell and raises another. So where the number of rows
 is public, noise that adds up to 0 fits the change (`dpframework.mechanisms.KNorm`). Its variance is a quarter of that
-of Laplace noise for two cells, and half for four. All else is post-processing. Margins are sums of cells, so they agree
-with each other and cost nothing.
+of Laplace noise for two cells, and about half for four. All else is post-processing. Margins are sums of cells, so they
+agree with each other and cost nothing.
 """
 
 from __future__ import annotations

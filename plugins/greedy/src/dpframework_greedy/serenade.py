@@ -7,9 +7,9 @@ the grown redescriptions are counted at the end. Names of the paper: N is `pairs
 `min_support`.
 
 By default pairs are scored in rows and counted three at a time. The counts also give the conjunctions and disjunctions
-of these pairs, without extensions (`literal_pairs`). With the default target, one row moves such a score by at most 1/2
-in either direction, but the published score by 2.2 divided by the minimum support. All that follows is about
-`score="logistic"`, and about runs with extensions.
+of these pairs, without extensions (`literal_pairs`). An added row moves two such scores apart by at most 1, and two
+published scores by about 2.2 divided by the minimum support. All that follows is about `score="logistic"`, and about
+runs with extensions.
 
 Claim: pure epsilon under either relation, without assumptions. What differs from the paper, and why:
 
