@@ -103,8 +103,8 @@ class AdditiveSum(Drawn):
     def to_frame(self) -> pl.DataFrame:
         """Return a polars dataframe with one row for each cell of each function, the most important functions first.
 
-        Its columns are `attribute`, `cell`, the value for each output (`added to NAME`), and the noise on either side
-        of it, for evenly spread rows (`noise_even`) and at most (`noise_most`).
+        Its columns are `attribute`, `cell`, one column of values for each output (`added to NAME`), and the noise on
+        either side of these values: for evenly spread rows (`noise_even`), and the most for any rows (`noise_most`).
         """
         import polars as pl
 

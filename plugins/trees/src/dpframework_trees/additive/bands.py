@@ -1,13 +1,13 @@
 """The expected and the largest standard deviation of the noise in the functions of an additive model.
 
 Noise b in the gradient moves the minimiser by about - (H + R)**-1 b, with R the ridge and H the Hessian of the rows'
-loss. The covariance B of b is known. It is the same in all directions of an attribute's function. The only other
-directions are those that a group's columns share. H is private, since it depends on how many rows each cell has, and
-on which attributes say the same.
+loss. The covariance B of b is known. The variance of b is the same in all directions of an attribute's function. It
+differs only along the sums that the blocks of a group share (see `group_noise`). H is private, since it depends on how
+many rows each cell has, and on which attributes carry the same information.
 
 - **As expected:** H is taken as if rows were spread evenly over cells (`Tuned.curvatures`), and as if its entries
   between different columns were 0. Real rows leave more noise. A cell with few rows has a small h. If two attributes
-  say the same, the ridge alone decides how their effect is divided between them.
+  carry the same information, the ridge alone decides how their effect is divided between them.
 - **At most:** H is positive semidefinite, whatever the rows. For a linear function c of the coefficients let
   u = R**-1/2 c and N = R**1/2 (H + R)**-1 R**1/2, so that 0 <= N <= I. The variance of c is v'R**-1/2 B R**-1/2 v, with
   v = N u. Let beta be the eigenvalue of R**-1/2 B R**-1/2 in the directions of an attribute's function, and beta_max
@@ -44,7 +44,7 @@ def expected_deviations(tuned: Tuned) -> Reals:
 
 
 def most_deviations(tuned: Tuned, given: Sequence[Attribute]) -> Reals:
-    """Return the largest standard deviation of each cell's value for any rows, shape (cells,) (see the module).
+    """Return the largest standard deviation that each cell's value can have, shape (cells,), whatever the rows are.
 
     A cell's value is what it adds, minus the mean over all cells of the attribute except the cell of missing values.
     For a leaf of a tree, it is what the leaf adds.
@@ -54,7 +54,7 @@ def most_deviations(tuned: Tuned, given: Sequence[Attribute]) -> Reals:
     tuned
         The columns, the noise and the ridge.
     given
-        The attributes.
+        The attributes that predict the target, in the order of the design's blocks.
     """
     design, ridge = tuned.design, tuned.ridge
     beta = tuned.deviations**2 / ridge

@@ -3,7 +3,7 @@
 More bins need more noise, so an attribute keeps at most `most_bins`. Often a few of its bins hold nearly all rows,
 whether the bins have equal widths or cut points that somebody chose. So counts of bins are released with noise, and
 bins are merged by these counts (`even_cells`), which is post-processing. If the noise would hide even a merged bin,
-nothing is counted (`counts_tell`), and equally many neighbouring bins are merged everywhere.
+nothing is counted (`counts_tell`), and about equally many neighbouring bins are merged everywhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHARE_OF_BINS, MOST_FOR_BINS = Fraction(1, 200), Fraction(1, 10)
 
 
 def most_bins(row_budget: float) -> int:
-    """Return the most bins that a numeric attribute keeps, given rows times epsilon.
+    """Return the most bins that a numeric attribute keeps. `row_budget` is the number of rows times epsilon.
 
     Examples
     --------
@@ -41,12 +41,12 @@ def too_fine(attribute: Attribute, most: int) -> bool:
 
 
 def share_of_counts(attributes: int) -> Fraction:
-    """Return the share of epsilon for the counts of bins of a number of attributes."""
+    """Return the share of epsilon for all counts of bins, given the number of attributes whose bins are counted."""
     return min(SHARE_OF_BINS * attributes, MOST_FOR_BINS)
 
 
 def counts_tell(attributes: int, rows: float, epsilon: float) -> bool:
-    """Tell whether the noise of a bin's count has a standard deviation of at most the mean rows of a merged bin.
+    """Tell whether the standard deviation of a bin count's noise is at most the mean number of rows in a merged bin.
 
     Examples
     --------

@@ -46,7 +46,9 @@ def cells_of_block(width: int) -> int:
 
 
 def dimensions(sizes: Sequence[int]) -> int:
-    """Return the number of dimensions in which a row changes histograms of some sizes, all by the same sum.
+    """Return the dimension of the space of changes that a row makes to histograms with these numbers of cells.
+
+    The row changes all histograms by the same sum.
 
     Examples
     --------
@@ -57,7 +59,7 @@ def dimensions(sizes: Sequence[int]) -> int:
 
 
 def is_balanced(sizes: Sequence[int], outputs: int) -> bool:
-    """Tell whether a group of histograms of some sizes has less noise if its noise is balanced over outputs."""
+    """Tell whether a group of histograms with these numbers of cells has less noise if it is balanced over outputs."""
     return outputs > 1 and _of_balanced(sizes, outputs) < _by_output(sizes)
 
 

@@ -1,6 +1,6 @@
-"""The columns of an additive model, from public facts.
+"""The columns of an additive model, which follow from public facts and earlier releases.
 
-The scores of a row are the sum of one function of each attribute, and an intercept. A function has a value for each
+Each score of a row is the sum of one function of each attribute, and an intercept. A function has a value for each
 cell of its attribute. It has one column for each cell, which is 1 in a row of that cell and else 0. If there are only
 two cells, it has a single column, which is -1 or 1. The intercept is a column of 1. The columns of an attribute are a
 block, and a row has an l1 norm of 1 in each block.
@@ -27,11 +27,11 @@ from dpframework_trees.additive.group_noise import GroupNoise
 Reals = NDArray[np.float64]
 
 MOST_COLUMNS = 2_000  # the most columns times outputs, which is the number of the Hessian's rows
-GRAIN = 16  # the steps of a leaf's value from 0 to 1: a power of two, so that a leaf's part of a score is exact
+GRAIN = 16  # the number of steps of a leaf's value from 0 to 1. It is a power of two, so that products are exact
 LOG_ODDS = 4.0  # the log-odds that a leaf's value of 1 stands for. Larger log-odds are cut off there
 OFFSET = 0.5  # the share of a leaf's log-odds that is an offset and not fitted
-FINE = 256  # the steps of a centre from 0 to 1
-MOST_WHOLE = 1 << 15  # the most steps of an outcome from 0 to 1, so that 16 bits hold it
+FINE = 256  # the number of steps of a centre from 0 to 1
+MOST_WHOLE = 1 << 15  # the largest number of steps of an outcome from 0 to 1, so that 16 bits hold an outcome
 
 
 def _bins(given: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
@@ -73,7 +73,7 @@ class Design:
     numeric: tuple[int, ...] = ()
 
     def __attrs_post_init__(self) -> None:
-        """Refuse more columns than a fit can have, and leaves, outcomes or a centre that the claim does not cover."""
+        """Refuse too many coefficients, and leaves, outcomes or a centre that the claim does not cover."""
         if self.leaves and (self.classes != 2 or max(map(abs, self.leaves)) > GRAIN):
             raise InputError("a tree needs a fit of two classes, and values of its leaves in [-1, 1]; leave it out")
         several = self.classes != 2 and self.whole != 1
@@ -84,7 +84,7 @@ class Design:
         if self.columns * self.outputs > MOST_COLUMNS:
             raise InputError(
                 f"an additive model would have {self.columns * self.outputs} coefficients, more than {MOST_COLUMNS}; "
-                "leave out attributes with many values, or give them fewer"
+                "leave out attributes with many values, or give them fewer values"
             )
 
     @functools.cached_property
@@ -100,12 +100,12 @@ class Design:
 
     @property
     def swing(self) -> int:
-        """The l1 norm, over outputs, of a row's probabilities minus its outcome, divided by 1 - p of its class."""
+        """The number c for which a row's residual has the l1 norm c (1 - p), with p the probability of its class."""
         return 1 if self.classes == 2 else 2
 
     @property
     def units_of_row(self) -> int:
-        """The largest floating-point error of a row's residual, in units of 2**-53 (see `fitting`)."""
+        """A bound on what floating-point errors of a row add to the gradient, in units of 2**-53 (see `fitting`)."""
         return 28 + self.classes + 2 * len(self.leaves) + 2 * (self.whole > 1)
 
     @functools.cached_property
@@ -131,7 +131,7 @@ class Design:
 
     @functools.cached_property
     def of_cells(self) -> Reals:
-        """The entries of the columns in a row of each cell, shape (columns, cells), read-only."""
+        """The entry of each column in a row that is in a given cell, shape (columns, cells), read-only."""
         table = np.zeros((self.columns, sum(self.sizes) + 1))
         for size, width, column, cell in zip((*self.sizes, 1), self.widths, self.starts, self.first_cells, strict=True):
             of_one = np.eye(width) if width == size else np.array([[-1.0, 1.0]])
@@ -155,7 +155,7 @@ class Design:
     def grains(self) -> Reals:
         """How many times coarser each column's lattice is than the lattice of scores.
 
-        So what each cell adds to a score is on the lattice of scores.
+        With such coefficients, what each cell adds to a score is on the lattice of scores.
         """
         found = np.ones(self.columns)
         if self.leaves:
@@ -163,11 +163,14 @@ class Design:
         return found
 
     def columns_of(self, block: int) -> slice:
-        """Return the columns of a block, which is an attribute, the tree or the intercept."""
+        """Return the range of a block's columns, as a slice. A block is an attribute, the tree or the intercept."""
         return slice(self.starts[block], self.starts[block] + self.widths[block])
 
     def summed(self, group: Iterable[int]) -> list[int]:
-        """Return the blocks of a group whose columns add up to the same change: the wide ones, and the intercept."""
+        """Return the positions of those blocks of a group that a row changes by the same sum.
+
+        They are the blocks of several columns, and the intercept's.
+        """
         return [j for j in group if self.widths[j] > 1 or j == len(self.widths) - 1]
 
     @functools.cached_property

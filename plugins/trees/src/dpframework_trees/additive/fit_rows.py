@@ -19,12 +19,12 @@ from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.perturbation import FITS
 
 PROBED = 32  # the number of linear functions by which `coordinates` describes a gradient
-FAR = 12.0  # the size of the intercept's coefficient at two of the three places where it does so
+FAR = 12.0  # the intercept's coefficient, with either sign, at two of the three points where `coordinates` is taken
 
 
 @attrs.frozen
 class LogisticRows(Query):
-    """The rows of a logistic fit. How far a row changes them is the size of its gradient in the norm of the noise.
+    """The rows of a logistic fit. The effect of one row is measured by its gradient, in the norm of the noise.
 
     The design is given at run time, and a tree if the design has leaves. Both follow from releases and public facts.
 
@@ -61,9 +61,9 @@ class LogisticRows(Query):
         """1 in the linf norm.
 
         A row's gradient has an l1 norm of at most 1 in each block. (With several classes it is at most 2, and halved.)
-        The noise's norm takes the largest block of each group, with weights of groups that add up to 1. So it is at
-        most 1. A number of `coordinates` is a linear function of norm 1 of the gradient, so a row moves it by at most
-        1.
+        The noise's norm is the largest l1 norm of a block in each group, averaged over groups with weights that add up
+        to 1. So a row's gradient has a norm of at most 1. Each number of `coordinates` is a linear function of the
+        gradient with norm 1, so a row moves it by at most 1.
         """
         source = "a row has one cell of each attribute, with entries in [-1, 1], and probabilities off by at most 1"
         return (Sensitivity(Norm.LINF, 1, source=source),)
@@ -91,9 +91,10 @@ class LogisticRows(Query):
         return Rows(np.ascontiguousarray(found[:, :-1]), np.ascontiguousarray(found[:, -1]), inputs["design"])
 
     def coordinates(self, answer: Rows) -> Reals:
-        """Return the values of random linear functions of norm 1 of the rows' gradient, at three coefficients.
+        """Return random linear functions of the rows' gradient, each of norm 1, at three points, shape (values,).
 
-        These are 0, apart from the intercept's coefficient, which is 0, `FAR` or -`FAR`.
+        At each point all coefficients are 0, apart from the intercept's coefficient of the last output, which is 0,
+        `FAR` or -`FAR`.
         """
         design, found = answer.design, []
         tuned, probes = Tuned(design, Fraction(1)), _probes(design)
@@ -124,7 +125,7 @@ class NumberRows(LogisticRows):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """1, since a row's gradient has an l1 norm of at most 1 in each block, as for two classes.
 
-        Without a number it is 0.
+        The gradient of a row without a number is 0.
         """
         source = "a row has one cell of each attribute, with entries in [-1, 1], and a prediction in its target's range"
         return (Sensitivity(Norm.LINF, 1, source=source),)

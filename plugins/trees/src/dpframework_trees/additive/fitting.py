@@ -1,8 +1,8 @@
 """The minimiser of a perturbed logistic loss, and a proven bound on the gradient where the search ends.
 
-Privacy does not depend on how the minimum is looked for, but on the bound. It is a bound on the gradient of the loss
-with the real noise b, which is a lattice point plus up to half a lattice step in each coordinate. It is computed as
-follows, with u = 2**-53.
+Privacy does not depend on how the minimum is found, only on the bound. The bound is for the gradient of the loss with
+the real noise b, which is a lattice point plus up to half a lattice step in each coordinate. It is computed as follows,
+with u = 2**-53.
 
 - A coefficient is rounded to a lattice on which the score of any row is below 2**52 steps. So the sum over a row's
   attributes is exact.
@@ -103,7 +103,10 @@ class Loss:
         return float(np.sqrt((gradient**2 / self.tuned.ridge[:, None]).sum()))
 
     def bound(self, coefficients: Reals) -> float:
-        """Return a proven bound on the size of the exact gradient with real noise (see the module)."""
+        """Return a proven bound on the size of the exact gradient with real noise (see the module).
+
+        It is infinite if the coefficients or the offsets are not on the lattice.
+        """
         design, ridge = self.tuned.design, self.tuned.ridge[:, None]
         step = lattice_of(self, coefficients) / 2  # Rounding may have moved the largest score past a power of two.
         on_grain = step * design.grains[:, None]
@@ -167,8 +170,8 @@ def on_lattice(loss: Loss, coefficients: Reals) -> Reals:
 def fit_in_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
     """Return coefficients at which the gradient is proven to be within `Tuned.gradient_error`.
 
-    They are in steps of the release's lattice, rounded, and clamped to 2**61 steps. This works for any rows. Where
-    floating point does not get there, `refinement` does.
+    They are in steps of the release's lattice, rounded, and clamped to 2**61 steps. This works for any rows. If
+    floating point does not reach the bound, `refinement` does.
     """
     found = minimise(rows, tuned, noise)
     loss, unit = Loss(rows, tuned, noise), tuned.release_step

@@ -66,7 +66,7 @@ class GroupNoise:
 
     @classmethod
     def of(cls, blocks: Sequence[int], outputs: int, intercept: bool) -> GroupNoise:
-        """Return the noise of some blocks, of the kind that has less noise."""
+        """Return a group's noise, of the kind with less noise, for blocks with these numbers of columns."""
         of_functions = blocks[:-1] if intercept else blocks
         balanced = is_balanced([cells_of_block(width) for width in of_functions], outputs)
         one_sum = not balanced and max(blocks) > 1 and len(blocks) > 1
@@ -106,7 +106,7 @@ class GroupNoise:
 
     def draw(self, scale: float, randomness: Randomness) -> NDArray[np.int64]:
         """Draw integer noise exactly, with the blocks one after another, shape (columns, outputs)."""
-        if self.balanced:  # The scale is that of a depth, which is half of an l1 norm.
+        if self.balanced:  # `balanced_noise` takes the scale of a depth, which is half of an l1 norm.
             return balanced_noise(self.blocks, self.outputs, scale / 2, randomness)
         return np.column_stack([self._draw_output(scale, randomness) for _ in range(self.outputs)])
 
@@ -167,14 +167,16 @@ class GroupNoise:
     @property
     def _log_volume_of_radius(self) -> float:
         d = self.dimension_of_radius
-        if self.balanced:  # see `balanced_noise`: B**m / d! is the volume of a block of m rows by depth
+        # By depth, a block of m rows and n dimensions has the volume B**m / n! (see `zero_sum_noise`).
+        if self.balanced:
             most, rows = math.log(math.comb(2 * self.outputs - 2, self.outputs - 1)), sum(self.blocks)
             of_blocks = sum(math.lgamma(m * (self.outputs - 1) + 1) for m in self.blocks)
             return rows * most - of_blocks + math.lgamma(d + 1) - d * math.log(2)
         if not self.one_sum:
             return d * math.log(2) - sum(math.lgamma(m + 1) for m in self.blocks) + math.lgamma(d + 1)
         sizes = self.histograms
-        # The volume by integer points. If a difference is a coordinate, only half of all points are possible.
+        # `points` is the log-volume if all coordinates are cells. For a histogram of two cells the coordinate is their
+        # difference, which is twice a cell minus their sum. So it doubles the volume.
         points = sizes[0] * math.log(2) if len(sizes) == 1 else math.log(sum(_balls(sizes).h))
         return points + sizes.count(2) * math.log(2)
 

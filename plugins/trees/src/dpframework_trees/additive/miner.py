@@ -89,7 +89,7 @@ class DPAdditive(ModelMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with two classes, several, and more coefficients, with counted bins, and with a tree."""
+        """Return examples: two classes, several classes, more coefficients, counted bins, and a tree."""
         two, several = cls("grade", 2), cls("colour", 2)
         counted = attrs.evolve(SCHEMA.replace(Numeric("size", 0, 8, cuts=range(1, 8))), max_rows=MANY)
         branch = Variant(counts=True).name
@@ -187,9 +187,9 @@ class AdditiveFit:
         Raises
         ------
         InputError
-            If the target cannot be predicted (a classifier's target needs two classes), if the attributes hold the
-            target or a name twice, if no attribute has two values, if a tree is asked for with more than two classes,
-            or if there are too many coefficients.
+            If the target cannot be predicted (a classifier's target needs two classes), if the attributes include
+            the target, or a name twice, if no attribute has two values, if a tree is asked for with more than two
+            classes, or if there are too many coefficients.
         """
         predicted, names = cls.target_and_attributes(schema, target, attributes)
         given = [schema[name] for name in names if schema[name].size > 1]
@@ -288,9 +288,9 @@ class AdditiveFit:
         return Tuned(design, 1 / table.calibration(STEP).scale), coefficients, tree
 
     def _by_counts(self, table: PrivateTable, rows: float) -> Mapping[str, tuple[int, ...]]:
-        """Release the counts of bins. Return the cells of the codes of each attribute that has too many bins.
+        """Release the counts of bins. Return, for each attribute with too many bins, the cell of each of its codes.
 
-        Its bins are merged by the released counts.
+        These bins are merged by the released counts.
         """
         counted, most = self.counted, self.most(rows)
         released, variance = table.release(BINS), noise_variance(table.calibration(BINS))
@@ -311,7 +311,7 @@ class AdditiveFit:
         return most_bins(self.about(rows) * float(self.epsilon))
 
     def design(self, rows: float, by_counts: Mapping[str, tuple[int, ...]], leaves: tuple[int, ...] = ()) -> Design:
-        """Return the columns for a number of rows, some with bins merged by counts."""
+        """Return the design for a number of rows. `by_counts` has the cells of attributes whose bins counts merged."""
         bound, most = self.schema.row_bound, self.most(rows)
         bins = [by_counts.get(attribute.name) or merge(attribute, most) for attribute in self.given]
         most_rows = MOST_ROWS if bound is None else bound + MORE

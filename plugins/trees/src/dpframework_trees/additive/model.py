@@ -1,4 +1,4 @@
-"""An additive model made of releases, with each attribute's part of a score and its bands of noise."""
+"""An additive classifier made of releases, with the function of each attribute and the function's bands of noise."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class AdditiveModel(AdditiveSum):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> AdditiveModel:
-        """See `Kept`."""
+        """Build a model from a form that `to_dict` returned."""
         terms = tuple(Term.from_dict(of_one, k) for k, of_one in enumerate(form["terms"]))
         tree = TreePart.from_dict(form["tree"]) if "tree" in form else None
         return cls(attribute_from_dict(form["target"], 0), np.array(form["intercept"], dtype=np.float64), terms, tree)

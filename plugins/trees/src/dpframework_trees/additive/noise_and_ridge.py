@@ -18,7 +18,7 @@ CURVATURE = 0.15  # the expected curvature p (1 - p) of a row of two classes
 SPREAD = 0.25  # the largest expected variance of an attribute's values
 SPREAD_OF_MANY = 100.0  # with many attributes, the expected variance times the square of their number
 SPREAD_OF_INTERCEPT = 1.0  # the expected variance of the intercept
-BLUR = Fraction(1, 1024)  # the share of epsilon that rounding with noise costs, for each of the two tables
+BLUR = Fraction(1, 1024)  # the share of epsilon that the release's noise costs, once for each neighbouring table
 MULTICLASS = Fraction(1, 7)  # the largest share of epsilon for the determinant, with several classes
 HALVED = 8  # how often `MULTICLASS` may be halved, if the ridge stays near `suitable_ridge`
 NEAR = 4.0  # a ridge is near up to this multiple. A larger one would cost more accuracy than the noise does
@@ -122,7 +122,7 @@ class Tuned:
 
     @functools.cached_property
     def spent_by_gradient(self) -> Fraction:
-        """The exact epsilon of the gradient's noise at r = 1, without its lattice."""
+        """The exact epsilon of the gradient's noise at r = 1 (see `perturbation`), without the cost of its lattice."""
         return sum((Fraction(self.design.swing) / (self.step * Fraction(s)) for s in self.scales), Fraction(0))
 
     @functools.cached_property
@@ -184,7 +184,7 @@ class Tuned:
 
     @property
     def curvatures(self) -> Reals:
-        """The expected second derivative by each column's coefficient, without its ridge, shape (columns,)."""
+        """The expected second derivative of the rows' loss by each column's coefficient, shape (columns,)."""
         classes, rows = self.design.classes, max(self.design.rows, 1.0)
         of_row = 4 * CURVATURE * (classes - 1) / classes**2
         return np.array([of_row * rows / width for width in self.design.widths for _ in range(width)])
@@ -235,7 +235,7 @@ class Tuned:
     def within_reach(self) -> float:
         """The l2 norm to which floats bring the gradient, for up to twice the expected rows, unless scores are large.
 
-        If floats do not get there, `refinement` does.
+        If floats do not reach it, `refinement` does.
         """
         design = self.design
         coarse = float(design.grains.sum()) - design.columns + len(design.widths)

@@ -109,7 +109,7 @@ from dpframework_trees.additive.noise_and_ridge import Tuned
 CELL = 2.0**-30  # the side of the cell whose log-probability is returned as log-density
 LARGEST_NOISE = 2.0**53  # the largest mean noise in steps of its lattice: 512 times as much still fits into 64 bits
 FITS = ("logistic-rows", "number-rows")  # the names of the queries whose answers are fitted
-ROWS_OF_ATTRIBUTE = 50  # with fewer rows times epsilon per attribute, a constant may have a lower log-loss
+ROWS_OF_ATTRIBUTE = 50  # the rows times epsilon for each attribute, below which a constant may have a lower log-loss
 
 
 @final
@@ -125,7 +125,7 @@ class ObjectivePerturbation(PureMechanism):
     needs_length: ClassVar[bool] = False
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Return a reason against queries that do not answer with the rows of a fit."""
+        """Return why the mechanism cannot answer a query, such as one without the rows of a fit, or None if it can."""
         if facts.name not in FITS:
             return "fits an additive model to rows, and the query does not answer with such rows; use LogisticRows"
         return super().misfit(facts)

@@ -77,9 +77,9 @@ class _Exact:
 
 
 def refine(loss: Loss, start: NDArray[np.float64], enough: float, unit: float) -> NDArray[np.int64]:
-    """Return coefficients, in multiples of `unit`, at which the gradient's size is at most `enough`.
+    """Find coefficients at which the gradient's size is at most `enough`, and return them as multiples of `unit`.
 
-    They are then rounded to whole multiples, and clamped to 2**61 of them.
+    The multiples are rounded to whole numbers, and clamped to 2**61.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _descend(
 
 
 def inverse_of(hessian: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Return the inverse in floats, or None if it cannot be computed in floats."""
+    """Return the inverse of a Hessian in floats, or None if it cannot be computed in floats."""
     try:
         found = np.linalg.inv(hessian)
     except np.linalg.LinAlgError:

@@ -3,9 +3,10 @@
 Claim: pure epsilon under either neighbouring relation; no assumptions. The fit is done like `dp-additive` for two
 classes. The outcome is the number's relative position between its bounds (see `perturbation`, "Numbers as outcomes").
 So predictions stay within the bounds, and noise in the gradient moves a prediction about as much as it moves a mean of
-rows. Before the fit, the number of rows and the mean position are released as one pair (`fit_rows.BoundDistances`). The
-log-odds of the mean are an offset of all scores, which costs nothing. After the fit, rows are counted by how far they
-are from their prediction (see `residuals`). The budgets add up to epsilon.
+rows. Before the fit, the sums of the rows' distances to both bounds are released as one pair (`BoundDistances`). The
+number of rows and the mean position follow from them. The log-odds of this mean are an offset of all scores, which
+costs nothing. After the fit, rows are counted by how far their numbers are from the predictions (see `residuals`). The
+budgets add up to epsilon.
 
 The sufficient statistics of a least-squares fit (as in diffprivlib's `LinearRegression`) need noise for each pair of
 columns. Here only the gradient needs noise.
@@ -79,7 +80,7 @@ class DPAdditiveRegression(ModelMiner):
         }
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the number of rows with their mean, counts for the merging of bins, the fit, and counts of residuals."""
+        """Plan the distances to both bounds, counts of bins if needed, the fit, and counts of residuals."""
         fit = RegressionFit.of(schema, self.target, self.attributes, self.epsilon)
         mean = step(MEAN, BoundDistances(fit.number), Laplace(self.epsilon * MEAN_SHARE))
         counts = DiscreteLaplace(self.epsilon * RESIDUAL_SHARE)
@@ -161,7 +162,7 @@ class RegressionFit(AdditiveFit):
         return numeric(self.target)
 
     def design(self, rows: float, by_counts: Mapping[str, tuple[int, ...]], leaves: tuple[int, ...] = ()) -> Design:
-        """Return the columns for a number of rows, some with bins merged by counts, and the centre."""
+        """Return the design for a number of rows, with bins merged as in `AdditiveFit.design`, and with the centre."""
         return attrs.evolve(super().design(rows, by_counts, leaves), centre=self.centre)
 
     @property

@@ -141,7 +141,7 @@ class AdditiveRegression(AdditiveSum):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> AdditiveRegression:
-        """See `Kept`."""
+        """Build a model from a form that `to_dict` returned."""
         target = attribute_from_dict(form["target"], 0)
         if not isinstance(target, Numeric):
             raise InputError(f"target '{target.name}' must be numeric")

@@ -50,9 +50,9 @@ class DPAdditiveRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[mis
         return np.asarray(self.model_.predict(rows))
 
     def predict_interval(self, X: Any, share: float = COVERED) -> NDArray[np.float64]:
-        """Return a range for each row, shape (rows, 2), so that y is in the range for a share of rows like the fitted.
+        """Return a range for each row, shape (rows, 2). It holds y for about `share` of the rows, or for more.
 
-        `AdditiveRegression.interval` says for which rows that holds.
+        `AdditiveRegression.interval` says for which rows this is so.
         """
         rows = self._rows(X)
         self._family.note_prediction(self)

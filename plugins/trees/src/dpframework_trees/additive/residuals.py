@@ -28,7 +28,7 @@ from dpframework_trees.additive.fit_rows import places
 
 SIDE = 13  # the number of bins on each side of 0
 EDGES = np.concatenate([[0.0], 2.0 ** (-(SIDE - 1 - np.arange(SIDE)) / 2)])  # the bins' edges on one side of 0
-FINE, FAR = 256, 16  # the table's steps between the scores 0 and 1, and its largest score
+FINE, FAR = 256, 16  # in the table of the logistic function: the steps between scores 0 and 1, and the largest score
 COVERED = 0.9  # the default share of rows in a prediction interval
 ALLOWED = 1.28  # noise exceeds this number of standard deviations with a probability of about 10 %
 
@@ -153,7 +153,7 @@ class NoisyResiduals:
 
 
 def _margin(from_outside: Reals, beyond: float, allowed: float) -> float:
-    """Return the size of residual beyond which at most `beyond` rows lie on one side.
+    """Return the absolute residual beyond which at most `beyond` rows lie on one side of 0.
 
     `from_outside` has the counts of the side, the outermost first. `allowed` is the allowance for the noise of a count.
     """

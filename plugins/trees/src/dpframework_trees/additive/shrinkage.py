@@ -33,7 +33,7 @@ LEAST, LARGEST = -4, 2  # the exponents of the smallest and the largest power of
 
 
 def shrink(tuned: Tuned, coefficients: Reals) -> Reals:
-    """Return released coefficients, shape (columns, outputs), shrunk by the factor of each attribute.
+    """Return released coefficients, shape (columns, outputs), shrunk by the factor of each attribute but numeric ones.
 
     The mean over an attribute's columns is a part of the intercept and is not shrunk. With several outputs, the
     coefficients of a column must have the mean 0 over outputs.
@@ -58,7 +58,7 @@ def factor_of(tuned: Tuned, attribute: int, size: float) -> float:
     attribute
         The position of the attribute.
     size
-        The sum of squares of the attribute's coefficients, minus their means over columns and over outputs.
+        The sum of squared deviations of the attribute's coefficients from their means over columns and over outputs.
     """
     design = tuned.design
     start, width = design.starts[attribute], design.widths[attribute]

@@ -127,7 +127,7 @@ class _FactorSearch:
     rows
         The number of rows that the sample stands for.
     left, precision
-        The evidence, and the inverse of its covariance.
+        The estimates `Evidence.left`, shape (outputs,), and the inverse of their covariance, shape (outputs, outputs).
     """
 
     scores: Reals

@@ -1,4 +1,4 @@
-"""The functions of an additive model, one of each attribute."""
+"""The functions of an additive model, one for each attribute."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ class Term:
         The cell of each code of the attribute. Codes in one cell add the same.
     values
         What each cell adds to each output, shape (cells, outputs). With two classes the output is the log-odds of the
-        second; with more there is one score for each class. In a fitted model, the mean over all cells but the cell of
-        missing values is 0.
+        second. With more classes there is one score for each class. With a number as the target, the output is the
+        log-odds of its position between its bounds or, in `shown_terms`, the number itself. In the terms of a fitted
+        model, the mean over all cells but the cell of missing values is 0.
     deviations
         The approximate standard deviation of the noise in each cell's values, shape (cells,), if rows were spread
         evenly over cells and attributes were unrelated. If a cell has few rows, or attributes say the same, there is
@@ -97,7 +98,7 @@ def centred_terms(
         The factor by which the scores of each output are multiplied, shape (outputs,). Bands are multiplied by the
         largest factor.
     given
-        The attributes.
+        The attributes that predict the target.
     """
     design, values = tuned.design, stretch * (tuned.design.of_cells.T @ coefficients)
     expected, most = (stretch.max() * own for own in (expected_deviations(tuned), most_deviations(tuned, given)))
@@ -120,12 +121,12 @@ def parts_by_function(terms: Sequence[Term], given: NewRows) -> list[Reals]:
 
 
 def term_named(terms: Sequence[Term], name: str) -> Term:
-    """Return the function of an attribute.
+    """Return the function with a name, which is an attribute's name or, with a tree, "the tree's part".
 
     Raises
     ------
     InputError
-        If the model has no function of that attribute.
+        If the model has no function of that name.
     """
     found = {term.attribute.name: term for term in terms}
     if name not in found:

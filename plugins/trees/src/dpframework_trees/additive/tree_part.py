@@ -2,8 +2,8 @@
 
 A small tree is released first, for a share of the budget. The log-odds of a leaf, by its noisy counts and cut off at
 `LOG_ODDS`, are rounded to m / `GRAIN` times `LOG_ODDS`, where m is a whole number. Half of the log-odds is an offset of
-the score, which is not fitted. A coefficient w, fitted jointly with all functions, adds to it or takes from it. So a
-leaf adds
+the score, which is not fitted. m / `GRAIN` is also the value of a column, whose coefficient w is fitted jointly with
+all functions. So a leaf adds
 
     m (w / GRAIN + OFFSET LOG_ODDS / GRAIN).
 
@@ -30,8 +30,8 @@ from dpframework_trees.additive.design import GRAIN, LOG_ODDS, OFFSET, Reals
 from dpframework_trees.tree import DecisionTree
 
 SHARE = Fraction(7, 100)  # the tree's share of epsilon
-DEPTH = 3  # the number of levels of the tree
-WORTH = 2_500  # the rows times epsilon from which on a tree is worth its share, with two classes
+DEPTH = 3  # the number of levels of tests in the tree
+WORTH = 2_500  # the least rows times epsilon for which a tree is worth its share of epsilon, with two classes
 NAME = "the tree's part"
 DIGITS = 6  # the decimals with which numbers are stored
 
@@ -62,7 +62,8 @@ class TreePart:
     weight
         The fitted coefficient, stretched like all coefficients.
     deviation, most_deviation
-        The standard deviation of the weight's noise, as expected and at most (see `Term`).
+        The standard deviation of the noise in what the leaf of the largest absolute log-odds adds, for evenly spread
+        rows and at most (see `Term`).
     """
 
     tree: DecisionTree
@@ -76,7 +77,10 @@ class TreePart:
         return (self.weight + OFFSET * LOG_ODDS) / GRAIN
 
     def added(self, rows: NewRows) -> Reals:
-        """Return the tree's part of each row's score, shape (rows,). The node that tests an unknown cell decides it."""
+        """Return the tree's part of each row's score, shape (rows,).
+
+        A row with an unknown cell ends at the node that tests this cell.
+        """
         return np.asarray(values_of(self.tree.predict_proba(rows))[rows.block.index] * self.per_step)
 
     @property

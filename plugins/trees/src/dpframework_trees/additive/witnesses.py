@@ -17,7 +17,7 @@ from dpframework_trees.additive.perturbation import tune_for
 
 FAR = 40.0  # the size of a score that makes the class of an added row nearly impossible
 APART = 12.0  # the size of the noise at each row's cells: so large that four more rows do not change its sign
-LOW = 12.0  # the negative score at which a row's probability is practically 0
+LOW = 12.0  # at minus this score, the probability of a row's class is practically 0
 SCHEMA = Schema(
     [
         Categorical("colour", ["red", "green", "blue"]),
@@ -36,7 +36,7 @@ OF_TREE: dict[str, Any] = {
 }
 # With the classes of the two leaves exchanged, a replaced row loses .94 of the claim, and with those of `OF_TREE` .88.
 OF_TREE_REPLACED: dict[str, Any] = {**OF_TREE, "tree/leaves": OF_TREE["tree/leaves"][::-1]}
-#: For each target, the codes of both rows in all other attributes.
+#: For each target, the codes in all other attributes of the red row, and of the row that replaces it.
 CODES = {"grade": ((0, 0, 1), (2, 2, 0)), "colour": ((0, 1, 1), (2, 0, 0))}
 
 

@@ -77,12 +77,12 @@ def _propose(
 
 @functools.lru_cache(maxsize=1024)
 def balanced_square(rows: int, outputs: int) -> float:
-    """Return the mean square of a linear function of a block's point, which is uniform among depths of at most 1.
+    """Return the mean square of a linear function of a point that is uniform in the points of depth at most 1.
 
-    The function has length 1, and its coefficients add up to 0 over outputs. The depths of rows are Dirichlet
-    distributed (see the module), each with K - 1 of d + 1 parts. In a row of depth n, the p negative numbers and all
-    others are uniform on simplices. If k such numbers have the sum n, the mean of their sum of squares is
-    2 n**2 / (k + 1).
+    The points are those of a block. The function has length 1, and its coefficients add up to 0 over outputs. The
+    depths of rows are Dirichlet distributed (see the module), each with K - 1 of d + 1 parts. In a row of depth n, the
+    p negative numbers and all others are uniform on simplices. If k such numbers have the sum n, the mean of their sum
+    of squares is 2 n**2 / (k + 1).
     """
     k, d = outputs, rows * (outputs - 1)
     ways = [math.comb(k, p) * math.comb(k - 2, p - 1) for p in range(1, k)]
