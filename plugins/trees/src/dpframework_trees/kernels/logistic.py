@@ -51,7 +51,7 @@ def _probabilities(cells: Any, i: int, theta: Any, out: Any) -> None:
 def add_residuals(cells: Cells, classes: Any, theta: Reals, high: Integers, low: Integers, unit: float = 1.0) -> None:
     """Add to each cell its rows' residuals (probability minus outcome), as high * 2**-26 + low * 2**-52, exactly.
 
-    With a single column, the outcome is `unit` times the class, which is a number from 0 to 1.
+    With a single column, the outcome is a number from 0 to 1: `unit` times the entry of `classes`.
     """
     columns = theta.shape[1]
     p = np.empty(columns + 1)
@@ -82,7 +82,7 @@ def add_residuals(cells: Cells, classes: Any, theta: Reals, high: Integers, low:
 def add_curvature(cells: Cells, theta: Reals, hessian: Any) -> None:
     """Add the rows' second derivatives to `hessian`, shape (columns, columns, cells, cells).
 
-    Only entries [c, e] with c <= e are added, and in a row only pairs of attributes j <= m.
+    Only entries [c, e] with c <= e are added. For each row they are added at its cells in attributes j <= m.
     """
     columns = theta.shape[1]
     p = np.empty(columns + 1)

@@ -1,4 +1,4 @@
-"""Weights of pairs of trees, summed over the second trees, from counts of sets of tests (see `pair_counts`)."""
+"""Weights of pairs of trees, summed over the second trees, from counts of sets of tests (see `tree_pair_counts`)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def weigh_pairs(cells: Integers, t: int, room: PairRoom, weighing: PairScale, lo
                     counts[x, leaf] = pairs[x, x, leaf]
             sizes[:] = 0
             for c in range(classes):
-                column = columns + 1 + c  # after the set of all rows
+                column = columns + 1 + c  # Classes come after the set of all rows.
                 held, rest = cells[both, column], cells[of_v, column] - cells[t_and_v, column]
                 by_class[0, c] = held
                 by_class[1, c] = cells[of_t, column] - held
@@ -137,7 +137,7 @@ def _place(low: int, high: int, tests: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _log_of_all(top: Floats, total: Floats) -> Any:
-    """Return the log of the sum, over all roots, of the product of the sums exp(top) total of the root's two sides."""
+    """Return the log of the weights of all roots. A root's weight is the product of exp(top) total of its two sides."""
     largest = -math.inf
     for x in range(top.shape[1]):
         largest = max(largest, top[0, x] + math.log(total[0, x]) + top[1, x] + math.log(total[1, x]))

@@ -97,7 +97,7 @@ class WalkedPair(NamedTuple):
 
 
 class TreeTarget(NamedTuple):
-    """The limit of a walk over trees, with probabilities proportional to exp(score / scale).
+    """The distribution to which a walk over trees converges, with probabilities proportional to exp(score / scale).
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class TreeTarget(NamedTuple):
 
 
 class PairTarget(NamedTuple):
-    """The limit of a walk over pairs, like `TreeTarget`, where the score of a pair is rounded as a whole.
+    """The distribution to which a walk over pairs converges, like `TreeTarget`. The score of a pair is rounded once.
 
     Attributes
     ----------
@@ -155,7 +155,8 @@ def _accepts(change: int, scale: float, word: int, decided: int) -> int:
     """Return 1 if a uniform number that starts with `word` is below exp(change / scale), 0 if not, or UNDECIDED.
 
     The computed exponential has a relative error of at most 2**-42. That is 8 u for itself and 3 u times its exponent,
-    which is at most 745 unless the result is 0. If the number is nearer to it than `CLOSE`, nothing is decided.
+    which is at most 745 unless the result is 0. If the uniform number may lie within a relative distance of `CLOSE` of
+    the exponential, nothing is decided.
     """
     if decided != UNDECIDED:
         return decided

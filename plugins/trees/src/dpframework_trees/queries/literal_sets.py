@@ -1,4 +1,4 @@
-"""The rows of sets of tests as cells of cross tables, for engines that count such tables."""
+"""The rows for which all tests of a set hold, as cells of cross tables, for engines that count such tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from dpframework_trees.splits import BELOW, Candidates
 
 
 def sets_of(tests: Candidates, order: int, place: Callable[..., Any]) -> Iterator[RowSets]:
-    """Yield all sets of up to `order` tests. A set is named by `order` tests in increasing order, with repetitions.
+    """Yield all sets of up to `order` tests, in one `RowSets` for each choice of attributes.
+
+    A set is named by `order` tests in increasing order. A smaller set repeats tests.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ _Tested: TypeAlias = "tuple[Attribute, list[int], NDArray[np.bool_]]"
 
 
 def _members(groups: Sequence[_Tested], own: Sequence[Attribute], sets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return 1 for each cell of the attributes' cross table that is in a set of tests, else 0, shape (sets, cells)."""
+    """Return 1 for each cell of the attributes' cross table where a set's tests hold, else 0, shape (sets, cells)."""
     rows = {
         number: (attribute.name, codes)
         for attribute, numbers, members in groups
@@ -51,7 +53,10 @@ def _members(groups: Sequence[_Tested], own: Sequence[Attribute], sets: NDArray[
 
 
 def _by_attribute(tests: Candidates) -> Iterator[_Tested]:
-    """Yield each tested attribute with the numbers of its tests and, for each test, the codes that it holds for."""
+    """Yield each tested attribute, the numbers of its tests, and a mask of the codes for which each test holds.
+
+    The mask has the shape (tests, codes).
+    """
     for k in sorted(set(tests.owner.tolist())):
         numbers = np.flatnonzero(tests.owner == k)
         attribute = tests.schema.attributes[tests.attributes[k]]

@@ -49,7 +49,7 @@ class SplitScores(CriterionScores, CandidateScores):
 
     @property
     def rounding(self) -> Fraction:
-        """See `Criterion.rounding`."""
+        """The rounding of the criterion (see `Criterion.rounding`) for the largest number of children."""
         return self.criterion.rounding(self.target.size, self.rows.bound, self.children)
 
     def candidates(self, **inputs: Any) -> Sequence[Split]:
@@ -126,7 +126,7 @@ class SplitScores(CriterionScores, CandidateScores):
         off_grid = candidates.kinds == OFF_GRID
         slots[off_grid] = width + 2 * np.arange(int(off_grid.sum()))
         widths[off_grid] = 2
-        kinds = np.where(off_grid, np.int8(EQUALS), candidates.kinds)  # Off the grid, the true side is the first code.
+        kinds = np.where(off_grid, np.int8(EQUALS), candidates.kinds)  # An off-grid threshold holds on the first side.
         counts = self.criterion.weigh(counts)
         if len(candidates) * self.target.size <= FEW and "numba" not in sys.modules:
             score = plain_score(self.criterion.formula)
@@ -145,7 +145,7 @@ def _plain_scores(
     kinds: NDArray[np.int8],
     codes: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return the scores of the kernel `split_scores`, in plain numpy. For few candidates that beats loading numba."""
+    """Return the scores of the kernel `split_scores`, in plain numpy. For few candidates this is faster."""
     summed = np.concatenate([np.zeros((1, counts.shape[1]), dtype=np.int64), np.cumsum(counts, axis=0)])
     whole, below = summed[slots + widths] - summed[slots], summed[slots + codes + 1] - summed[slots]
     held = np.where((kinds == BELOW)[:, None], below, counts[slots + codes])

@@ -50,7 +50,7 @@ def pack_classes(classes: NDArray[Any], number: int) -> NDArray[np.uint64]:
 
 
 def all_of(rows: int) -> NDArray[np.uint64]:
-    """Return the set of all rows, for a number of rows."""
+    """Return the set of all rows of a table or block as bits, given their number, shape (words,)."""
     return np.asarray(pack_classes(np.zeros(rows, dtype=np.uint8), 1)[0])
 
 
@@ -125,7 +125,7 @@ class TreeScores(CountedOrPacked, CriterionScores):
         return np.concatenate([bits, classes])
 
     def tables(self, **inputs: Any) -> JointCounts | None:
-        """Return the cross tables of all sets of tests and the class, or None if they are not enough."""
+        """Return the cross tables of all sets of tests and the class, or None if the answer is bits of rows."""
         if not self.counted:
             return None
         number, order = len(self.tests), 3 if self.depth == 3 else 2

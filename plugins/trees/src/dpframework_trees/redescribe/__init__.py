@@ -1,9 +1,9 @@
 """Redescription mining from alternating or jointly sampled pairs of trees (Mihelčić and Miettinen 2023).
 
-A starting attribute of one view gives the classes for a tree on the other view. The leaves of this tree give the
-classes for a tree on the first view, and so on. If all goes well, the leaves of two successive trees hold for nearly
-the same rows, and unions of them are redescriptions. `MatchedTrees` works differently (see `matched_trees`). Names of
-the paper: InTr is the number of `starts`, RMIter `rounds`, omega `tree_share`, MCIter `iterations`.
+A starting attribute or test of one view gives the classes for a tree on the other view. The leaves of this tree give
+the classes for a tree on the first view, and so on. If all goes well, the leaves of two successive trees hold for
+nearly the same rows, and unions of them are redescriptions. `MatchedTrees` works differently (see `matched_trees`).
+Names of the paper: InTr is the number of `starts`, RMIter `rounds`, omega `tree_share`, MCIter `iterations`.
 
 Claim: pure epsilon under either relation. A walk is assumed to have converged; all other samplers assume nothing.
 

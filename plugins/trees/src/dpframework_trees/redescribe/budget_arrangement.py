@@ -1,6 +1,7 @@
 """How `MatchedTrees` shares its budget between matches that are read together and a forest of pairs of trees.
 
-The choice follows from epsilon times the number of rows, and from the number of candidate matches.
+A match is a pair of tests, one of each view. By default the choice follows from epsilon times the number of rows, and
+from the number of candidate matches.
 
 The number of rows is public, or a noisy number that the miner releases first. So a plan holds one arrangement, or a
 branch for each arrangement that the released number may choose.
@@ -18,20 +19,20 @@ import attrs
 from dpframework.redescriptions import DESIGNS, budget_of_choices, choices_carried
 
 MOST = max(DESIGNS)  # the most matches of one joint distribution
-#: Each entry has a least epsilon * rows, and from there on the number of matches per group and of groups. Below the
-#: first entry there is a forest.
+#: Each entry has the least epsilon * rows for which it is used, the number of matches in a group, and the number of
+#: groups. Below the first entry, or with too few candidates for it, there is a forest.
 PAYS = ((420, 5, 1), (620, 7, 1), (1_500, 9, 1), (5_500, 9, 2))
 CHOOSE_FROM = 20  # the fewest candidates per match: with fewer, the last matches would have no real tie
 CHOOSE_FROM_IN_GROUPS = 1_000  # the same for several groups: with fewer, the matches of the second group are weak
 CHOICES = Fraction(3, 5)  # the share of a forest's budget for its choices; its tables get the rest
 MOST_TREES = 9  # the most pairs of trees by default
-LOTTERY = 0.4  # the share of rows that a choice may be off by: if it is more with two levels, trees have one level
+LOTTERY = 0.4  # if choices on two levels may be off by more than this share of the rows, trees have one level
 
 
 @final
 @attrs.frozen
 class Arrangement:
-    """The number of matches that are read together, the number of trees in a forest, and the budget of each.
+    """The numbers of matches that are read together and of trees in a forest, and how they share the budget.
 
     Attributes
     ----------
@@ -107,7 +108,7 @@ class Arrangement:
 
     @classmethod
     def possible(cls, most: float, candidates: int) -> tuple[Arrangement, ...]:
-        """Return all arrangements that `of` may return for epsilon * rows up to `most`, those for the least first."""
+        """Return all arrangements that `of` may return, in order of epsilon * rows, from 0 up to `most`."""
         edges = [edge for edge in sorted(_edges(candidates)) if edge <= most]
         low = [0.0, *edges]
         inside = [(low + high) / 2 for low, high in zip(low, [*edges, min(most, 2 * low[-1] + 1)], strict=True)]

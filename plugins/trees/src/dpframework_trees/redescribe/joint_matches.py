@@ -1,9 +1,10 @@
 """Matches that are counted in overlapping tables of three, and read together from one fitted joint distribution.
 
-A match is a test of each view. Each match is selected like the root of a pair of trees (see `matched_trees`), and must
-differ from the matches before it. Then tables of three matches count rows by which sides hold. They follow a design in
-which every two matches occur in the same table (`dpframework.redescriptions.DESIGNS`). Half of the budget is for the
-selections, and half for the tables. Reading redescriptions from the tables is post-processing.
+A match is a pair of tests, one of each view. Each match is selected like the root of a pair of trees (see
+`matched_trees`), and must differ from the matches before it. Then tables of three matches count rows by which of the
+six tests hold. They follow a design in which every two matches occur in the same table
+(`dpframework.redescriptions.DESIGNS`). Half of the budget is for the selections, and half for the tables. Reading
+redescriptions from the tables is post-processing.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def known_sets(match: Match, *, few: bool) -> Sequence[Description]:
 
 
 def _tables(table: PrivateTable, group: Sequence[Match]) -> OverlappingTables:
-    """Release the tables of one group of matches."""
+    """Release the tables of one group of matches, and return them together."""
     counts = []
     for line in DESIGNS[len(group)]:
         left, right = zip(*(group[k].sides for k in line), strict=True)

@@ -1,17 +1,20 @@
-"""A forest of pairs of trees of up to two levels, where each node is a match: a test of each view.
+"""Redescriptions from matches of two tests: a forest of pairs of trees, or matches read together (`joint_matches`).
 
-At a root a match is selected by `dpframework.redescriptions.MatchScores`: two tests, one of each view, that hold for
-the same rows or for opposite rows. It must differ from the matches at earlier roots. The rows for which both sides hold
-are one part, and the rows for which neither side holds are another; all other rows drop out. In each part one more
-match is selected, in parallel. The tests of a view make a tree of that view. One table of the leaves of both trees
-gives the counts of all unions of leaves.
+A match is a pair of tests, one of each view, that hold for nearly the same rows or for nearly opposite rows. In a
+forest, each node of a pair of trees is a match. The trees have one or two levels. At a root a match is selected by
+`dpframework.redescriptions.MatchScores`. It must differ from the matches at earlier roots. The rows for which both
+sides hold are one part, and the rows for which neither side holds are another. All other rows drop out. In each part
+one more match is selected, in parallel. The tests of a view make a tree of that view. One table of the leaves of both
+trees gives the counts of all unions of leaves.
 
 Claim: pure epsilon under either relation, and zCDP, without assumptions. The scores of a selection have spread 1 on any
-table (see `dpframework.redescriptions`), and the inputs of a selection come from releases. A row is in one part, and
-in one cell of the table. There is no walk, and no test to start from.
+table: from one neighbour to the other, the changes of two scores differ by at most 1 (see
+`dpframework.redescriptions`). The inputs of a selection come from releases. A row is in one part, and in one cell of
+the table. There is no walk, and no test to start from.
 
-If the number of rows is secret, a fiftieth of the budget releases it first. The released number chooses one branch of
-the plan, and the number of rows beyond which a match gains nothing. Each branch costs the rest of the budget.
+If the number of rows is secret and decides how the budget is used, a fiftieth of the budget releases it first. The
+released number chooses one branch of the plan, and the number of rows beyond which a match gains nothing. Each branch
+costs the rest of the budget.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _constraints(value: Constraints | Mapping[str, float]) -> Constraints:
 @final
 @attrs.frozen
 class Start:
-    """A start of trees: an attribute that is given by name, or the two outcomes of a selected test.
+    """A start of trees: an attribute that is named or drawn, or a selected test, whose two outcomes are the classes.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ class TreeRedescriptions(Miner):
         return found
 
     def selection(self, tests: Mapping[View, Candidates], start: Start, epsilon: Fraction) -> list[Node]:
-        """Plan the selection of a starting test, or nothing if the start is given by name."""
+        """Plan the selection of a starting test, or nothing if the start is an attribute."""
         if not start.selected:
             return []
         scores = Associations(tests[start.view], tests[OTHER[start.view]])
@@ -233,7 +233,7 @@ class TreeRedescriptions(Miner):
     def select_start(self, table: PrivateTable, tests: Candidates, start: Start, taken: list[Literal]) -> PrivateTable:
         """Release a starting test that differs from those taken, and return the table with its outcome as the class.
 
-        If the start is given by name, the table is returned as it is.
+        If the start is an attribute, the table is returned as it is.
         """
         if not start.selected:
             return table
@@ -293,7 +293,7 @@ class TreeRedescriptions(Miner):
     def mine_from(
         self, table: PrivateTable, tests: Mapping[View, Candidates], start: Start
     ) -> list[tuple[list[Redescription], int]]:
-        """Return the redescriptions of each pair of trees of one start, and how many candidates were looked at."""
+        """Return, for each pair of trees of one start, its redescriptions and how many candidates were looked at."""
         raise NotImplementedError
 
     def extract(self, table: PrivateTable, name: str, trees: dict[View, CompleteTree]) -> tuple[Any, int]:

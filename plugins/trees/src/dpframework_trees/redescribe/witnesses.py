@@ -1,10 +1,11 @@
 """Tables on which redescriptions by trees lose nearly all of the epsilon that they claim. They are large.
 
-If a row is added to many equal rows in a leaf, the norm of the leaf's counts rises by 1. If it is added to many unlike
-rows, the norm hardly rises. So a tree loses most if the row joins equal rows in all likely trees, and unlike rows in
-the released tree. A replaced row leaves one kind of leaf and enters the other. Several trees and tables can lose this
-much at once. With rounds, each start and each tree for the leaves of the tree before needs its own few rows. Hundreds
-or thousands of rows are needed, so that the likely trees make up nearly all of the normalizer.
+If a row is added to a leaf with many rows of its class, the norm of the leaf's class counts rises by 1. If nearly all
+rows of the leaf have another class, the norm hardly rises. So a tree loses most if the row joins rows of its class in
+all likely trees, and rows of another class in the released tree. A replaced row leaves one kind of leaf and enters the
+other. Several trees and tables can lose this much at once. With several rounds, each start needs a few rows of its own,
+and so does each tree whose classes are the leaves of the tree before it. Hundreds or thousands of rows are needed, so
+that the likely trees make up nearly all of the normalizer.
 
 The tables were found by hill climbing over the numbers of equal rows, with the outputs that lose most on them, and then
 rounded. If there are several trees, the outputs give the positions of their tests, and the position of the test of a
@@ -12,8 +13,8 @@ start.
 
 **Pairs by the published score.** With half of an epsilon of 2, a pair whose score is s has a weight of exp(s / 2). So a
 choice loses at most half of the distance by which two scores move apart. All tables of up to two rows, besides the row
-that differs, were tried. A choice loses at most .226 if a row is added, to two others, and at most .375 if a row is
-replaced, next to one other (`plugins/trees/tests/test_published_pairs.py` tries them again). With more rows the scores
+that differs, were tried. A choice loses at most .226 if a row is added to two others, and at most .375 if a row is
+replaced beside one other (`plugins/trees/tests/test_published_pairs.py` tries them again). With more rows the scores
 themselves bound the loss:
 
 - If one of n >= 4 rows is replaced, scores move apart by at most 2 * `largest_replacement(n)`. That is .834 at n = 4
@@ -23,7 +24,8 @@ themselves bound the loss:
   others in one leaf. With g and h at least -(n - 1) / (n + 1) in the formula of `PairScore.sensitivity` and a = b = 1,
   a score falls by .493 at n = 3 and by less for more rows. It rises by at most 5/32, so the choice loses at most .325.
 
-The numbers of rows lose all of their half. So at most (1 + .325) / 2 and (1 + .417) / 2 of the whole claim is lost.
+The released counts lose all of their half of the claim. So at most (1 + .325) / 2 of the whole claim is lost if a row
+is added, and at most (1 + .417) / 2 if a row is replaced.
 """
 
 from __future__ import annotations
