@@ -62,10 +62,10 @@ def test_all_attributes_but_the_class_are_split_on_unless_they_are_named() -> No
             class_and_attributes(schema, target, names)
         assert str(error.value).startswith(told)
 
-    refused("wet", ("ripe", "wet"), "target 'wet' is also among the attributes to split on; leave it out")
+    refused("wet", ("ripe", "wet"), "target 'wet' is also among the attributes that predict it; leave it out")
     refused("wet", ("ripe", "ripe"), "attributes names an attribute twice; name each once")
     one = attrs.evolve(SCHEMA, attributes=[*SCHEMA, dpf.Categorical("one", ["x"])])
-    refused("one", None, "target 'one' has a single class; a tree needs two or more", one)
+    refused("one", None, "target 'one' has a single class; a classifier needs two or more", one)
     assert str(nothing_to_split(GRADE)) == (
         "no attribute can be split for target 'grade'; add one with two or more values, or with a cut"
     )

@@ -1,7 +1,7 @@
 """Trees and additive models for dpframework: miners, mechanisms, and estimators for scikit-learn.
 
-The miners are DP-ID3, trees sampled as a whole, additive models, a classifier that chooses between these kinds, and
-redescriptions from pairs of trees.
+The miners are DP-ID3, trees sampled as a whole, additive models, a classifier that chooses between an additive model
+and a sampled tree, and redescriptions from pairs of trees.
 """
 
 from __future__ import annotations

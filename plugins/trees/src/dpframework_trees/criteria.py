@@ -177,7 +177,7 @@ class Criterion:
     def for_group(
         self, row_bound: int | None, group: int, classes: int, *, exact: bool = False
     ) -> tuple[Sensitivity, ...]:
-        """Return the sensitivity for `group` rows. Return nothing if it is not below the sum over single rows."""
+        """Return a tuple of the sensitivity for `group` rows, or () if it is not below the sum over single rows."""
         if self.name in ("norm", "max", "published-gini") or row_bound is None:
             return ()
         return (self.sensitivity(row_bound, exact=exact, group=group, classes=classes),)

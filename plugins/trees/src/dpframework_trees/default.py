@@ -9,17 +9,17 @@ This is the rule for n rows, k attributes, C classes and O outputs, where O is 1
   noise of an additive model would exceed most of its functions. With two classes and n epsilon of 2,500 or more, a
   small tree adds its own part to the score (see the interactions of `dp-additive`).
 - Else the model is a tree that is sampled as a whole. With T tests there are about T**(2**d - 1) trees of d levels. The
-  sampled tree is worse than the best one by a number of rows proportional to the logarithm of that, divided by epsilon.
-  So the tree gets the most levels, from 2 to 5, for which n epsilon is at least c (2**d - 1) log(T), and never more
-  than four leaves per class. If no number of levels fulfils this, it gets 2. Here c is 30 / C, but at least 7, since a
-  test says more the more classes there are.
+  sampled tree is worse than the best one by a number of rows proportional to the logarithm of the number of trees,
+  divided by epsilon. So the tree gets the most levels, from 2 to 5, for which n epsilon is at least
+  c (2**d - 1) log(T), and never more than four leaves per class. If no number of levels fulfils this, it gets 2. Here c
+  is 30 / C, but at least 7, since a test says more the more classes there are.
 
 The budget of a tree is divided between its tests and the counts of its leaves, C counts for each leaf. With L leaves,
 and the share s of the budget for counts, the noise of counts adds up to L C / s. The cost of choosing tests is
 proportional to L log(T) / (1 - s). The noise plus a times that cost is least for
 s = sqrt(C) / (sqrt(C) + sqrt(a log(T))). With a = 9/8, two classes and 55 tests, that is about 2/5, the share of
-`DPTree`. With more than two classes a tree of two levels gets this share, or 2/5 if that is more. It is used for so few
-rows that counts matter most. All other trees have a share of 2/5, since more would cost accuracy.
+`DPTree`. With more than two classes a tree of two levels gets this share, or 2/5 if that is more. Such a tree is used
+for so few rows that counts matter most. All other trees have a share of 2/5, since more would cost accuracy.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ADDITIVE = "additive"
-SAMPLED = "sampled-"  # the kind of a tree is this and its number of levels
+SAMPLED = "sampled-"  # the kind of a tree is this text, followed by its number of levels
 ENOUGH = 50  # the rows times epsilon that an additive model needs for each function and output
 LEVELS = range(2, 6)  # the numbers of levels that a tree may have
 LEAVES_OF_CLASS = 4  # the most leaves for each class
@@ -85,7 +85,7 @@ class ChosenModel(Kept):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> ChosenModel:
-        """See `Kept`."""
+        """Build a chosen model from a form that `to_dict` returned."""
         kind = str(form["kind"])
         model: type[AdditiveModel | DecisionTree] = AdditiveModel if kind == ADDITIVE else DecisionTree
         return cls(kind, model.from_dict(form["model"]))

@@ -8,10 +8,10 @@ All samplers choose among the same tests, which compare with public values and c
 hold.
 
 The default sampler follows from the numbers of tests and levels, which are public. Drawing three levels at once takes
-time in proportion to the cube of the number of tests, drawing two levels to its square. So with many tests a tree is
-drawn from the root with two levels in view. At each node a whole tree of two levels is drawn, and only its root is
-kept, except that the last draws keep both levels. That misses only what three tests
-tell together and no two of them tell.
+time in proportion to the cube of the number of tests, and drawing two levels in proportion to its square. So with many
+tests a tree is drawn from the root with two levels in view. At each node a whole tree of two levels is drawn, and only
+its root is kept, except that the last draws keep both levels. This misses only what three tests tell together and no
+two of them tell. With very many tests, the test of each node is selected on its own.
 """
 
 from __future__ import annotations

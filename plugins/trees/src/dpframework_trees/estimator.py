@@ -112,7 +112,7 @@ class DPID3Classifier(TreeClassifier):
 @final
 @sklearn_estimator
 class DPTreeClassifier(TreeClassifier):
-    """A classifier by a tree of fixed depth sampled as a whole (parameters as in `dpframework_trees.DPTree`).
+    """A classification tree of fixed depth sampled as a whole (parameters as in `dpframework_trees.DPTree`).
 
     If you choose the sampler "mcmc", you also accept its assumption that the walk has converged.
 

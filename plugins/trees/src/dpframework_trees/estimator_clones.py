@@ -12,7 +12,7 @@ from dpframework_trees.estimator_inputs import PrivacyWarning
 
 @attrs.define(eq=False)
 class EstimatorFamily:
-    """Estimators that are clones of one another.
+    """A record of what the estimators of one family, which are clones of one another, have done.
 
     scikit-learn's searches fit clones, compare their predictions with the exact classes, and fit one more clone with
     the best parameters. So the parameters of that last fit depend on the private rows without any noise, and the fit's
@@ -36,7 +36,7 @@ class EstimatorFamily:
         self.pickled_unfitted |= not fitted
 
     def note_fit(self, estimator: Any, *, alone: bool) -> None:
-        """Note an estimator's first fit on a budget of its own, and warn once if two clones have been fitted so."""
+        """Note an estimator's first fit on a budget of its own, and warn when it is the second such clone."""
         if not alone or estimator.__dict__.get("_counted"):
             return
         estimator.__dict__["_counted"] = True

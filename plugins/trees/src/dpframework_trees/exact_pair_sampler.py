@@ -8,8 +8,9 @@ weights of all pairs that agree with the tests drawn so far. Then the second tre
 
 with W, k, H and Z_A of `tree_pair_counts`. This is the exponential mechanism on all pairs.
 
-Claim: pure epsilon under either relation for the spread of the score (`PairScore.sensitivity`; McSherry and Talwar
-2007, Theorem 6); bounded range, so rho = epsilon**2 / 8 in zCDP (Cesar and Rogers 2021). Nothing is assumed.
+Claim: pure epsilon under either relation (McSherry and Talwar 2007, Theorem 6), and bounded range, so
+rho = epsilon**2 / 8 in zCDP (Cesar and Rogers 2021). Nothing is assumed. The scale follows from the spread of the
+score, which is how far the changes of two pairs' scores may be apart on neighbouring tables (`PairScore.sensitivity`).
 
 **Rounding.** As in `sampling`, at each node log-weights are rounded to a lattice and the draw is exact. Let e be how
 far a log-weight at a node may be off, in units of the score. Eight times the sum of e over the nodes is added to the
@@ -31,7 +32,7 @@ node needs three of these for the sum over roots and two sides of B, and two for
 and up to `MOST_TESTS` tests, eight times their sum is 48 times 100 (T + 1) u < 2**-24. Half a lattice step for each
 node is added as in `sampling`.
 
-`tree_pair_counts` decides time and memory, which depend on the numbers of tests and levels alone.
+`tree_pair_counts` limits time and memory, which depend on the numbers of tests and levels alone.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ under either neighbouring relation; no assumptions.
 
 What differs from the paper by default, and why (`DPID3.published` restores the paper's settings):
 
-- binary tests of public values and cuts instead of multiway splits: fewer rows lost to thin nodes;
+- binary tests of public values and cuts instead of multiway splits, since they leave more rows in each node;
 - the 3-norm criterion: like `max` it is monotonic with sensitivity 1, so its exponent needs no factor 2, and like
   `gini` it tells apart splits whose children have the same majority class;
 - permute-and-flip instead of the exponential mechanism, since it is never worse (McKenna and Sheldon 2020);

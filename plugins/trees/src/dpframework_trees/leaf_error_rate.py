@@ -12,7 +12,8 @@ import statistics
 LEVEL = 0.75  # the limit is this quantile of the beta distribution
 _NORMAL = statistics.NormalDist().inv_cdf(LEVEL)
 _MOST_STEPS = 200  # enough even for bisection, which halves the interval at least every other step
-_NEAR = 1e-4  # the last step, in standard deviations: the error that it leaves is about the cube of the step
+#: The last step is at most this share of the standard deviation, of p and of 1 - p. Its error is about its cube.
+_NEAR = 1e-4
 _TINY = 1e-300  # stands for 0 as a divisor in Lentz's method
 _EXACT = 1e-15  # the continued fraction ends at a factor that differs from 1 by at most this
 

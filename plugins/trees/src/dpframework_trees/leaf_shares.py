@@ -67,7 +67,7 @@ class NoisyLeaves:
     variances
         The variance of the noise of each leaf's counts, shape (leaves,).
     rows
-        Estimated rows of the leaves, all positive, shape (leaves,).
+        The estimated number of rows of each leaf, above 0, shape (leaves,).
     """
 
     counts: Reals
@@ -154,7 +154,7 @@ def _transitions(concentrations: tuple[float, ...]) -> Reals:
 
 
 def _cells_of(leaves: NoisyLeaves) -> tuple[Reals, Reals]:
-    """Return the log-likelihood of each cell, and the mean rows in it, both of shape (leaves, classes, cells).
+    """Return each cell's log-likelihood and mean number of rows of the class, of shape (leaves, classes, cells).
 
     With u = rows times share - count, the likelihood is exp(-|u| / b) / (2 b). It is integrated, alone and times u,
     over the part of a cell where u is positive and the part where it is negative.
@@ -190,7 +190,7 @@ class _Messages:
     likelihoods
         The likelihood of a leaf's counts in each cell, up to a factor, shape (leaves, classes, cells).
     means
-        The mean rows in each cell of a leaf, of the same shape.
+        The mean number of rows of the class, for each cell of a leaf's share, of the same shape.
     sent
         By child, the message that it sent up: the likelihood of the counts below it, for each cell of its parent.
     rows

@@ -92,21 +92,21 @@ def criterion_with_costs(name: str, costs: tuple[int, ...] | None, target: Attri
 def class_and_attributes(
     schema: Schema, target: str, attributes: tuple[str, ...] | None
 ) -> tuple[Attribute, tuple[str, ...]]:
-    """Return the class attribute and the names of the attributes to split on, by default all others.
+    """Return the class attribute and the names of the attributes that predict it, by default all others.
 
     Raises
     ------
     InputError
-        If the class has a single value, if it is among the attributes to split on, or if one of these is named twice.
+        If the class has a single value, if it is among the other attributes, or if one of these is named twice.
     """
     of_class = schema[target]
     if of_class.size < 2:
-        raise InputError(f"target '{of_class.name}' has a single class; a tree needs two or more")
+        raise InputError(f"target '{of_class.name}' has a single class; a classifier needs two or more")
     return of_class, other_attributes(schema, of_class, attributes)
 
 
 def other_attributes(schema: Schema, target: Attribute, attributes: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the names of the attributes to split on, by default all but the target.
+    """Return the names of the attributes that predict a target, by default all but the target.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def other_attributes(schema: Schema, target: Attribute, attributes: tuple[str, .
     """
     split_on = attributes if attributes is not None else tuple(n for n in schema.names if n != target.name)
     if target.name in split_on:
-        raise InputError(f"target '{target.name}' is also among the attributes to split on; leave it out")
+        raise InputError(f"target '{target.name}' is also among the attributes that predict it; leave it out")
     named_once("attributes", split_on)
     return split_on
 

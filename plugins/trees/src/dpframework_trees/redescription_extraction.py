@@ -215,7 +215,7 @@ def _fulfil_constraints(
 def _shown_from(
     left: NDArray[np.float64], right: NDArray[np.float64], rows: float, constraints: Constraints
 ) -> NDArray[np.float64]:
-    """Return the noisy Jaccard index from which on sides with these supports fulfil the constraints.
+    """Return the least noisy Jaccard index at which sides with these supports fulfil the constraints, shape (pairs,).
 
     The sides must share enough rows: at least the least support, and so many that the p-value is small enough.
     """

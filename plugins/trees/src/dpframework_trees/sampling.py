@@ -12,7 +12,7 @@ lattice of 2**-28 of the sensitivity. Then the draw is exact (OpenDP's noisy max
 far a log-weight at a node may be off, in units of the score. The log-probability of a test is off by 2 e at most: e of
 its own and e of the normalizer. The log-probability of a tree is off by at most twice the sum of e over its nodes. So
 its change between neighbours is off by at most four times that sum, and the difference between the changes of two trees
-by at most eight times that sum. This is added to the spread.
+by at most eight times that sum. This is added to the spread, the bound on that difference without rounding.
 
 Some errors grow with the number of rows R. The nodes of one level share the rows, so for D levels the sum of these
 errors over the nodes is at most (see `tree_weights`; subtracting the largest log-weight and multiplying cost another
@@ -70,7 +70,7 @@ STEPS_AT_ONCE = 1 << 13  # the number of steps of a walk for which proposals are
 FINER = 2**8  # how much finer the lattice is than the core's, since many nodes or leaves are rounded
 LOGARITHMS = Fraction(1, 2**24)  # a bound on the errors of log-probabilities that do not depend on the scale
 MOST_LEVELS = 15  # the most levels that the exact sampler can do, reached with two tests
-LOWEST = -(2.0**62)  # the lowest score on the lattice, relative to the best: 2**31 rows reach 2**61
+LOWEST = -(2.0**62)  # the lowest score on the lattice, relative to the best. The scores of 2**31 rows reach 2**61
 
 
 @attrs.frozen

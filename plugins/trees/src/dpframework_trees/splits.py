@@ -216,7 +216,7 @@ class Candidates(Sequence[Split]):
         return self._at(left) if left.any() else self
 
     def with_thresholds(self, thresholds: Mapping[str, float]) -> Candidates:
-        """Return these candidates and one off-grid threshold for each of some numeric attributes."""
+        """Return these candidates, then one off-grid threshold for each numeric attribute in `thresholds`."""
         positions = np.array([self.schema.index(name) for name in thresholds], dtype=np.int64)
         new = len(positions)
         return attrs.evolve(

@@ -55,7 +55,7 @@ class TreeRule:
     probability
         The estimated probability of this class.
     rows
-        The estimated rows of the leaf.
+        The estimated number of rows in the leaf.
     """
 
     description: Description
@@ -192,23 +192,23 @@ class DecisionTree(Drawn):
         return list(_rules(self.root, (), self.target, self.schema))
 
     def patterns(self) -> tuple[Pattern, ...]:
-        """Return one pattern X -> y for each leaf in tree order, for `lab.evaluation`'s retention."""
+        """Return one pattern X -> y for each leaf, in tree order, to measure retention in `dpframework.lab`."""
         from dpframework.results import Pattern
 
         return tuple(Pattern(rule.description, Equals(self.target.name, rule.label)) for rule in self.rules())
 
     def leaf_counts(self) -> NDArray[np.float64]:
-        """Return the estimated rows of each class in each leaf, shape (leaves, classes), in the order of `rules`."""
+        """Return the estimated numbers of rows by leaf (as in `rules`) and by class, shape (leaves, classes)."""
         return np.array([node.counts for node in nodes_of(self.root) if isinstance(node, Leaf)])
 
     @property
     def leaves(self) -> int:
-        """The number of leaves."""
+        """The number of leaves of the tree that is shown."""
         return sum(isinstance(node, Leaf) for node in nodes_of(self.root))
 
     @property
     def depth(self) -> int:
-        """The number of splits on the longest path."""
+        """The number of splits on the longest path of the tree that is shown."""
         return _depth(self.root)
 
     def __str__(self) -> str:
@@ -251,7 +251,7 @@ class DecisionTree(Drawn):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> DecisionTree:
-        """See `Kept`."""
+        """Build a tree from a form that `to_dict` returned."""
         schema = None if form["schema"] is None else Schema.from_dict(form["schema"])
         whole = None if form.get("whole") is None else node_from_dict(form["whole"])
         return cls(node_from_dict(form["root"]), attribute_from_dict(form["target"], 0), schema, whole)
@@ -294,7 +294,7 @@ class TreeResult(Kept):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> TreeResult:
-        """See `Kept`."""
+        """Build a result from a form that `to_dict` returned."""
         return cls(DecisionTree.from_dict(form["tree"]))
 
     def __str__(self) -> str:

@@ -113,7 +113,7 @@ class ChosenTree(Kept):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> ChosenTree:
-        """See `Kept`."""
+        """Build a chosen tree from a form that `to_dict` returned."""
         return cls(int(form["position"]), TreeResult.from_dict(form).tree)
 
     def to_frame(self) -> pl.DataFrame:
@@ -142,7 +142,7 @@ def _miners(given: Iterable[Miner]) -> tuple[Miner, ...]:
 @final
 @attrs.frozen
 class TreeChoice(Miner):
-    """Several tree miners on one budget, of which one with many correct predictions is selected privately.
+    """Several tree miners on one budget. One of their trees, with many correct predictions, is selected privately.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Counts of sets of tests, from which the rows of every leaf of every tree of up to three levels follow.
+"""Counts of rows for sets of tests, which give the rows in each leaf of any tree of up to three levels.
 
 Let n_tu be the number of rows of a class that tests t and u both hold for, n_t the number that t holds for, and n the
 number of all rows. If t is at the root and u below it on both sides, the four leaves hold n_tu, n_t - n_tu, n_u - n_tu
@@ -110,12 +110,12 @@ class TreeCounts:
 
 @attrs.frozen(eq=False)
 class CountsBelow:
-    """The rows below a node, as numbers by class.
+    """The rows at a node, as numbers by test and class.
 
     Attributes
     ----------
     counts
-        The numbers of rows for which each test holds, and in the last line of all rows, shape (tests + 1, classes).
+        The numbers of rows for which each test holds, then the numbers of all rows, shape (tests + 1, classes).
     sets
         The numbers of rows for which two or three tests hold, as in `TreeCounts.cells`. None if they are not known.
     criterion
@@ -161,7 +161,7 @@ class CountsBelow:
         return sets.astype(np.int64)
 
     def side(self, test: int, holds: bool) -> CountsBelow:
-        """Return the rows on one side of a test."""
+        """Return the counts of the rows on one side of a test."""
         if self.sets is None:  # Only the rows of this test's sides are known. They are enough for leaves.
             held = self.counts[test] if holds else self.counts[-1] - self.counts[test]
             return attrs.evolve(self, counts=held[np.newaxis])

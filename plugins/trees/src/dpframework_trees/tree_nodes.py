@@ -21,7 +21,7 @@ class Leaf:
     Attributes
     ----------
     counts
-        Estimated rows of each class, shape (classes,). They follow from noisy counts and are not negative.
+        Estimated numbers of rows by class, shape (classes,). They follow from noisy counts and are not negative.
     probabilities
         Estimated class probabilities, shape (classes,).
     """
@@ -42,7 +42,7 @@ class Inner:
     children
         The nodes below, one for each outcome of the split.
     counts, probabilities
-        Estimated rows and probabilities of each class, as in `Leaf`.
+        Estimated numbers of rows and probabilities by class, as in `Leaf`.
     """
 
     split: Split
@@ -69,7 +69,7 @@ def best_class(node: TreeNode) -> int:
 
 
 def leaf_text(node: TreeNode, target: Attribute) -> str:
-    """Return a leaf in words, with its class, the class's probability and its estimated rows."""
+    """Return a leaf in words: its most probable class, the probability of this class, and the estimated rows."""
     best = best_class(node)
     return f"{target.labels[best]} ({node.probabilities[best]:.0%} of about {node.counts.sum():.0f})"
 

@@ -1,8 +1,8 @@
 """Counts of sets of tests of two views, which give the score of every pair of trees of one or two levels.
 
 The number of rows in a leaf of a tree of two levels follows from sets of up to two tests (see `tree_counts`). So the
-number of rows that a leaf of the first tree shares with a leaf of the second follows from the numbers that such sets of
-the two views share. These counts add up over blocks of rows.
+number of rows that a leaf of the first tree shares with a leaf of the second follows from the numbers of rows that such
+sets of the two views share. These counts add up over blocks of rows.
 
 **Sums of weights.** A pair of trees A and B has the score c(A) + k(A) H(B; A). Here H is the sum, over the leaves of B,
 of the criterion on the leaf's numbers of rows in each leaf of A. For the gain, c = (G - N) / 2 and k = 1/2. For the
@@ -11,10 +11,10 @@ leaves of A. So the sum of weights over all B factorizes as in `tree_weights`, w
 
     W(A) = exp(c(A) / scale) Z_A,    Z_A = sum over roots x of S_A(x) S_A(not x).
 
-For two levels, S_A of one side of x is the sum, over all tests y below it, of the weights of the two leaves there. For
-one level, it is the weight of the leaf on that side. The score of a leaf of B does not factorize over the leaves of A,
-since a norm is taken over all of them at once. So every A is looked at. With T tests, there are T trees of one level
-and T**3 of two.
+For two levels, S_A of one side of x is a sum over all tests y below it, of the product of the weights of the two leaves
+there. For one level, it is the weight of the leaf on that side. The score of a leaf of B does not factorize over the
+leaves of A, since a norm is taken over all of them at once. So every A is looked at. With T tests, there are T trees of
+one level and T**3 of two.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Counts = NDArray[np.int64]
 MOST_CELLS = 1 << 23  # the most counts that are kept, which take 64 MiB
-MOST_PAIR_WORK = 1 << 31  # the most pairs of tests of the second view, over all first trees: some minutes
+MOST_PAIR_WORK = 1 << 31  # the most pairs of tests of the second view, over all first trees, which takes minutes
 MOST_TESTS = 50_000  # the most tests of a view: with more, the bound on rounding in `exact_pair_sampler` does not hold
 MOST_EXACT_LEVELS = 2  # the most levels of trees whose pairs are drawn exactly
 #: For each number of levels, a matrix with one line per leaf. The counts of sets, multiplied by a line, add up to the

@@ -1,7 +1,7 @@
 """Pairs of trees that are sampled together: their scores, the scores' sensitivities, and a walk over pairs.
 
-Source: Mihelčić and Miettinen 2023, section 4.4. The first tree is scored by the classes of a starting attribute, and
-the second tree by the leaves of the first.
+Source: Mihelčić and Miettinen 2023, section 4.4. The first tree is scored by the classes of a starting attribute or
+test, and the second tree by the leaves of the first.
 """
 
 from __future__ import annotations

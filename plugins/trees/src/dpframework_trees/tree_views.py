@@ -56,7 +56,7 @@ def tree_frame(tree: DecisionTree) -> pl.DataFrame:
 
 
 def tree_text(tree: DecisionTree) -> str:
-    """Return a line for each branch, with class, probability and estimated rows at leaves."""
+    """Return the tree as text: a line for each branch, with class, probability and estimated rows at leaves."""
     return "\n".join(_draw_lines(tree.root, "", tree.target, tree.schema))
 
 

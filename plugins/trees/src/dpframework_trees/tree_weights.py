@@ -68,7 +68,7 @@ def require_feasible(tests: int, depth: int) -> None:
 
 @attrs.frozen(eq=False)
 class RowsBelow:
-    """The rows below a node, as a set.
+    """The rows at a node, as a set.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class RowsBelow:
 
 @final
 class Weights:
-    """Sums of weights of trees below sets of rows, at one noise scale.
+    """Sums of weights of all trees on sets of rows, at one scale of the exponential mechanism.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _weighing(counts: Counts, criterion: Criterion, scale: float) -> Any:
 
 
 def log_weights_of_stumps(counts: Counts, criterion: Criterion, scale: float) -> NDArray[np.float64]:
-    """Return the log-weight of each tree of one test."""
+    """Return the log-weight of each tree that has a single test, shape (tests,)."""
     scores = _weighing(counts, criterion, scale).scores
     return np.asarray((scores[0] + scores[1]) / scale)
 
@@ -220,7 +220,7 @@ def log_weights_of_two(counts: Counts, pairs: Counts, criterion: Criterion, scal
 
 
 def in_threads(function: Callable[[int], T], numbers: Iterable[int], threads: int) -> list[T]:
-    """Return the results of a function for each number."""
+    """Return the results of a function for the numbers, in their order, computed in several threads."""
     if threads == 1:
         return [function(number) for number in numbers]
     with ThreadPoolExecutor(threads) as pool:

@@ -48,7 +48,7 @@ PUBLISHED = (
     "under replace-one at most 0.8 of the claim can be lost, since a fifth of it is for the count of all rows, which "
     "does not change if a row is replaced"
 )
-#: Many bad rows of size 0 and a few of size 8. The row leaves the few and joins the many.
+#: Many bad rows of size 0 and a few of size 8. The replaced row leaves the few and joins the many.
 FEW_ELSEWHERE = Witness(
     (
         ({"colour": "green", "size": 0, "ripe": "true", "grade": "bad"}, 17),
