@@ -12,7 +12,7 @@ import pytest
 from dpframework_trees.additive import Design, ObjectivePerturbation
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.bins import (
-    counts_tell,
+    counts_stand_out,
     cumulative_shares,
     even_cells,
     merge,
@@ -484,8 +484,8 @@ def test_counts_tell_where_their_noise_is_at_most_a_merged_bin(attributes: int) 
     share = min(attributes / 200, 1 / 10)
     for epsilon in (0.1, 1.0):
         fewest = 4 * math.sqrt(2) * attributes / (share * epsilon)  # with four merged bins
-        assert [counts_tell(attributes, fewest * by, epsilon) for by in (0.99, 1.01)] == [False, True]
-    assert not counts_tell(0, 1e9, 1.0)
+        assert [counts_stand_out(attributes, fewest * by, epsilon) for by in (0.99, 1.01)] == [False, True]
+    assert not counts_stand_out(0, 1e9, 1.0)
 
 
 def test_neighbouring_bins_are_merged_as_many_each_as_can_be() -> None:

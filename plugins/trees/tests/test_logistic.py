@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dpframework_trees.additive import Design, fitting, perturbation
 from dpframework_trees.additive.fit_rows import LogisticRows
-from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps, lattice_of, minimise, on_lattice
+from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps, lattice_step, minimise, round_to_lattice
 from dpframework_trees.additive.noise_and_ridge import Tuned
 from dpframework_trees.additive.refinement import _descend, _Exact, inverse_of, refine
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
@@ -191,11 +191,11 @@ def test_no_score_has_more_than_2_to_the_50_steps_of_the_lattice(design: Design)
         cells = [range(a, a + n) for a, n in zip(design.first_cells, (*design.sizes, 1), strict=True)]
         added = np.abs(design.of_cells.T @ coefficients) + np.abs(design.offsets)
         largest = sum(added[list(of_one)].max() for of_one in cells)
-        step = lattice_of(loss, coefficients)
+        step = lattice_step(loss, coefficients)
         assert math.log2(step) == round(math.log2(step))
         assert step * 2.0**49 < max(largest, 2.0**-10) * (1 + 2.0**-39)
         assert max(largest, 2.0**-10) <= step * 2.0**50
-        rounded = on_lattice(loss, coefficients)
+        rounded = round_to_lattice(loss, coefficients)
         grains = np.where(
             [bool(design.leaves) and column == design.starts[-2] for column in range(design.columns)], 16, 1
         )
@@ -206,26 +206,26 @@ def test_no_score_has_more_than_2_to_the_50_steps_of_the_lattice(design: Design)
         in_steps = fitting.of_cells(design, rounded) / step
         assert (in_steps == np.rint(in_steps)).all()
     zero = np.zeros((design.columns, design.outputs))
-    assert lattice_of(loss, zero) == (2.0**-48 if design.leaves else 2.0**-60)  # offsets of up to 2
+    assert lattice_step(loss, zero) == (2.0**-48 if design.leaves else 2.0**-60)  # offsets of up to 2
 
 
 def test_a_largest_score_at_a_power_of_two_is_taken_for_one_above_it() -> None:
     """Its sum was rounded: a share of 2**-40 more covers that."""
     ones = np.array([[0.5], [0.25], [0.25], [0.25], [0.25]])  # 1/2 + 1/4 + 1/4 at most
-    assert lattice_of(some_loss(TWO, 1), ones) == 2.0 ** (1 - 50)
-    assert lattice_of(some_loss(TWO, 1), ones * (1 - 2.0**-30)) == 2.0**-50
+    assert lattice_step(some_loss(TWO, 1), ones) == 2.0 ** (1 - 50)
+    assert lattice_step(some_loss(TWO, 1), ones * (1 - 2.0**-30)) == 2.0**-50
 
 
 @each_design
 def test_a_bound_is_believed_on_the_lattice_and_on_one_twice_as_fine(design: Design) -> None:
     """A lattice that was chosen before rounding may be the finer one; scores on it have less than 52 bits."""
     loss = some_loss(design, 5)
-    coefficients = on_lattice(loss, np.full((design.columns, design.outputs), 0.3))
-    step = lattice_of(loss, coefficients)
+    coefficients = round_to_lattice(loss, np.full((design.columns, design.outputs), 0.3))
+    step = lattice_step(loss, coefficients)
     for away, believed in ((0.0, True), (0.5, True), (1.5, True), (0.25, False), (1 / 3, False)):
         moved = coefficients.copy()
         moved[0, 0] += away * step
-        assert lattice_of(loss, moved) == step
+        assert lattice_step(loss, moved) == step
         assert (loss.bound(moved) < math.inf) is believed
 
 

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 from dpframework_trees.additive import AdditiveRegression, Design, DPAdditiveRegression, ObjectivePerturbation
 from dpframework_trees.additive.design import MOST_WHOLE
-from dpframework_trees.additive.fit_rows import NumberRows, places
+from dpframework_trees.additive.fit_rows import NumberRows, relative_positions
 from dpframework_trees.additive.fitting import Loss, Rows
 from dpframework_trees.additive.perturbation import draw_noise, tune_for
 from dpframework_trees.additive.refinement import refine
-from dpframework_trees.additive.regression import RegressionFit, mean_place
+from dpframework_trees.additive.regression import RegressionFit, mean_position
 from dpframework_trees.additive.regressor import DPAdditiveRegressor
 from dpframework_trees.additive.residuals import EDGES, SIDE, NoisyResiduals, ResidualCounts
 from dpframework_trees.estimator_inputs import PrivacyWarning
@@ -211,14 +211,14 @@ def test_an_end_lets_more_than_its_share_out_with_a_probability_of_a_tenth_at_mo
 
 
 def test_a_noisy_mean_is_drawn_to_the_middle_by_its_noise():
-    assert mean_place(100.0, 300.0, 0.0) == 0.25
-    assert 0.25 < mean_place(100.0, 300.0, 2_000.0) < mean_place(100.0, 300.0, 2_000_000.0) < 0.5
-    assert mean_place(-20.0, 10.0, 9.0) == 0.5
+    assert mean_position(100.0, 300.0, 0.0) == 0.25
+    assert 0.25 < mean_position(100.0, 300.0, 2_000.0) < mean_position(100.0, 300.0, 2_000_000.0) < 0.5
+    assert mean_position(-20.0, 10.0, 9.0) == 0.5
     # The noise of below / rows has the variance 2,000 (300**2 + 100**2) / 400**4 = 1/128, a place anywhere has 1/12.
-    assert mean_place(300.0, 100.0, 2_000.0) == pytest.approx(0.5 + 0.25 * (1 / 12) / (1 / 12 + 1 / 128), abs=1e-12)
-    assert mean_place(0.6, 0.3, 0.0) == 0.5  # fewer than a row
-    assert mean_place(0.75, 0.25, 0.0) == 0.75
-    assert (mean_place(-1.0, 900.0, 0.0), mean_place(900.0, -1.0, 0.0)) == (0.01, 0.99)
+    assert mean_position(300.0, 100.0, 2_000.0) == pytest.approx(0.5 + 0.25 * (1 / 12) / (1 / 12 + 1 / 128), abs=1e-12)
+    assert mean_position(0.6, 0.3, 0.0) == 0.5  # fewer than a row
+    assert mean_position(0.75, 0.25, 0.0) == 0.75
+    assert (mean_position(-1.0, 900.0, 0.0), mean_position(900.0, -1.0, 0.0)) == (0.01, 0.99)
 
 
 @pytest.mark.parametrize(("below", "above", "variance"), [(3.0, 1.0, 2.0), (1.0, 7.0, 5.0), (40.0, 60.0, 300.0)])
@@ -231,7 +231,7 @@ def test_a_noisy_mean_is_weighed_by_its_variance(below, above, variance):
     ]
     noise = variance * sum(slope**2 for slope in slopes)
     expected = 0.5 + (below / (below + above) - 0.5) * (1 / 12) / (1 / 12 + noise)
-    assert mean_place(below, above, variance) == pytest.approx(expected, rel=1e-6)
+    assert mean_position(below, above, variance) == pytest.approx(expected, rel=1e-6)
 
 
 def test_it_learns_a_sum_of_functions_and_its_range_holds_its_share_of_new_rows():
@@ -329,7 +329,7 @@ def test_a_public_number_of_rows_and_few_rows_are_no_trouble():
     assert isinstance(mined(1, schema=known), AdditiveRegression)
     model = mined(0.1, fruits(0))
     assert model.residuals.margins() == (1.0, 1.0)
-    assert places(SCHEMA["price"], model.predict(fruits(10))).std() < 0.3
+    assert relative_positions(SCHEMA["price"], model.predict(fruits(10))).std() < 0.3
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -145,9 +145,9 @@ class Criterion:
         added, so the scores differ by at most k plus that fall.
 
         `information-gain` is f = sum of n_c log2(n_c / N). The score is minus N H(class given child). So it never rises
-        when rows are added, and it falls by at most what `entropy_sensitivity` derives for k rows of at most R, and C
-        classes. Monotonic. If rows are replaced, the scores of both tables lie below the score of their shared rows, by
-        at most that fall each.
+        when rows are added, and it falls by at most what `entropy_sensitivity` derives for k added rows, at most R rows
+        after that, and C classes. It is monotonic. If rows are replaced, the scores of both tables
+        lie below the score of their shared rows, by at most that fall each.
 
         Raises
         ------

@@ -214,7 +214,11 @@ def _warn(sentence: str, calls: int) -> None:
 
 
 def _plain(column: Any) -> Any:
-    """Return a column for polars. Missing values become None, and numbers become texts if there are texts, too."""
+    """Return a column in a form that polars reads.
+
+    If the column can hold cells of several types, missing cells become None. If some of its cells are texts, all other
+    cells become texts, too.
+    """
     if hasattr(column, "to_native"):
         if column.dtype.is_numeric():
             return column.to_numpy()

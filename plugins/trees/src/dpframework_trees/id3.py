@@ -156,7 +156,7 @@ class DPID3(TargetMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the published settings, and one example for each choice that has a privacy argument of its own."""
+        """Return an example for each choice with a privacy argument of its own, a deeper one, and one as published."""
         variants = {**VARIANTS, "deeper": {"max_depth": 2}, "published": PUBLISHED}
         examples = examples_of_grades(cls, variants)
         examples["density"] = attrs.evolve(examples["density"], witnesses=witnesses.SPLIT_POINTS)

@@ -284,7 +284,7 @@ class MarkovChainTrees(WholeTrees):
         return tests
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-density of a converged walk: the exponential mechanism's, with rounded scores."""
+        """Return the log-density of a converged walk: the exponential mechanism's, with the score of `output` rounded."""
         data, unit = _tree_data(answer, calibration), float(calibration.unit)
         if not is_tree(output, data.tests, data.depth):
             return -math.inf

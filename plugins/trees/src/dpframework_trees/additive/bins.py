@@ -3,7 +3,7 @@
 More bins need more noise, so an attribute keeps at most `most_bins`. Often a few of its bins hold nearly all rows,
 whether the bins have equal widths or cut points that somebody chose. So counts of bins are released with noise, and
 bins are merged by these counts (`even_cells`), which is post-processing. If the noise would hide even a merged bin,
-nothing is counted (`counts_tell`), and about equally many neighbouring bins are merged everywhere.
+nothing is counted (`counts_stand_out`), and about equally many neighbouring bins are merged everywhere.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def share_of_counts(attributes: int) -> Fraction:
     return min(SHARE_OF_BINS * attributes, MOST_FOR_BINS)
 
 
-def counts_tell(attributes: int, rows: float, epsilon: float) -> bool:
+def counts_stand_out(attributes: int, rows: float, epsilon: float) -> bool:
     """Tell whether the standard deviation of a bin count's noise is at most the mean number of rows in a merged bin.
 
     Examples
     --------
-    >>> counts_tell(5, 39_000, 0.1), counts_tell(5, 10_000, 0.1)
+    >>> counts_stand_out(5, 39_000, 0.1), counts_stand_out(5, 10_000, 0.1)
     (True, False)
     """
     if not attributes:

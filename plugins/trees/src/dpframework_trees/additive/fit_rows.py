@@ -136,11 +136,11 @@ class NumberRows(LogisticRows):
 
     def outcomes(self, block: Block, design: Design) -> NDArray[Any]:
         """Return each row's outcome in units of 1 / `Design.whole`, shape (rows,); 0 without a number."""
-        found = places(numeric(self.target), block.values(self.target.name))
+        found = relative_positions(numeric_target(self.target), block.values(self.target.name))
         return np.asarray(np.rint(np.nan_to_num(found) * design.whole))
 
 
-def numeric(target: Attribute) -> Numeric:
+def numeric_target(target: Attribute) -> Numeric:
     """Return a numeric target.
 
     Raises
@@ -153,12 +153,12 @@ def numeric(target: Attribute) -> Numeric:
     return target
 
 
-def places(target: Numeric, values: Reals) -> Reals:
+def relative_positions(target: Numeric, values: Reals) -> Reals:
     """Return the relative positions of numbers between a target's bounds, from 0 to 1; NaN for missing numbers.
 
     Examples
     --------
-    >>> places(Numeric("age", 0, 80, bins=1), np.array([20.0, 90.0]))
+    >>> relative_positions(Numeric("age", 0, 80, bins=1), np.array([20.0, 90.0]))
     array([0.25, 1.  ])
     """
     return np.asarray(np.clip((values - target.lower) / (target.upper - target.lower), 0, 1))

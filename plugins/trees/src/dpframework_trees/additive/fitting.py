@@ -108,7 +108,7 @@ class Loss:
         It is infinite if the coefficients or the offsets are not on the lattice.
         """
         design, ridge = self.tuned.design, self.tuned.ridge[:, None]
-        step = lattice_of(self, coefficients) / 2  # Rounding may have moved the largest score past a power of two.
+        step = lattice_step(self, coefficients) / 2  # Rounding may have moved the largest score past a power of two.
         on_grain = step * design.grains[:, None]
         for numbers, steps in ((coefficients, on_grain), (design.offsets, step)):
             if not np.array_equal(numbers, np.rint(numbers / steps) * steps):
@@ -155,15 +155,15 @@ def _largest_score(design: Design, coefficients: Reals) -> float:
     return float(np.maximum.reduceat(of_each, design.first_cells).sum()) * (1 + 2.0**-40)
 
 
-def lattice_of(loss: Loss, coefficients: Reals) -> float:
+def lattice_step(loss: Loss, coefficients: Reals) -> float:
     """Return the step of the lattice for coefficients, a power of two, on which any score is at most 2**50 steps."""
     largest = _largest_score(loss.tuned.design, coefficients)
     return 2.0 ** (math.ceil(math.log2(max(largest, 2.0**-10))) - 50)
 
 
-def on_lattice(loss: Loss, coefficients: Reals) -> Reals:
+def round_to_lattice(loss: Loss, coefficients: Reals) -> Reals:
     """Round coefficients to their lattice."""
-    steps = lattice_of(loss, coefficients) * loss.tuned.design.grains[:, None]
+    steps = lattice_step(loss, coefficients) * loss.tuned.design.grains[:, None]
     return np.asarray(np.rint(coefficients / steps) * steps)
 
 
@@ -208,7 +208,7 @@ def _newton(loss: Loss, coefficients: Reals, enough: float, inverse: Reals | Non
             break
         towards = (used @ gradient.T.ravel()).reshape(gradient.T.shape).T
         for halving in range(HALVINGS):
-            tried = on_lattice(loss, coefficients - towards * 2.0**-halving)
+            tried = round_to_lattice(loss, coefficients - towards * 2.0**-halving)
             new = loss.gradient(tried)
             if loss.size(new) < size * (1 - 0.1 * 2.0**-halving):
                 break

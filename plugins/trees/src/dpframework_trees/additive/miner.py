@@ -26,7 +26,7 @@ from dpframework.queries import Marginals
 from dpframework.run import Example, PrivateTable, left_by_row_count, plan_row_count
 from dpframework_trees.additive.bins import (
     FEWEST_BINS,
-    counts_tell,
+    counts_stand_out,
     merge,
     merge_by_counts,
     most_bins,
@@ -221,7 +221,7 @@ class AdditiveFit:
         """Tell whether bins are counted, for a number of rows."""
         if not any(too_fine(attribute, self.most(rows)) for attribute in self.counted):
             return False
-        return counts_tell(len(self.counted), self.about(rows), float(self.epsilon))
+        return counts_stand_out(len(self.counted), self.about(rows), float(self.epsilon))
 
     def variant(self, rows: float) -> Variant:
         """Return the releases before the fit, for about this number of rows."""

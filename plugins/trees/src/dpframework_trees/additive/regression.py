@@ -28,7 +28,7 @@ from dpframework.plan import Node, sequential, step
 from dpframework.queries import BoundDistances
 from dpframework.run import Example, PrivateTable
 from dpframework_trees.additive.design import FINE, MOST_WHOLE, Design
-from dpframework_trees.additive.fit_rows import NumberRows, numeric
+from dpframework_trees.additive.fit_rows import NumberRows, numeric_target
 from dpframework_trees.additive.miner import AdditiveFit
 from dpframework_trees.additive.regression_model import AdditiveRegression
 from dpframework_trees.additive.residuals import NoisyResiduals, ResidualCounts
@@ -99,7 +99,7 @@ class DPAdditiveRegression(ModelMiner):
         """Release the mean, fit, and count residuals."""
         fit = RegressionFit.of(table.schema, self.target, self.attributes, self.epsilon)
         below, above = (float(distance) for distance in table.release(MEAN))
-        rows, place = max(below + above, 1.0), mean_place(below, above, table.calibration(MEAN).variance)
+        rows, place = max(below + above, 1.0), mean_position(below, above, table.calibration(MEAN).variance)
         fit = attrs.evolve(fit, centre=round(math.log(place / (1 - place)) * FINE))
         tuned, coefficients, _ = fit.release_fit(table, rows, self._of_fit)
         intercept, terms = centred_terms(tuned, coefficients, np.ones(1), fit.given)
@@ -111,7 +111,7 @@ class DPAdditiveRegression(ModelMiner):
         return AdditiveRegression(fit.number, whole, mean, terms, residuals)
 
 
-def mean_place(below: float, above: float, variance: float) -> float:
+def mean_position(below: float, above: float, variance: float) -> float:
     """Return the mean relative position of numbers between their bounds, clamped to [.01, .99].
 
     It follows from noisy sums of the distances to both bounds. Before the release, the position is expected around the
@@ -126,7 +126,7 @@ def mean_place(below: float, above: float, variance: float) -> float:
 
     Examples
     --------
-    >>> mean_place(250.0, 750.0, 0.0), mean_place(-5.0, 3.0, 8.0)
+    >>> mean_position(250.0, 750.0, 0.0), mean_position(-5.0, 3.0, 8.0)
     (0.25, 0.5)
     """
     rows = below + above
@@ -153,13 +153,13 @@ class RegressionFit(AdditiveFit):
         cls, schema: Schema, target: str, attributes: tuple[str, ...] | None
     ) -> tuple[Attribute, Collection[str]]:
         """Return the numeric attribute to predict, and the names of the attributes that predict it."""
-        number = numeric(schema[target])
+        number = numeric_target(schema[target])
         return number, other_attributes(schema, number, attributes)
 
     @property
     def number(self) -> Numeric:
         """The target, as a numeric attribute."""
-        return numeric(self.target)
+        return numeric_target(self.target)
 
     def design(self, rows: float, by_counts: Mapping[str, tuple[int, ...]], leaves: tuple[int, ...] = ()) -> Design:
         """Return the design for a number of rows, with bins merged as in `AdditiveFit.design`, and with the centre."""

@@ -24,7 +24,7 @@ from dpframework.facts import Attribute, InputError, Numeric
 from dpframework.queries import Query, Sensitivity, share_sensitivities
 from dpframework.tables import Block
 from dpframework_trees.additive.design import Reals
-from dpframework_trees.additive.fit_rows import places
+from dpframework_trees.additive.fit_rows import relative_positions
 
 SIDE = 13  # the number of bins on each side of 0
 EDGES = np.concatenate([[0.0], 2.0 ** (-(SIDE - 1 - np.arange(SIDE)) / 2)])  # the bins' edges on one side of 0
@@ -92,7 +92,7 @@ class ResidualCounts(Query):
         for attribute in self.given:
             scores += added[first : first + attribute.size][block.codes(attribute.name)]
             first += attribute.size
-        values = places(self.target, block.values(self.target.name))
+        values = relative_positions(self.target, block.values(self.target.name))
         off = (values - _table()[np.rint(scores.clip(-FAR, FAR) * FINE).astype(np.intp) + FAR * FINE])[
             ~np.isnan(values)
         ]
