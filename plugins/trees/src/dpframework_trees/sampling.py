@@ -270,7 +270,7 @@ class MarkovChainTrees(WholeTrees):
             data.starts,
             tests,
             place_rows(data.bits, tests, data.rows, leaves=False),
-            room=np.zeros((nodes, WORDS_AT_ONCE), dtype=np.uint64),
+            memory=np.zeros((nodes, WORDS_AT_ONCE), dtype=np.uint64),
             counts=np.zeros((leaves, len(data.class_bits)), dtype=np.int64),
             scores=np.stack([none, none]),
         )
@@ -284,7 +284,7 @@ class MarkovChainTrees(WholeTrees):
         return tests
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-density of a converged walk: the exponential mechanism's, with the score of `output` rounded."""
+        """Return the log-density of a converged walk: the exponential mechanism's, with this tree's score rounded."""
         data, unit = _tree_data(answer, calibration), float(calibration.unit)
         if not is_tree(output, data.tests, data.depth):
             return -math.inf

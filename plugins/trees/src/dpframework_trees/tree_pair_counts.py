@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Counts = NDArray[np.int64]
 MOST_CELLS = 1 << 23  # the most counts that are kept, which take 64 MiB
 MOST_PAIR_WORK = 1 << 31  # the most pairs of tests of the second view, over all first trees, which takes minutes
-MOST_TESTS = 50_000  # the most tests of a view: with more, the bound on rounding in `exact_pair_sampler` does not hold
+MOST_TESTS = 50_000  # the most tests of a view. Beyond it, the bound on rounding in `exact_pair_sampler` does not hold
 MOST_EXACT_LEVELS = 2  # the most levels of trees whose pairs are drawn exactly
 #: For each number of levels, a matrix with one line per leaf. The counts of sets, multiplied by a line, add up to the
 #: leaf's rows. For one level the sets are (t, all rows). For two levels they are (t and u, t, v, t and v, all rows).
@@ -158,7 +158,7 @@ class SplitPairCounts:
         weigh = self.pair_score.criterion.kernels.weigh_pairs
 
         def of_root(t: int) -> None:
-            weigh(self.cells, t, _room(second, self.classes), weighing, logs[t])
+            weigh(self.cells, t, _pair_memory(second, self.classes), weighing, logs[t])
 
         in_threads(of_root, range(first), threads)
         return logs
@@ -227,13 +227,13 @@ def _sets_of_leaves(trees: Counts, tests: int) -> Counts:
     return np.stack([of(t, u), of(t, t), of(v, v), of(t, v), everyone], axis=-1)
 
 
-def _room(second: int, classes: int) -> Any:
-    from dpframework_trees.kernels import PairRoom
+def _pair_memory(second: int, classes: int) -> Any:
+    from dpframework_trees.kernels import PairMemory
 
     def numbers(*shape: int) -> Counts:
         return np.zeros(shape, dtype=np.int64)
 
-    return PairRoom(
+    return PairMemory(
         numbers(4, classes),
         numbers(4),
         numbers(second, second, 4),

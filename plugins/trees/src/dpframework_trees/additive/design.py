@@ -26,7 +26,7 @@ from dpframework_trees.additive.group_noise import GroupNoise
 
 Reals = NDArray[np.float64]
 
-MOST_COLUMNS = 2_000  # the most columns times outputs, which is the number of the Hessian's rows
+MOST_COEFFICIENTS = 2_000  # the most columns times outputs, which is the number of the Hessian's rows
 GRAIN = 16  # the number of steps of a leaf's value from 0 to 1. It is a power of two, so that products are exact
 LOG_ODDS = 4.0  # the log-odds that a leaf's value of 1 stands for. Larger log-odds are cut off there
 OFFSET = 0.5  # the share of a leaf's log-odds that is an offset and not fitted
@@ -81,10 +81,10 @@ class Design:
             raise InputError(f"whole is {self.whole}; give 1, or with one output a power of two up to {MOST_WHOLE}")
         if self.centre and self.whole == 1:
             raise InputError("a fit to classes has no centre; set centre = 0")
-        if self.columns * self.outputs > MOST_COLUMNS:
+        if self.columns * self.outputs > MOST_COEFFICIENTS:
             raise InputError(
-                f"an additive model would have {self.columns * self.outputs} coefficients, more than {MOST_COLUMNS}; "
-                "leave out attributes with many values, or give them fewer values"
+                f"an additive model would have {self.columns * self.outputs} coefficients, more than "
+                f"{MOST_COEFFICIENTS}; leave out attributes with many values, or give them fewer values"
             )
 
     @functools.cached_property

@@ -55,7 +55,7 @@ from dpframework_trees.tree_estimates import noise_variance
 STEP, BINS = "fit", "bins"
 TREE = "tree"
 INTERACTIONS = ("auto", "yes", "no")
-MANY = 2_000  # the number of rows of the example whose bins are counted
+MANY = 2_000  # the largest and the released number of rows in the example whose bins are counted
 MORE = 1 << 10  # how far units of several rows may take a neighbouring table above the schema's `row_bound`
 
 

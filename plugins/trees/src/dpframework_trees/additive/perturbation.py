@@ -109,7 +109,7 @@ from dpframework_trees.additive.noise_and_ridge import Tuned
 CELL = 2.0**-30  # the side of the cell whose log-probability is returned as log-density
 LARGEST_NOISE = 2.0**53  # the largest mean noise in steps of its lattice: 512 times as much still fits into 64 bits
 FITS = ("logistic-rows", "number-rows")  # the names of the queries whose answers are fitted
-ROWS_OF_ATTRIBUTE = 50  # the rows times epsilon for each attribute, below which a constant may have a lower log-loss
+ROWS_OF_ATTRIBUTE = 50  # with fewer rows times epsilon for each attribute, a constant may have a lower log-loss
 
 
 @final

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from dpframework_trees.additive.fitting import Loss
 
-FIRST_BITS = 256  # the bits of a number in the first attempt, which are doubled in each further one
+FIRST_BITS = 256  # the number of bits of each number in the first attempt. Each further attempt doubles it
 SPARE = 64  # how many of the bits are an allowance for rounding errors
 STEPS = 50  # the number of steps between two checks of whether more digits are needed
 

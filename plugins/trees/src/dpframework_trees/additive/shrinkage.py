@@ -29,7 +29,7 @@ import numpy as np
 from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.noise_and_ridge import Tuned, expected_spread
 
-LEAST, LARGEST = -4, 2  # the exponents of the smallest and the largest power of 4
+LEAST, LARGEST = -4, 2  # the exponents of the smallest and the largest power of 4 that is tried
 
 
 def shrink(tuned: Tuned, coefficients: Reals) -> Reals:

@@ -20,7 +20,7 @@ FIGURE = {"figsize": (10, 5.5), "gridspec_kw": {"left": 0.05, "right": 0.99, "bo
 
 _LONGEST = 14  # the most characters of a label
 _MOST = 8  # the most labels below a function
-_LIGHT, _DARK = (0.08, 0.6), (0.3, 2.5)  # the opacity of a band, and the width of a bar
+_LIGHT, _DARK = (0.08, 0.6), (0.3, 2.5)  # for each of two bands of noise: its opacity, or its width as a bar
 
 
 def draw_term(term: Term, outputs: Sequence[str], axes: Any) -> None:

@@ -30,7 +30,7 @@ class PairScale(NamedTuple):
     scale: float
 
 
-class PairRoom(NamedTuple):
+class PairMemory(NamedTuple):
     """Working memory for the counts of one first tree.
 
     Attributes
@@ -85,13 +85,13 @@ def pair_terms(by_class: Integers, sizes: Integers, product: bool, divisor: floa
     return (first - child_score(sizes)) / 2, 0.5
 
 
-def weigh_pairs(cells: Integers, t: int, room: PairRoom, weighing: PairScale, logs: Floats) -> None:
+def weigh_pairs(cells: Integers, t: int, memory: PairMemory, weighing: PairScale, logs: Floats) -> None:
     """Set logs[u, v] to the log-weight of all pairs whose first tree tests t, then u where t holds and v elsewhere.
 
     `cells` is `SplitPairCounts.cells` for two levels. A leaf here is a leaf of the first tree.
     """
-    tests, second, classes = len(logs), len(room.pairs), room.by_class.shape[1]
-    by_class, sizes, pairs, counts = room.by_class, room.sizes, room.pairs, room.counts
+    tests, second, classes = len(logs), len(memory.pairs), memory.by_class.shape[1]
+    by_class, sizes, pairs, counts = memory.by_class, memory.sizes, memory.pairs, memory.counts
     columns, everyone = second * (second + 1) // 2, len(cells) - 1
     of_t = _place(t, t, tests)
     for u in range(tests):
@@ -122,11 +122,11 @@ def weigh_pairs(cells: Integers, t: int, room: PairRoom, weighing: PairScale, lo
                 counts[second, leaf] = sizes[leaf]
             constant, factor = pair_terms(by_class, sizes, weighing.product, weighing.divisor)
             scale = weighing.scale / factor if factor > 0 else math.inf
-            side_scores(counts, room.leaf[0], room.scores)
-            room.top[:] = -math.inf
-            room.total[:] = 0.0
-            add_log_weights(pairs, 0, Weighing(counts, room.scores, room.leaf, scale), room.top, room.total)
-            logs[u, v] = constant / weighing.scale + _log_of_all(room.top, room.total)
+            side_scores(counts, memory.leaf[0], memory.scores)
+            memory.top[:] = -math.inf
+            memory.total[:] = 0.0
+            add_log_weights(pairs, 0, Weighing(counts, memory.scores, memory.leaf, scale), memory.top, memory.total)
+            logs[u, v] = constant / weighing.scale + _log_of_all(memory.top, memory.total)
 
 
 @njit(nogil=True, cache=True)

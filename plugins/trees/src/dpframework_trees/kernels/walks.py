@@ -31,7 +31,7 @@ class WalkedTree(NamedTuple):
         The test of each node that is not a leaf, shape (nodes,).
     members
         The rows of each of these nodes, shape (nodes, words).
-    room
+    memory
         Working memory for a part of the rows of each of these nodes, shape (nodes, words that are counted at once).
     counts
         Working memory for the rows of each leaf by class, shape (leaves, classes).
@@ -43,7 +43,7 @@ class WalkedTree(NamedTuple):
     starts: Integers
     tests: Integers
     members: Bits
-    room: Bits
+    memory: Bits
     counts: Integers
     scores: Integers
 
@@ -178,7 +178,7 @@ def _count_below(tree: WalkedTree, node: int) -> tuple[int, int]:
     A few words of rows are taken through all levels before the next, so that they stay in the processor's cache. Only
     nodes with tests need their sets of rows. For a leaf it is enough to count.
     """
-    bits, starts, tests, members, room, counts, _ = tree
+    bits, starts, tests, members, memory, counts, _ = tree
     inner = len(tests)
     begin, end = node, node + 1
     while begin < inner:
@@ -187,15 +187,15 @@ def _count_below(tree: WalkedTree, node: int) -> tuple[int, int]:
         for c in range(counts.shape[1]):
             counts[leaf, c] = 0
     for c in range(counts.shape[1]):
-        for start in range(starts[c], starts[c + 1], room.shape[1]):
-            stop = min(start + room.shape[1], starts[c + 1])
+        for start in range(starts[c], starts[c + 1], memory.shape[1]):
+            stop = min(start + memory.shape[1], starts[c + 1])
             first = last = node
             while first < inner:
                 for k in range(first, last + 1):
-                    some = members[k][start:stop] if k == node else room[k][: stop - start]
+                    some = members[k][start:stop] if k == node else memory[k][: stop - start]
                     test = bits[tests[k]][start:stop]
                     if 2 * k + 1 < inner:
-                        held, rest = room[2 * k + 1], room[2 * k + 2]
+                        held, rest = memory[2 * k + 1], memory[2 * k + 2]
                         for w in range(len(some)):
                             held[w] = some[w] & test[w]
                             rest[w] = some[w] & ~test[w]

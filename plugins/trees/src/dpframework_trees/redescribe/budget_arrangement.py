@@ -22,8 +22,8 @@ MOST = max(DESIGNS)  # the most matches of one joint distribution
 #: Each entry has the least epsilon * rows for which it is used, the number of matches in a group, and the number of
 #: groups. Below the first entry, or with too few candidates for it, there is a forest.
 PAYS = ((420, 5, 1), (620, 7, 1), (1_500, 9, 1), (5_500, 9, 2))
-CHOOSE_FROM = 20  # the fewest candidates per match: with fewer, the last matches would have no real tie
-CHOOSE_FROM_IN_GROUPS = 1_000  # the same for several groups: with fewer, the matches of the second group are weak
+CHOOSE_FROM = 20  # the fewest candidates per match. With fewer, the last matches would not be real associations
+CHOOSE_FROM_IN_GROUPS = 1_000  # the same for several groups. With fewer, the matches of the second group are weak
 CHOICES = Fraction(3, 5)  # the share of a forest's budget for its choices; its tables get the rest
 MOST_TREES = 9  # the most pairs of trees by default
 LOTTERY = 0.4  # if choices on two levels may be off by more than this share of the rows, trees have one level
