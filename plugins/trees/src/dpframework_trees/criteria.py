@@ -146,8 +146,8 @@ class Criterion:
 
         `information-gain` is f = sum of n_c log2(n_c / N). The score is minus N H(class given child). So it never rises
         when rows are added, and it falls by at most what `entropy_sensitivity` derives for k added rows, at most R rows
-        after that, and C classes. It is monotonic. If rows are replaced, the scores of both tables
-        lie below the score of their shared rows, by at most that fall each.
+        after that, and C classes. It is monotonic. If rows are replaced, the scores of both tables lie below the score
+        of their shared rows, by at most that fall each.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class Criterion:
     def for_group(
         self, row_bound: int | None, group: int, classes: int, *, exact: bool = False
     ) -> tuple[Sensitivity, ...]:
-        """Return a tuple of the sensitivity for `group` rows, or () if it is not below the sum over single rows."""
+        """Return the sensitivity for `group` rows in a tuple, or () if it is not below the sum over single rows."""
         if self.name in ("norm", "max", "published-gini") or row_bound is None:
             return ()
         return (self.sensitivity(row_bound, exact=exact, group=group, classes=classes),)

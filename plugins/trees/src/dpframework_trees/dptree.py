@@ -233,7 +233,7 @@ class _TreeOnSchema:
         return sequential(node, name="tree")
 
     def tree(self, table: PrivateTable) -> CompleteTree:
-        """Release the tests."""
+        """Release the tests, and return the tree."""
         if self.sampler == "greedy":
             return self.grow(table.scope("tree"))
         if self.sampler == "lookahead":

@@ -223,7 +223,10 @@ class DecisionTree(Drawn):
         return tree_table(self).html()
 
     def to_frame(self) -> pl.DataFrame:
-        """Return one row per leaf, in the order of `rules`: rule, class, probability, rows, and rows of each class."""
+        """Return a polars dataframe with one row for each leaf, in the order of `rules`.
+
+        Its columns are the rule, the class, its probability, the rows, and the rows of each class.
+        """
         from dpframework_trees.tree_views import tree_frame
 
         return tree_frame(self)

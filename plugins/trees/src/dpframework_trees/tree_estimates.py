@@ -21,7 +21,7 @@ from dpframework_trees.tree_nodes import Inner, Leaf, TreeNode
 
 @attrs.frozen(eq=False)
 class ReleasedNode:
-    """A node as it was released.
+    """A node of a tree with its releases, before post-processing.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Counts of sets of tests of two views, which give the score of every pair of trees of one or two levels.
+"""Counts of rows for sets of tests of two views, which give the score of every pair of trees of one or two levels.
 
 The number of rows in a leaf of a tree of two levels follows from sets of up to two tests (see `tree_counts`). So the
 number of rows that a leaf of the first tree shares with a leaf of the second follows from the numbers of rows that such

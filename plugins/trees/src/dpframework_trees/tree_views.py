@@ -42,7 +42,7 @@ def _cells(node: TreeNode, target: Attribute) -> tuple[str, str, str]:
 
 
 def tree_frame(tree: DecisionTree) -> pl.DataFrame:
-    """Return one row per leaf (see `DecisionTree.to_frame`)."""
+    """Return a dataframe with one row for each leaf (see `DecisionTree.to_frame`)."""
     import polars as pl
 
     rules, counts = tree.rules(), tree.leaf_counts()

@@ -1,5 +1,7 @@
 """Tables and outputs for which a tree loses nearly all of the epsilon that it claims, on single rows and larger units.
 
+A witness is two neighbouring tables, with outputs for which the loss is near the claim (see `Witness`).
+
 The loss is largest if a row, or several equal rows, changes nearly all candidates' scores by as much as is declared,
 and changes the score of the released candidate the other way, or not at all. Such rows have the grade "bad" among
 good ones. Nearly all tests must separate them from the good rows, and the released test must not.

@@ -141,7 +141,7 @@ class NumberRows(LogisticRows):
 
 
 def numeric_target(target: Attribute) -> Numeric:
-    """Return a numeric target.
+    """Return a target as a numeric attribute.
 
     Raises
     ------

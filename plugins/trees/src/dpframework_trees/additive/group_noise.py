@@ -42,7 +42,7 @@ from dpframework_trees.additive.zero_sum_noise import balanced_noise, balanced_s
 @final
 @attrs.frozen
 class GroupNoise:
-    """The noise of a group.
+    """The noise of a group of blocks of columns (see the module).
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class GroupNoise:
         return dimensions(self.histograms) if self.one_sum else sum(self.blocks)
 
     def norm(self, noise: NDArray[np.float64]) -> float:
-        """Return G of some noise, shape (columns, outputs)."""
+        """Return the norm G of a noise vector, shape (columns, outputs)."""
         of_blocks = np.add.reduceat(np.abs(noise), np.cumsum([0, *self.blocks[:-1]]), axis=0)
         return float(of_blocks.sum(axis=1).max() if self.balanced else of_blocks.max(axis=0).sum())
 

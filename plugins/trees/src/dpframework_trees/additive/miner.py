@@ -151,7 +151,7 @@ class Variant:
 
 @attrs.frozen(eq=False)
 class AdditiveFit:
-    """A fit on a schema, which plans its steps and makes its model.
+    """The fit of a classifier on a schema, with the plan of its steps and the model that it releases.
 
     Attributes
     ----------

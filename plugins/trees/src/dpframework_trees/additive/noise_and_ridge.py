@@ -1,4 +1,4 @@
-"""The noise and the ridge of an additive model's fit, which follow from its columns and public facts."""
+"""The noise and the ridge of an additive model's fit, which follow from its design and its epsilon."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def draw_noise(tuned: Tuned, randomness: Randomness) -> Reals:
 
 
 def noise_log_density(tuned: Tuned, noise: Reals) -> float:
-    """Return the log-density of the linear term in its space, exp(-norm) over its integral."""
+    """Return the log-density of the linear term in its space, which is exp(-norm) divided by its integral."""
     design, found = tuned.design, []
     for group, of_group, scale in zip(design.groups, design.noises, tuned.scales, strict=True):
         unit = scale * float(tuned.step)

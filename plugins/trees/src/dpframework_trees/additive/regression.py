@@ -138,7 +138,7 @@ def mean_position(below: float, above: float, variance: float) -> float:
 
 @attrs.frozen(eq=False)
 class RegressionFit(AdditiveFit):
-    """A fit to a number, which plans its steps and releases its coefficients (see `AdditiveFit`).
+    """The fit to a number on a schema, with the plan of its steps (see `AdditiveFit`).
 
     Attributes
     ----------

@@ -118,7 +118,7 @@ def stretch_of(tuned: Tuned, coefficients: Reals) -> Reals:
 
 @attrs.frozen(eq=False)
 class _FactorSearch:
-    """The search for factors.
+    """The search for the factors that are most likely, given the evidence (see the module).
 
     Attributes
     ----------

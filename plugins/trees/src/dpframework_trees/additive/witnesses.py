@@ -1,4 +1,7 @@
-"""Tables and outputs for which a fit loses nearly all of the epsilon that it claims, on the schema of its examples."""
+"""Tables and outputs for which a fit loses nearly all of the epsilon that it claims, on the schemas of its examples.
+
+A witness is two neighbouring tables, with outputs for which the loss is near the claim (see `Witness`).
+"""
 
 from __future__ import annotations
 

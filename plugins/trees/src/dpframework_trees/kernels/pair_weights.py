@@ -137,7 +137,7 @@ def _place(low: int, high: int, tests: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _log_of_all(top: Floats, total: Floats) -> Any:
-    """Return the log of the weights of all roots. A root's weight is the product of exp(top) total of its two sides."""
+    """Return the log of the sum over roots of a product: the sums exp(top) total of the root's two sides."""
     largest = -math.inf
     for x in range(top.shape[1]):
         largest = max(largest, top[0, x] + math.log(total[0, x]) + top[1, x] + math.log(total[1, x]))

@@ -163,7 +163,7 @@ class _Alternating(TreeRedescriptions):
         return [f"tree {i}", f"tree {i + 1}"]
 
     def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:
-        """Release one tree."""
+        """Release one tree, and return it."""
         raise NotImplementedError
 
     def mine_from(
@@ -208,7 +208,7 @@ class AltExpM(_Alternating):
         return sequential(node, name=name)
 
     def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:
-        """Release the tests of each level."""
+        """Release the tests of each level, and return the tree."""
         chosen = np.zeros(2**self.max_depth - 1, dtype=np.int64)
         parts = [table.scope(name)]
         while parts:
@@ -267,7 +267,7 @@ class AltMCMC(_Alternating):
         return step(name, tree.scores(self.criterion, self.max_depth), walk, threshold=tree.rows)
 
     def grow(self, table: PrivateTable, name: str, tests: Candidates) -> CompleteTree:
-        """Release a whole tree."""
+        """Release a whole tree, and return it."""
         return CompleteTree(tests, table.release(name))
 
     @classmethod

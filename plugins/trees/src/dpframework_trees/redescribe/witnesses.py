@@ -1,5 +1,7 @@
 """Tables on which redescriptions by trees lose nearly all of the epsilon that they claim. They are large.
 
+A witness is two neighbouring tables, with outputs for which the loss is near the claim (see `Witness`).
+
 If a row is added to a leaf with many rows of its class, the norm of the leaf's class counts rises by 1. If nearly all
 rows of the leaf have another class, the norm hardly rises. So a tree loses most if the row joins rows of its class in
 all likely trees, and rows of another class in the released tree. A replaced row leaves one kind of leaf and enters the
@@ -148,7 +150,7 @@ def rounds_of_whole_trees() -> tuple[Witness, Witness]:
 
 
 def pair_of_trees(depth: int) -> tuple[Witness, Witness]:
-    """Return a witness for each relation, for a pair of `mcmc-tree-pair` of one or two levels by its gain."""
+    """Return a witness for each relation, for `mcmc-tree-pair` with trees of one or two levels, scored by the gain."""
     replaced = _rows("2000 both 7 north, 50 moose 1 south, 20 both 4 south, 10 both 7 south")
     last = Witness(replaced, _row("none 1 north"), _row("moose 7 south"), _pair([[4], [0]], depth))
     if depth == 1:
@@ -166,7 +168,7 @@ def pair_of_trees(depth: int) -> tuple[Witness, Witness]:
 
 
 def pair_by_product() -> tuple[Witness, Witness]:
-    """Return a witness for each relation, for a pair of one level by the product."""
+    """Return a witness for each relation, for `mcmc-tree-pair` with trees of one level, scored by the product."""
     added = _rows(
         "1600 none 1 north, 8000 none 1 middle, 8000 none 1 south, 18 wolf 4 north, 8000 wolf 7 north, "
         "8000 wolf 7 middle, 8000 wolf 7 south, 6900 moose 1 north, 8000 moose 1 middle, 8000 moose 1 south, "
@@ -184,14 +186,14 @@ def pair_by_product() -> tuple[Witness, Witness]:
 
 
 def published_pair() -> tuple[Witness, Witness]:
-    """Return a witness for each relation, for a pair of one level by the published score."""
+    """Return a witness for each relation, for `mcmc-tree-pair` with trees of one level and the published score."""
     added = Witness(_rows("1 none 1 north, 1 wolf 4 north"), None, _row("moose 7 middle"), _pair([[0], [0]], 1))
     shared, before, after = _rows("1 none 1 north"), _row("wolf 1 middle"), _row("both 7 south")
     return added, Witness(shared, before, after, _pair([[3], [0]], 1))
 
 
 def pair_step_by_step() -> tuple[Witness, Witness]:
-    """Return a witness for each relation, for two trees of one level of `mcmc-tree-pair`, one drawn after the other."""
+    """Return a witness for each relation, for `mcmc-tree-pair` with trees of one level, one drawn after the other."""
     added = _rows(
         "8000 none 1 middle, 8000 none 4 middle, 200 moose 1 middle, 600 moose 1 south, 90 moose 4 north, "
         "400 moose 4 middle, 36 moose 4 south, 340 both 1 north, 54 both 1 south, 42 both 4 north, "
