@@ -1,4 +1,4 @@
-"""`dp-classifier`, which chooses a model by public facts, for users who do not want to choose one.
+"""`dp-classifier`, which chooses a model by public facts and the number of rows, for users who do not want to choose.
 
 Claim: pure epsilon under either neighbouring relation; no assumptions. The number of rows is taken from the schema, or
 from a noisy count. That number alone decides which one branch of the plan runs (`either`).

@@ -11,7 +11,8 @@ A main effect that the tree has found is not counted twice, since functions and 
 counts of the leaves cannot separate main effects of the tree's tests from interactions. Three levels have one test
 fewer than leaves, so the main effects explain the leaves almost exactly.)
 
-Public facts decide whether a tree is worth its share of the budget (see `WORTH`).
+With interactions = "auto", epsilon and the number of rows, which is public or released, decide whether a tree is worth
+its share of the budget (see `WORTH`).
 """
 
 from __future__ import annotations

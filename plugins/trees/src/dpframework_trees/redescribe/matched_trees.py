@@ -98,7 +98,8 @@ class MatchedTrees(Miner):
         given and `trees` is not, there are matches only.
     target_jaccard
         The Jaccard index that matches should exceed. A redescription is returned if its index, minus one standard
-        deviation of the noise, is at least 0.08 above this. If nothing is found, lower it to find weaker ties.
+        deviation of the noise, is at least 0.08 above this. For matches that are read together, a fixed margin takes
+        the place of the deviation. If nothing is found, lower `target_jaccard` to find weaker ties.
     min_support, max_support
         The least number of rows that both sides of a redescription hold for, and the largest number of rows that each
         side may hold for. By default a fiftieth and seven tenths of the rows.
