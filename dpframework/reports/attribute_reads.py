@@ -75,8 +75,9 @@ def losses_by_attribute(plan: AccountedPlan) -> list[AttributeLoss]:
 def _keep_steps(index: PlanIndex, placed: PlacedNode, steps: frozenset[int]) -> Node | None:
     """Return a plan's node with only the given steps, composed as before, or None if no step is left.
 
-    The steps stay the same objects, since a plan finds the noise of a step by the step's identity. A spend block that
-    contains one of the steps stays whole, since its caps may be spent on any of its kinds of request.
+    The steps stay the same objects, since a plan finds the noise of a step by the step's identity. A spend block caps
+    the loss of releases that a miner chooses during the run. If it contains one of the steps, it stays whole, since its
+    caps may be spent on any of its kinds of request.
     """
     if placed.kind.leaf:
         return placed.node if placed.number in steps else None

@@ -133,7 +133,7 @@ class PublishedResults(SectionBlock):
 
     @property
     def biases(self) -> list[tuple[str, str]]:
-        """Pairs of the names of results and a bias that these results have besides noise."""
+        """Pairs of names and a sentence. The sentence says what moves the results of these names besides noise."""
         return bias_rows(self.rows)
 
     def plain(self) -> tuple[SectionBlock, ...]:
@@ -281,7 +281,7 @@ class PlanDrawing(SectionBlock):
     relation
         The neighbouring relation under which these rules hold.
     notions
-        How many notions of loss have a valid total.
+        The number of accountings, such as pure or zCDP, under which the plan has a valid total.
     """
 
     template = "plan"

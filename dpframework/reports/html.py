@@ -50,9 +50,9 @@ def html_report(
     about: About | None = None,
     facts: PlanFacts | None = None,
 ) -> str:
-    """Return a plan and the facts of its run as an HTML page (see `markdown_report`).
+    """Return a plan and the facts of its run as an HTML page. The parameters are those of `markdown_report`.
 
-    If `require_reportable` has returned the plan's facts before, give them as `facts`.
+    Also, if `require_reportable` has returned the plan's facts before, give them as `facts`.
     """
     run, about = summarize(results, about)
     sections = report_sections(ReportSubject(facts or PlanFacts(plan), run, about))
@@ -138,7 +138,7 @@ def html_tables(
     title: str,
     subtitle: str,
 ) -> str:
-    """Return tables as an HTML page, such as a ledger's.
+    """Return tables, such as those of a ledger, as an HTML page.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def html_tables(
 
 
 def _page(template: str, **content: Any) -> str:
-    """Return a whole page. The template makes its content, and `base.html.jinja` all around it."""
+    """Return a whole page. `template` makes its content, and `base.html.jinja` everything around the content."""
     environment = _environment()
     styles, script = (_read(name) for name in ("page.css", "page.js"))
     policy = f"default-src 'none'; img-src data:; style-src {_hash_source(styles)}; script-src {_hash_source(script)}"

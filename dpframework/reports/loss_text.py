@@ -65,7 +65,7 @@ def cost_text(loss: PrivacyLoss | None, *, none: str = "no pure epsilon", exactl
 
 
 def loss_text(loss: PrivacyLoss | None) -> str:
-    """Return a total in words."""
+    """Return a total in words, also if it is None because no finite epsilon is known."""
     return NO_EPSILON if loss is None else loss.text
 
 

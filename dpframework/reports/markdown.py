@@ -65,7 +65,7 @@ def markdown_report(
 
 
 def markdown_sections(sections: Iterable[Section], headlines: Iterable[str], *, title: str, brief: str = "") -> str:
-    """Return sections as Markdown, below headlines and the sentences of `brief`."""
+    """Return sections as Markdown, below a title, headlines and the sentences of `brief`."""
     lines = [f"# {cell(title)}", ""]
     for headline in headlines:
         lines += [f"**{cell(headline)}.**", ""]

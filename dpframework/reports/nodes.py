@@ -1,4 +1,4 @@
-"""The nodes of a plan for a report, with their costs and uses.
+"""The nodes of a plan for a report, with their costs and the nodes whose releases they use.
 
 Drawings are made of `plan_drawing.NodeDrawing` instead, which can also show two plans merged into one.
 """
@@ -30,7 +30,7 @@ class NodeRow:
     number
         Its number in the plan's graph (see `plan_graph`).
     kind
-        "step", "sequential", ...
+        The name of its kind, such as "step" or "sequential".
     name
         Its name; empty if it has none.
     label
@@ -73,7 +73,7 @@ class NodeRow:
 
 
 def node_tree(plan: StudyPlan) -> NodeRow:
-    """Return the plan's nodes from the top, with their costs and uses."""
+    """Return the top node of the plan, with all nodes below it."""
     index, rows = plan.index, rows_of_steps(plan)
     whole = dict(_exact(plan.root, plan))
 

@@ -1,21 +1,21 @@
 """The meaning of an epsilon for one person, as the odds of a claim about them.
 
-**Derivation.** Let H be a claim, and let the outputs be at most exp(epsilon) times as likely where it holds as where it
-does not. By Bayes' rule the odds of H after an output are the odds before, multiplied by the ratio of these two
-likelihoods. So they grow at most by the factor exp(epsilon), whatever the output and whatever else is known. The two
-cases must be neighbours:
+**Derivation.** Let H be a claim, and let each output be at most exp(epsilon) times as likely if H holds as if it does
+not. By Bayes' rule the odds of H after an output are the odds before, multiplied by the ratio of these two
+likelihoods. So the odds grow at most by the factor exp(epsilon), whatever the output and whatever else is known. The
+two cases, in which H holds and in which it does not, must be neighbours:
 
 - under add-or-remove-one, the cases "their rows are in the table" and "their rows are not" are neighbours, so the
-  ratio is bounded by the loss. The cases "they are in it with this value" and "with that value" are two steps apart, a
-  removal and an addition, so epsilon counts twice. The same holds for any two of several values, and for mixtures of
-  such cases.
+  ratio is bounded by the loss. The cases "their rows are in the table with this value" and "with that value" are two
+  steps apart, a removal and an addition, so epsilon counts twice. The same holds for any two of several values, and for
+  mixtures of such cases.
 - under replace-one, tables where the row has this or that value are neighbours. Whether somebody is in the table is not
   hidden, so the claim is about their values.
 
-With a delta, the ratio may be larger with some probability. Let L be the logarithm of the ratio, drawn where H holds.
-Then delta >= E[max(0, 1 - exp(epsilon - L))] >= P[L > epsilon + t] (1 - exp(-t)), so that L exceeds epsilon + 1/10 with
-a probability of at most delta / (1 - exp(-1/10)) < 11 delta. Two steps together have the loss (2 epsilon,
-(1 + exp(epsilon)) delta).
+With a delta, the ratio may be larger with some probability. Let L be the logarithm of the ratio for an output that is
+drawn where H holds. Then delta >= E[max(0, 1 - exp(epsilon - L))] >= P[L > epsilon + t] (1 - exp(-t)), so that L
+exceeds epsilon + 1/10 with a probability of at most delta / (1 - exp(-1/10)) < 11 delta. Two steps together have the
+loss (2 epsilon, (1 + exp(epsilon)) delta).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dpframework.facts.unit import PrivacyUnit
 
 #: How sure somebody may be of a claim beforehand, as probabilities.
 PRIORS = (0.01, 0.1, 0.5)
-SLACK = 0.1  # the t of the derivation above: with a delta, it is added to the logarithm of the odds
+SLACK = 0.1  # the number t of the derivation above, which is added to the logarithm of the odds if there is a delta
 TIMES_DELTA = 11  # an upper bound on 1 / (1 - exp(-SLACK))
 
 
@@ -72,7 +72,7 @@ class Learned:
 
 
 def posterior(prior: float, log_odds: float) -> float:
-    """Return the probability of a claim after its odds grew by the factor exp(log_odds), from a prior probability.
+    """Return the probability of a claim whose odds grew by the factor exp(log_odds). Before, it was `prior`.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def learned(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> 
 
 
 def learned_sentence(some: Sequence[Learned]) -> str:
-    """Say in one sentence how far the results can raise the probability of the first claim, from one half before.
+    """Say in one sentence how far the results can raise the probability of the first claim, if it was one half before.
 
     Examples
     --------

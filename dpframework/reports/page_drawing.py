@@ -61,7 +61,7 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
 
 
 def merge_equal(root: NodeDrawing) -> NodeDrawing:
-    """Return a drawing that shows only the first of equal siblings in a row, with their number and their names.
+    """Return a drawing that shows only the first of equal siblings that follow each other, with their number and names.
 
     The sibling that is shown stands for the others, node by node. Links and arrows to the others lead to the one shown.
     """
@@ -120,7 +120,7 @@ def _shape(root: NodeDrawing) -> tuple[object, ...]:
 
 
 def _fold_if_large(root: NodeDrawing) -> NodeDrawing:
-    """Return the drawing, with its lower nodes folded at first if there are more than `ROOMY`."""
+    """Return the drawing. If it has more than `ROOMY` nodes, its lower nodes are folded at first."""
     if sum(1 for _ in root.walk()) <= ROOMY:
         return root
     shown, depth, level = 1, 0, [root]

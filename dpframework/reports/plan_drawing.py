@@ -60,7 +60,7 @@ class NodeDrawing:
     mark
         "added", "removed", "changed" or "same" in a drawing of two plans; else None.
     label_before, loss_before
-        Its label and its cost in the plan before, if they differ.
+        Its label and its cost in the plan before. Empty if they are the same in the plan after.
     changed
         The names of the node's claims that differ between the two plans.
     uses
@@ -75,7 +75,7 @@ class NodeDrawing:
     notes
         Further facts, in a few words each.
     step
-        Its number in the table of steps.
+        Its number in the table of steps; None if it is not a step.
     released
         How often it was released, in words; empty before a run.
     repeated

@@ -14,7 +14,7 @@ from dpframework.study.study_plan import StudyPlan
 def part_rows(plan: StudyPlan) -> list[tuple[str, dict[str, str]]]:
     """Return the cost of each part of the study alone, and finally the cost of the whole plan.
 
-    Each row is the name of the part and its losses in words, by the name of the accounting.
+    Each row is the name of a part, and a dict that gives the part's losses in words by the name of the accounting.
     """
     top = plan.index.nodes[0]
     parts = plan.index.children(top) if isinstance(top.node, Sequential) else ()
@@ -39,7 +39,10 @@ def is_alarming(headline: str) -> bool:
 
 
 def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
-    """Return the facts at the head of a report: unit, relation, budget, totals, schema and the hash of the plan."""
+    """Return the facts at the head of a report, each as a name and a text.
+
+    They are the unit, the relation, the budget, the totals, the schema and the hash of the plan.
+    """
     neighbours = {
         Relation.ADD_OR_REMOVE_ONE: "tables that differ by one row's presence",
         Relation.REPLACE_ONE: "tables of one public size that differ in one row",

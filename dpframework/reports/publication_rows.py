@@ -138,7 +138,7 @@ def size_sentence(plan: StudyPlan) -> str:
 
 
 def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:
-    """Return each bias that results have besides noise, as the first few names of these results and a sentence."""
+    """Return what moves results besides noise, as pairs of the first few names of these results and a sentence."""
     found: dict[str, list[str]] = {}
     for row in rows:
         for bias in dict.fromkeys(bias for bound in row.published for bias in bound.biases):
@@ -147,7 +147,7 @@ def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:
 
 
 def group_rows(rows: Iterable[ResultRow]) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-    """Return, for each result with counts, its names and pairs of a group's number of rows and its relative error.
+    """Return each result with counts: its names, and pairs of a group's number of rows and the relative error there.
 
     If a result has several kinds of counts, each kind has an entry, in which the kind follows the names.
     """

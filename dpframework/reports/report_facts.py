@@ -1,4 +1,4 @@
-"""The facts of a report that the plan does not hold, such as the data, the date and the approval, and its brief.
+"""The facts of a report that the plan does not hold, such as the data, the date and the approval, and a brief.
 
 The brief is a few sentences on whom the plan protects, what it costs and what it assumes.
 """
@@ -40,7 +40,7 @@ class About:
     approvals
         One sentence for each approval of the plan, saying who gave it. None if no ledger was asked.
     held
-        Sentences on who signs the ledger's entries, and on what it says about the data set.
+        Sentences on who signs the ledger's entries, and on what the ledger says about the data set.
     ran
         Who ran the plan, when and what for, according to a ledger; empty if no ledger was asked.
     counted
@@ -140,7 +140,7 @@ def brief(plan: StudyPlan) -> str:
     if unit.is_row and ONE_ROW_PER_PERSON in plan.budget.allow:
         who, share = "each person", "Nobody has a second row, as the owner states."
     facts = plan.facts
-    assumed = [_PLAIN.get(name, f"'{name}'") for name in plan.assumptions if name != ROWS_ASSERTED]  # `share` says it
+    assumed = [_PLAIN.get(name, f"'{name}'") for name in plan.assumptions if name != ROWS_ASSERTED]  # `share` states it
     if facts.row_bound is not None:
         most = "at most " if facts.rows is None else ""
         assumed.append(f"the owner's word that the table has {most}{facts.row_bound:,} rows")

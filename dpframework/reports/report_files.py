@@ -17,11 +17,11 @@ from dpframework.reports.step_row import rows_of_steps
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
 
-ANY = "any"  # written in CSV for a step that may read any attribute
+ANY = "any"  # how CSV shows the attributes of a step that may read any attribute
 
 
 def release_rows(plan: StudyPlan, ran: RunSummary | None = None) -> list[dict[str, Any]]:
-    """Return each planned step with its part of the study, its miner, its attributes and the facts of `StepRow`.
+    """Return each planned step with its part of the study, its miner, the attributes it may read, and its `StepRow`.
 
     After a run, `released` says how often the step was released.
     """
@@ -61,7 +61,7 @@ def releases_csv(plan: StudyPlan, ran: RunSummary | None = None) -> str:
 def lay_out(
     form: ReportFormat, plan: StudyPlan, results: Results | None = None, *, title: str, about: About | None = None
 ) -> str:
-    """Return a report on a plan, or on a run of the plan, in a format."""
+    """Return the text of a report on a plan, or on a run of the plan, in the format `form`."""
     match form:
         case ReportFormat.HTML:
             from dpframework.reports.html import html_report

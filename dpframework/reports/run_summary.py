@@ -82,7 +82,10 @@ class RunSummary:
         )
 
     def facts(self, plan: StudyPlan) -> list[tuple[str, str]]:
-        """Return the facts of the run: its id in a ledger, its period, its charges, and the planned total."""
+        """Return the facts of the run, each as a name and a text.
+
+        They are its id in a ledger, its period, the number and the cost of its releases, and the planned total.
+        """
         in_ledger = {"run in the ledger": self.run, "head of the ledger after it": self.head}
         recorded = [(name, value) for name, value in in_ledger.items() if value is not None]
         return [
@@ -95,7 +98,7 @@ class RunSummary:
         ]
 
     def headlines(self, plan: StudyPlan) -> list[str]:
-        """Return the facts that a reader needs first: why the run stopped early, if it did, and `verdict`."""
+        """Return the sentences that a reader needs first: why the run stopped early, if it did, and `verdict`."""
         stopped = [] if self.stopped is None else [f"STOPPED before its end: {self.stopped}"]
         return [*stopped, self.verdict(plan)]
 

@@ -68,7 +68,7 @@ class Section:
 class PlanFacts:
     """The facts of a plan alone that the sections of a report show.
 
-    Each fact is worked out once, for the report before a run and the report after it.
+    Each fact is worked out only once, also if a report before a run and a report after it both show the fact.
     """
 
     plan: StudyPlan
@@ -95,7 +95,7 @@ class PlanFacts:
 
     @functools.cached_property
     def steps(self) -> list[StepRow]:
-        """The facts of the steps, scope by scope."""
+        """The facts of the steps, in the order of `StudyPlan.placed_steps`."""
         return step_rows(self.plan)
 
     @functools.cached_property
@@ -105,9 +105,9 @@ class PlanFacts:
 
     @functools.cached_property
     def findings(self) -> tuple[blocks.ExplainedFinding, ...]:
-        """The findings of the checks, with the titles of the checks. The first finding of a check also has its page."""
+        """The findings, with the titles of their checks. A check's first finding also has the check's documentation."""
         titles = {check.code: check.title for check in registry().checks}
-        told: set[str] = set()  # the codes whose page has been shown
+        told: set[str] = set()  # the codes of the checks whose documentation a finding already has
         explained = []
         for finding in self.plan.check():
             page = None if finding.code in told else check_page(finding.code)
@@ -254,7 +254,7 @@ def _steps(subject: ReportSubject) -> Section:
 
 def _spend_blocks(subject: ReportSubject) -> Section | None:
     table = block_table(subject.plan, None if subject.run is None else subject.run.charges)
-    return None if table is None else Section("blocks", "Blocks spent as a miner goes", [table])
+    return None if table is None else Section("blocks", "Spend blocks", [table])
 
 
 def _attributes(subject: ReportSubject) -> Section:

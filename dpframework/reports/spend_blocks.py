@@ -37,7 +37,7 @@ class BlockSums:
 
 
 def sums_of_blocks(plan: StudyPlan, charges: Iterable[str]) -> dict[str, dict[str, BlockSums]]:
-    """Return the sums of a run's charges to each block.
+    """Return, for each spend block, the sums of what a run charged to it.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def block_table(plan: StudyPlan, charges: Iterable[str] | None) -> TableBlock | 
 
 
 def _sums_text(made: Mapping[str, BlockSums]) -> str:
-    """Say how much was charged to a block. If it has several parts, take the part with the largest charge."""
+    """Say how much was charged to a block. If a partition repeats the block, take the part with the largest charge."""
     if not made:
         return "nothing"
     most = max(made.values(), key=lambda one: [value or 0 for value in attrs.astuple(one.spent)])

@@ -31,13 +31,14 @@ class StepRow:
     sensitivity
         The largest change of the answer under the plan's relation, with its norm.
     monotonic
-        "yes", "no", or a dash where no sensitivity is declared.
+        "yes" if an added row never lowers any number of the answer, or never raises any; otherwise "no". A dash where
+        no sensitivity is declared.
     source
         The reason for the sensitivity.
     mechanism
         The mechanism that releases the answer.
     assumptions
-        The assumptions of its claim beyond its theorem; a dash for none.
+        The assumptions that the claim needs beyond the mechanism's theorem; a dash for none.
     loss
         The epsilon of the step, or its rho if it has no finite epsilon.
     expected

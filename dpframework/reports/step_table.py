@@ -27,11 +27,11 @@ class PlacedStep:
     row
         The facts of the step.
     exact
-        Its loss as a ratio, if the row rounds the loss and the ratio is short enough to be read. Otherwise None.
+        The step's loss as a ratio, if the row rounds the loss and the ratio is short enough to be read. Otherwise None.
     source
-        The number of the source that gives the reason for its sensitivity, such as "S1"; empty without a source.
+        The number of the source that gives the reason for the step's sensitivity, such as "S1"; empty without a source.
     released
-        How often it was released; 0 before a run.
+        How often the step was released; 0 before a run.
     """
 
     number: int
@@ -54,7 +54,7 @@ class StepTable(SectionBlock):
     sources
         The reasons for sensitivities, each as its number, its text and the numbers of the steps that rest on it.
     in_order
-        The facts of the steps, scope by scope, each with the number of times that the step was released.
+        The facts of each step with the number of times that it was released, in the order of `StudyPlan.placed_steps`.
     ran
         Whether there was a run.
     relation, unit

@@ -37,7 +37,7 @@ def heading(text: str) -> Text:
 
 
 def facts_table(rows: Iterable[tuple[str, str]]) -> RenderableType:
-    """Return names beside values, without ruled lines."""
+    """Return a table of names beside their values, without ruled lines."""
     from rich.text import Text
 
     facts = [(printable(name), printable(value)) for name, value in rows]
@@ -106,7 +106,7 @@ def terminal_report(
     title: str = "A differential-privacy study",
     about: About | None = None,
 ) -> Group:
-    """Return a plan and the facts of its run as a rich renderable (see `markdown_report`)."""
+    """Return a plan and the facts of its run as a rich renderable. The parameters are those of `markdown_report`."""
     from rich.console import Group
     from rich.text import Text
 
@@ -184,9 +184,9 @@ def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:
 
 
 def _table(table: blocks.TableBlock) -> RenderableType:
-    """Return one paragraph for each row, with each cell after the head of its column.
+    """Return one paragraph for each row: the first cell, then each other cell after the head of its column.
 
-    Side by side, the columns might not fit a terminal.
+    If there is just one other cell, it has no head. Columns side by side might not fit a terminal.
     """
     from rich.text import Text
 
@@ -204,7 +204,7 @@ def _table(table: blocks.TableBlock) -> RenderableType:
 
 
 def _print_published(block: blocks.PublishedResults) -> RenderableType:
-    """Return a few lines for each result, then the biases that results have besides noise."""
+    """Return a few lines for each result, then one line for each cause, besides noise, that moves results."""
     from rich.text import Text
 
     def draw(width: int | None) -> Text:

@@ -74,7 +74,7 @@ def fit_prose(text: str, width: int | None, indent: str = "") -> str:
 
 
 def fit_facts(rows: Iterable[tuple[str, str]], width: int | None) -> list[tuple[str, str]]:
-    """Return lines of a padded name and a value. A value that is too long continues on further lines.
+    """Return lines, each as a padded name and a value. A value that is too long continues on further lines.
 
     If there is little room beside the names, such a value begins below its name.
     """

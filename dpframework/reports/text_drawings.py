@@ -17,6 +17,7 @@ from dpframework.reports.plan_drawing import NodeDrawing, draw_difference, draw_
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference
 
+#: The signs before the lines of a tree of two plans.
 SIGNS = {Mark.SAME: " ", Mark.ADDED: "+", Mark.REMOVED: "-", Mark.CHANGED: "~"}
 _MERMAID = {  # Not everybody can tell the colours apart, so each mark also has its own line style and a word.
     Mark.ADDED: "fill:#e6f4e6,stroke:#1a7f37,stroke-width:3px,color:#000",
@@ -37,7 +38,7 @@ _MERMAID_SPECIAL = re.compile(r"[#&<>`%{}\\]")
 def tree(plan: AccountedPlan) -> str:
     """Return the plan as a tree of text, with each node's loss.
 
-    Below the tree stand the place of the data, the derived columns, and the total.
+    Below the tree stand the places of the data and of the engine, the derived columns, and the total.
     """
     return "\n".join([*_lines(draw_plan(plan)), "", *_table_lines(plan), total_line(plan)])
 
@@ -64,7 +65,10 @@ def dot(plan: AccountedPlan) -> str:
 
 
 def difference_tree(difference: Difference) -> str:
-    """Return the merged tree of two plans as text. Before a line, + means added, - removed, and ~ changed."""
+    """Return the merged tree of two plans as text, with both totals below it.
+
+    Before a line, + means added, - removed, and ~ changed.
+    """
     totals = [f"before: {total_line(difference.before)}", f"after:  {total_line(difference.after)}"]
     return "\n".join([*_lines(draw_difference(difference)), "", *totals])
 
@@ -167,7 +171,7 @@ def _dot(root: NodeDrawing, name: str, places: Sequence[str] = ()) -> str:
 
 
 def _parts(root: NodeDrawing) -> Iterator[tuple[int, int, Mark | None]]:
-    """Yield the edges from compositions to their parts. An edge is marked as added or removed if a node of it is."""
+    """Yield the edges from compositions to their parts. An edge has the mark of an end that was added or removed."""
     for node in root.walk():
         for child in node.children:
             marks = [mark for mark in (child.mark, node.mark) if mark in (Mark.ADDED, Mark.REMOVED)]

@@ -382,7 +382,7 @@ def test_a_block_is_drawn_explained_and_compared(plan_of: Callable[..., dpf.Stud
     assert lines[1] == "├─ choose: histogram of town, exponential  [each at most epsilon 0.5]"
     page, text = html_report(plan), markdown_report(plan)
     for shown in (page, text):
-        assert "Blocks spent as a miner goes" in shown
+        assert "Spend blocks" in shown
         assert "choose, at most 2 times, each of epsilon at most 0.5" in shown
         assert "measure, any number of times, each of epsilon at least 0.05 and at most 0.5" in shown
         assert "at its largest, epsilon 0.5" in shown
@@ -390,7 +390,7 @@ def test_a_block_is_drawn_explained_and_compared(plan_of: Callable[..., dpf.Stud
     assert [nodes[k]["path"] for k in nodes] == ["rounds", "rounds/choose", "rounds/measure"]
     found = str(difference(plan, plan_of(block(epsilon="0.7"), SCHEMA)).changes)
     assert "caps from epsilon 0.5 to epsilon 0.7" in found
-    assert "Blocks spent" not in markdown_report(plan_of(dpf.step("n", COUNT, Laplace(1)), SCHEMA))
+    assert "Spend blocks" not in markdown_report(plan_of(dpf.step("n", COUNT, Laplace(1)), SCHEMA))
 
 
 def test_a_report_says_what_was_asked_for(tmp_path: Path) -> None:

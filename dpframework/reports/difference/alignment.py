@@ -79,8 +79,8 @@ class _Merger:
     def merge(self, before: Sequence[Node], after: Sequence[Node]) -> tuple[list[MergedNode], bool]:
         """Merge a list of nodes of the plan before with a list of nodes of the plan after.
 
-        Return the merged nodes, and whether the nodes that both lists have are in another order. The outcome is kept,
-        since the search for compositions put around nodes merges the same lists many times.
+        Return the merged nodes, and whether the nodes that both lists have are in another order. The outcome is cached,
+        since `_wrap` merges the same lists many times when it looks for compositions that were put around nodes.
         """
         key = tuple(map(id, before)), tuple(map(id, after))
         if key not in self._merged:
@@ -151,7 +151,11 @@ class _Merger:
         return tuple(inner.node for inner in index.below(index.place(node)))
 
     def _lies_in(self, node: Node, around: Node) -> bool:
-        """Tell whether `node`, or something like it, is found below `around`."""
+        """Tell whether `around` holds `node`, or a node that may be `node` after a change.
+
+        Such a node has the same kind and the same name. If `node` has no name, it is a child of `around` that has the
+        same kind and shares names with `node`.
+        """
         # A node can enclose only nodes with fewer nodes below them. So no two nodes enclose each other.
         if len(self.below(node)) >= len(self.below(around)):
             return False
@@ -166,7 +170,7 @@ class _Merger:
     def _rate_same_kind(self, before: Node, after: Node, alone: bool) -> int | None:
         """Count the names that two compositions of one kind share below them. None means that they are not alike.
 
-        With `alone`, each plan has one unpaired node of this kind, and no shared name is needed.
+        With `alone`, each list has just one unpaired node of this kind, and no shared name is needed.
         """
         if type(before) is not type(after) or not _is_composition(before):
             return None

@@ -40,7 +40,10 @@ def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, s
 def _compare_steps(
     before: Step, after: Step, declared: list[tuple[str, str]], old: PrivacyLoss | None, new: PrivacyLoss | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the changed claims of two steps. The loss is left out if a changed parameter of the mechanism says it."""
+    """Yield the changed claims of two steps.
+
+    The change of the loss is left out if the mechanism's parameter of the same name shows the same change.
+    """
     named = before.facts.text != after.facts.text  # if so, the query's text already names its kind and attributes
     yield from (one for one in declared if not named or one[0] not in ("kind of query", "attributes"))
     # Norms whose claims change in the same way are named together.

@@ -155,7 +155,7 @@ def schema_changes(before: Plan, after: Plan) -> Iterator[str]:
 
 
 def miner_changes(before: Plan, after: Plan) -> Iterator[str]:
-    """Compare each part's miner and its parameters."""
+    """Compare the miner of each part, and the miner's parameters."""
     for name in dict.fromkeys((*before.miners, *after.miners)):
         old, new = before.miners.get(name), after.miners.get(name)
         if old is None or new is None:

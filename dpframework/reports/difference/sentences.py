@@ -20,7 +20,7 @@ def composition_changes(tree: MergedNode, within: Mark | None = None) -> Iterato
     alone = _alone(tree)
     if _has_parts(tree):
         if alone is None:
-            # The sentence on a changed kind names both kinds.
+            # The sentence on a changed kind names both kinds, so it needs no description in front.
             of = "" if tree.changed == ("kind",) else f"{_describe(tree.side)}: "
             if tree.facts:
                 yield f"{tree.side.where}{of}{'; '.join(text for _, text in tree.facts)}"

@@ -1,6 +1,6 @@
 """The hazards of NIST SP 800-226, each with the question of a dossier that answers it.
 
-These are the 24 hazards of its public draft of December 2023, in the order of its sections and in our own words. Four
+These are the 24 hazards of the public draft of December 2023, in the order of its sections and in our own words. Four
 of them cannot happen in a study of this framework. A dossier lists them under topics out of scope and says why.
 """
 
@@ -14,7 +14,7 @@ import attrs
 @final
 @attrs.frozen
 class Hazard:
-    """One hazard.
+    """A hazard that the publication warns of, with the question that answers it.
 
     Attributes
     ----------

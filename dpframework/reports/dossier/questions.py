@@ -17,6 +17,7 @@ from dpframework.reports.publication_rows import bias_rows, bound_line, result_r
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
+#: The layers of the pyramid (see `dossier_content`), from the top.
 TOP, MIDDLE, DEPLOYMENT, BASE = (
     "the guarantee",
     "the algorithms",
@@ -30,7 +31,7 @@ def _of_plan(text: str) -> Answer:
 
 
 def _findings(plan: StudyPlan, code: str) -> Iterator[Answer]:
-    """Yield the findings of one check about a plan."""
+    """Yield one answer for each finding that the check with this code has about a plan."""
     yield from (_of_plan(f"{finding}.") for finding in plan.check() if finding.code == code)
 
 
@@ -81,7 +82,7 @@ def _delta(subject: DossierSubject) -> Iterator[Answer]:
             f"Releases have a delta of {float(own):g} of their own: with that probability they may reveal everything "
             "about somebody."
             if own
-            else "No release has a delta of its own. The delta comes from converting: no event reveals everything "
+            else "No release has a delta of its own. The delta comes from the accounting: no event reveals everything "
             "about somebody."
         )
         yield _of_plan("Compare this epsilon only with one at the same delta and for the same unit.")
@@ -122,14 +123,16 @@ def _neighbours(subject: DossierSubject) -> Iterator[Answer]:
     if plan.relation is Relation.ADD_OR_REMOVE_ONE:
         yield _of_plan("Whether somebody is in the table is protected, and so is the number of rows.")
     else:
-        yield _of_plan("The values of somebody's rows are protected. That they are in the table, and how many, is not.")
+        yield _of_plan(
+            "The values of somebody's rows are protected. That somebody is in the table, and how many are, is not."
+        )
     facts = plan.facts
     if facts.rows is not None:
         yield _of_plan(f"Unprotected: the number of rows, {facts.rows}, is public.")
     elif facts.row_bound is not None:
         yield _of_plan(f"Unprotected: that there are at most {facts.row_bound} rows; a run ends if there are more.")
     else:
-        yield _of_plan("No quantity of the rows is published without noise by this plan.")
+        yield _of_plan("This plan publishes nothing about the rows without noise.")
 
 
 def _others(subject: DossierSubject) -> Iterator[Answer]:
@@ -146,7 +149,9 @@ def _composition(subject: DossierSubject) -> Iterator[Answer]:
     plan = subject.plan
     found = {placed.kind.name for placed in plan.index.nodes}
     rules = [f"{kind.name}: {kind.rule[plan.relation]}" for kind in KINDS.values() if kind.name in found]
-    yield _of_plan(f"Losses of the {len(plan.index.steps)} planned releases are composed by rule ({'; '.join(rules)}).")
+    yield _of_plan(
+        f"Losses of the {len(plan.index.steps)} planned releases are composed by these rules ({'; '.join(rules)})."
+    )
     for text in subject.ledger.sentences if subject.ledger is not None else ():
         yield Answer(Basis.LEDGER, text)
 
@@ -190,7 +195,7 @@ def _assumptions(subject: DossierSubject) -> Iterator[Answer]:
 
 
 def _utility(subject: DossierSubject) -> Iterator[Answer]:
-    yield _of_plan(f"95 % of releases stay below the errors given here. {size_sentence(subject.plan)}")
+    yield _of_plan(f"In 95 % of releases, the error stays below the bound given here. {size_sentence(subject.plan)}")
     for row in result_rows(subject.plan):
         yield _of_plan(f"'{row.name}': {'; '.join(map(bound_line, row.published)) or 'no error bound is known'}.")
 
@@ -312,7 +317,7 @@ _ITEMS: tuple[tuple[str, str, str, Callable[[DossierSubject], Iterator[Answer]]]
 #: The questions of a dossier, from the top of the pyramid.
 ITEMS: tuple[Item, ...] = tuple(Item(*one) for one in _ITEMS)
 
-#: Topics that the documents named in `answers` treat and no study of this framework touches, each with the reason.
+#: Topics of the documents named in `dossier_content` that no study of this framework touches, each with the reason.
 OUT_OF_SCOPE: tuple[tuple[str, str], ...] = (
     ("local and shuffle models", "the rows are at one place, and noise is added there"),
     ("computing on encrypted or distributed rows", "counts are evaluated where the rows lie, in the clear"),

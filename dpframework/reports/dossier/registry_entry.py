@@ -27,6 +27,7 @@ from dpframework.version import __version__
 
 #: How files that `registry_text` wrote are recognized.
 ENTRY_FILE = FileKind.of_pattern("an entry for the registry", r"^url_slug: ")
+#: The statement that fills each field of an entry's basic facts, by the name of the field.
 _STATED = {"name": "product.name", "data_curators": "owner.organisation", "description": "product.description",
            "intended_use": "product.intended_use", "data_product_type": "product.type",
            "data_product_region": "product.region", "publication_date": "product.publication_date"}  # fmt: skip
@@ -154,6 +155,7 @@ def _loss(subject: DossierSubject) -> dict[str, Any]:
     }
 
 
+#: Fields about the deployment that only the third tier needs, each with the statement that fills it.
 _MODEL = (("actors", "trust.actors"), ("release_type_details", "product.releases"))
 
 
@@ -189,6 +191,7 @@ def _accounting(subject: DossierSubject) -> dict[str, Any]:
     }
 
 
+#: Fields about the implementation that only the third tier needs, each with a statement that it quotes.
 _IMPLEMENTATION = (
     ("preprocessing_and_hyperparameter_tuning", "choices.looks"),
     ("mechanisms", "security.access"),
