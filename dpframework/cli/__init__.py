@@ -87,10 +87,11 @@ def command(name: str | None = None) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    The code is 0 if all went well, and 1 if something was refused, or if a test, a proof or a cell of an experiment
-    failed. It is 2 for wrong usage or bad input, 130 after an interrupt, and 141 if the reader of a pipe went away.
+    The code is 0 if all went well, and 1 if something was refused, or if a check, a test, a proof or a cell of an
+    experiment failed. It is 2 for wrong usage or bad input, 130 after an interrupt, and 141 if the reader of a pipe
+    went away.
     """
-    # A stream whose encoding is not a form of UTF may lack characters. It writes a ? for each of them.
+    # A stream whose encoding is not a form of UTF may lack characters. It writes a ? for each character that it lacks.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not codecs.lookup(stream.encoding).name.startswith("utf"):
             stream.reconfigure(errors="replace")

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from dpframework.reports import About
     from dpframework.tables.engines import Engine
 
-REFUSED = 1
-BAD_INPUT = 2
-PIPE_WIDTH = 120
+REFUSED = 1  # the exit code if something was refused or failed a test
+BAD_INPUT = 2  # the exit code for wrong usage or bad input
+PIPE_WIDTH = 120  # the width, in columns, of what is written to a pipe
 
 
 def whole_number(text: str | int) -> int:
@@ -72,7 +72,7 @@ def read_path(text: str | Path) -> Path:
         raise typer.BadParameter("a name is expected, not an empty text")
     if str(text) == "-":
         raise typer.BadParameter(
-            "'-' is not accepted, since standard input and output are no files to come back to; give a file's name"
+            "'-' is not accepted, since standard input and output cannot be opened again later; give a file's name"
         )
     return Path(os.path.expanduser(text))
 
@@ -229,7 +229,7 @@ VerifiedFile = Annotated[
     Path | None,
     path_option(
         "FILE",
-        "Say of which miners and mechanisms exactly this code was verified, from a file that 'verify --record' wrote.",
+        "Show which miners and mechanisms were verified with exactly this code, from a file of 'verify --record'.",
         "--verified",
     ),
 ]

@@ -114,8 +114,8 @@ def ledger_state(known: ledgers.DataSet) -> LedgerState:
     sentences = [
         f"The ledger caps all studies of '{known.name}' at epsilon {decimal_text(known.cap)}, of which "
         f"{readable(known.spent.epsilon or known.epsilon * 0)} is spent.",
-        f"Over all that it has charged: {spent}.",
-        f"Over all that its cap admits: {whole}.",
+        f"After all releases charged so far: {spent}.",
+        f"If the whole cap is spent: {whole}.",
     ]
     told = [f"{one.what} ({one.kind}): {one.effect}." for one in known.outside]
     looks = [text for text, one in zip(told, known.outside, strict=True) if one.kind is ledgers.OutsideKind.LOOK]

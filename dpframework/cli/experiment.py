@@ -29,7 +29,9 @@ from dpframework.facts.phrases import counted
 WHERE = (
     "The folder for the results. A later run finds the finished cells there. By default FILE-results, beside the file."
 )
-REPETITIONS = "The number of repetitions, instead of the file's. The whole experiment can later go on from these cells."
+REPETITIONS = (
+    "The number of repetitions, instead of the file's. A later run of the whole experiment reuses these cells."
+)
 
 
 app = typer.Typer()
@@ -82,10 +84,10 @@ def experiment(
             }
         )
     else:
-        from dpframework.lab.experiment.summary import BESIDE, NOT_PRIVATE
+        from dpframework.lab.experiment.summary import NOT_PRIVATE, STATISTIC_NOTES
 
         for summary in wanted.tables:
-            write(f"{summary.title}: {BESIDE[summary.statistic]}\n\n{ran.report.tables[summary.name]}\n")
+            write(f"{summary.title}: {STATISTIC_NOTES[summary.statistic]}\n\n{ran.report.tables[summary.name]}\n")
         write(f"{counted(ran.cells, 'cell')}: {ran.before} finished before, {ran.now} now, {len(ran.failed)} failed")
         write(NOT_PRIVATE)
         write(f"wrote {', '.join(str(ran.folder / name) for name in ran.report.files)}")

@@ -103,17 +103,19 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
     ]
     grouped = [_group_runs(shown, by) for by in ledgers.GroupBy]
     rows = [(one.name, *row) for one in shown for row in period_rows(one)]
-    periods = [("Periods", "What was spent of each period, and is left.", ("data set", *PERIODS), rows)] if rows else []
+    periods = (
+        [("Periods", "What was spent in each period, and what is left.", ("data set", *PERIODS), rows)] if rows else []
+    )
     sections = [
         ("Data sets", "What each may spend, and has spent.", CAPS, caps),
         ("Runs", "What was charged, in order.", _PAGE_RUNS, [row for one in shown for row in _page_runs(one)]),
         *periods,
         *grouped,
         ("Approvals", "Which plans may be run, who decided it, and how often.", APPROVALS, approvals),
-        ("Released outside this ledger", "What left the data set otherwise, and what it does to the claim.",
+        ("Released outside this ledger", "Releases that no run of this ledger made, and how each changes the claim.",
          ("data set", *OUTSIDE), [(one.name, *row) for one in shown for row in outside_rows(one)]),
     ]  # fmt: skip
-    if len(shown) == 1:  # its name is in the first sentence and is left out of the rows
+    if len(shown) == 1:  # the data set's name is in the first sentence, so the rows leave it out
         sections = [sections[0], *((title, about, heads[1:], [row[1:] for row in rows])
                                    for title, about, heads, rows in sections[1:])]  # fmt: skip
     return html_tables(sections, sentences, title=name, subtitle="A ledger")

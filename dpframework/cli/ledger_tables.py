@@ -30,7 +30,7 @@ def bare_cap_text(data_set: ledgers.DataSet) -> str:
     delta += f", of which {float(data_set.reserve):g} is held back" if data_set.reserve else ""
     cap = f"epsilon {decimal_text(data_set.epsilon)}"
     if data_set.history is not None:
-        cap += f" a {data_set.unit.period} and {decimal_text(data_set.history)} over a person's whole history"
+        cap += f" per {data_set.unit.period} and {decimal_text(data_set.history)} over a person's whole history"
     return f"{cap}{delta} under {data_set.relation}"
 
 
@@ -69,7 +69,7 @@ def approval_table(data_set: ledgers.DataSet) -> Table:
 
 
 def run_table(data_set: ledgers.DataSet) -> Table:
-    """Return a table with one line for each run, without the hash of its plan."""
+    """Return a table with one line for each run: all columns of `RUNS` but the plan's hash."""
     table = plain_table(*RUNS[:-1])
     for *cells, _ in run_rows(data_set):
         table.add_row(*map(_cell, cells))

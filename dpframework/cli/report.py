@@ -78,7 +78,7 @@ def report(
     """Report on a plan or a run, with totals, steps, sensitivities, expected errors, findings and results."""
     warn_of_problems()
     if dossier or registry:
-        _for_others(subject, form, out, ledger, data_set, verified, rows, owner, as_json, registry=registry)
+        _write_dossier_or_entry(subject, form, out, ledger, data_set, verified, rows, owner, as_json, registry=registry)
         return
     if owner is not None:
         raise InputError("--owner goes with --dossier or --registry, which read the statements")
@@ -106,7 +106,7 @@ def report(
         write(lay_out(chosen, plan, results, title=title, about=about), end="")
 
 
-def _for_others(
+def _write_dossier_or_entry(
     subject: Path,
     form: ReportFormat | None,
     out: Path | None,
@@ -166,8 +166,8 @@ def facts_in_ledger(
     )
     held = (
         authority.ledger,
-        f"'{known.name}', over all that it has charged: {spent}",
-        f"over all that its cap admits: {cap}",
+        f"'{known.name}', after all releases charged so far: {spent}",
+        f"if its whole cap is spent: {cap}",
     )
     return attrs.evolve(about, approvals=authority.approvals, held=held, ran=authority.ran)
 

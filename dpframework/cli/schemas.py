@@ -133,7 +133,7 @@ def infer(
         "exclude": exclude or (),
         "open_columns": open_columns or (),
     }
-    choices |= _describe_options(file, read, {"sheet": sheet, "table": table, "query": query})
+    choices |= _read_options(file, read, {"sheet": sheet, "table": table, "query": query})
     draft = _draft(file, right, id, choices)
     schema, text = draft.schema, draft.dumps()
     if out is None and not as_json:
@@ -151,7 +151,7 @@ def infer(
         write(f"wrote {out}: {counted(len(schema), 'attribute')}{gone}")
 
 
-def _describe_options(file: Path, read: Path | None, options: dict[str, str | None]) -> dict[str, Any]:
+def _read_options(file: Path, read: Path | None, options: dict[str, str | None]) -> dict[str, Any]:
     """Return the options that say how the file is written, if any are given."""
     asked, name = {key: text for key, text in options.items() if text is not None}, file.name.lower()
     if "sheet" in asked and not name.endswith(".xlsx"):

@@ -101,12 +101,12 @@ def verify(
         require_output(record, VERIFIED_FILE)
     known = Verified() if record is None or not record.exists() else Verified.load(record)
     if subject in registry().mechanisms and subject not in registry().miners:
-        found, records = _of_mechanism(subject)
+        found, records = _verify_mechanism(subject)
     elif subject in registry().accountants and subject not in registry().miners:
-        found, records = _of_accountant(subject), iter(())
+        found, records = _verify_accountant(subject), iter(())
     else:
         amounts = {"replays": replays, "runs": runs, "seconds": seconds, "seed": seed}
-        found, records = _of_examples(subject, example, relation, amounts, PrivacyUnit(rows=rows_per_unit))
+        found, records = _verify_examples(subject, example, relation, amounts, PrivacyUnit(rows=rows_per_unit))
     if record is not None:
         known.record(record, records)
     if as_json:
@@ -117,7 +117,7 @@ def verify(
         raise typer.Exit(REFUSED)
 
 
-def _of_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
+def _verify_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
     from dpframework.verify import Verification, check_losses, check_sampler
     from dpframework.verify.records import remembered_mechanism
 
@@ -136,7 +136,7 @@ def _of_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
     return found, remembered_mechanism(found, name, type(mechanism))
 
 
-def _of_accountant(name: str) -> Verification:
+def _verify_accountant(name: str) -> Verification:
     from dpframework.verify import Verification, check_accountant
 
     with _progress() as tell:
@@ -145,7 +145,7 @@ def _of_accountant(name: str) -> Verification:
     return Verification(name, (), (), (), accountants=(found,))
 
 
-def _of_examples(
+def _verify_examples(
     subject: str, example: str | None, relation: Relation | None, amounts: Mapping[str, int], unit: PrivacyUnit
 ) -> tuple[Verification, Iterator[VerifiedCode]]:
     from dpframework.verify import verify_examples
@@ -198,7 +198,7 @@ def _show(found: Verification) -> None:
     from rich.table import Table
 
     if found.audits:
-        audits = Table("example", "relation", "claim", "largest loss", "tightness", "replays", "a second", "verdict")
+        audits = Table("example", "relation", "claim", "largest loss", "tightness", "replays", "per second", "verdict")
         for audited in found.audits:
             cells = ["", "no claim", "", "", ""]
             if audited.report is not None:

@@ -109,7 +109,7 @@ class _Lab:
     The distribution is normal, with mean `centre` (or `female`, for women, if it is given) and standard deviation
     `spread`. Each illness that the patient has adds about its number in `shifts` to the mean. With `skewed`, the
     logarithm of the value is normal. Then the centre is a median, the spread is that of the logarithm, and shifts are
-    factors.
+    factors. Two values differ: eGFR also falls with age, and creatinine is computed from eGFR.
     """
 
     name: str

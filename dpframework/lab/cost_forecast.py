@@ -1,7 +1,8 @@
 """Forecasts of the time and memory of a run, from runs on made-up rows in another process. No data is opened.
 
-The cost of a run hardly depends on the cells, since candidates, rounds and thresholds are public. So random rows that
-fit the schema cost about the same as real ones, and a straight line through two sizes predicts the cost of more rows.
+The cost of a run hardly depends on the values in the rows, since candidates, rounds and thresholds are public. So
+random rows that fit the schema cost about the same as real ones, and a straight line through two sizes predicts the
+cost of more rows.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ TENTH = 0.1  # the fewest CPU seconds that a forecast states as they are; below,
 ENOUGH = 1.0  # if a trial takes this many CPU seconds more than the smallest, larger trials would say little more
 LONG = 10.0  # in a run of this many CPU seconds or more, loading and compiling hardly count
 KEYS = 1_000  # the number of different keys of an open attribute
+#: The period of each kind that made-up rows belong to.
 PERIODS = {PeriodKind.DAY: "2000-01-01", PeriodKind.WEEK: "2000-W01", PeriodKind.MONTH: "2000-01"}
 MEGABYTE = 1 << 20
 
@@ -149,7 +151,7 @@ def forecast(
     trials = _trials(study, target, sizes, patience)
     seconds, megabytes = (_continue_line([(one.rows, getattr(one, what)) for one in trials], target) for what in _WHAT)
     found = Forecast(target, seconds, megabytes, tuple(trials))
-    _require_end(found, within)
+    _require_affordable(found, within)
     return found
 
 
@@ -157,7 +159,7 @@ _WHAT = ("seconds", "megabytes")
 _REMEDY = "mine fewer attributes, give numeric ones fewer bins, or take a miner or parameters that do less"
 
 
-def _require_end(found: Forecast, within: int) -> None:
+def _require_affordable(found: Forecast, within: int) -> None:
     if found.seconds > within:
         raise InputError(f"{found}, which is more than the {within:,} CPU s that it may take; {_REMEDY}, or allow more")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / MEGABYTE
@@ -224,7 +226,7 @@ def try_in_turn() -> None:
 
 
 def _try(study: Study, rows: int) -> TriedRun:
-    """Run a study on made-up rows, and print the trial."""
+    """Run a study on made-up rows, print the trial as a line of JSON, and return it."""
     trial = TriedRun(rows, *measure(study, invent_table(study, rows)))
     print(json.dumps(attrs.asdict(trial)), flush=True)
     return trial

@@ -26,7 +26,7 @@ from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engines import InMemory, Threads
 
-FRESH_SEED = 1879
+FRESH_SEED = 1879  # the seed of the new patients on whom trees are compared with the truth
 
 
 @functools.cache

@@ -127,14 +127,14 @@ def test_a_miners_examples_grow_with_the_unit_and_a_studys_stay(tmp_path, monkey
 
     monkeypatch.setattr("dpframework.verify.verify_examples", verify_examples)
     several = dpf.PrivacyUnit(rows=4)
-    cli_verify._of_examples("dp-tree", None, None, {}, several)
-    cli_verify._of_examples("dp-tree", "exact", dpf.Relation.REPLACE_ONE, {}, several)
+    cli_verify._verify_examples("dp-tree", None, None, {}, several)
+    cli_verify._verify_examples("dp-tree", "exact", dpf.Relation.REPLACE_ONE, {}, several)
     (tmp_path / "s.schema.toml").write_text('max_rows = 50\n[[attribute]]\nname = "ill"\nkind = "boolean"\n')
     (tmp_path / "s.toml").write_text(
         '[data]\npath = "s.csv"\nschema = "s.schema.toml"\n[privacy]\nepsilon = 1\nunit = "who"\nrows_per_unit = 3\n'
         '[[step]]\nname = "n"\nminer = "count"\nepsilon = 1\n'
     )
-    cli_verify._of_examples(str(tmp_path / "s.toml"), None, None, {}, dpf.PrivacyUnit())
+    cli_verify._verify_examples(str(tmp_path / "s.toml"), None, None, {}, dpf.PrivacyUnit())
     own = registry().miners["dp-tree"].component.examples()
     (every, both, unit), (one, relation, _), (of_study, of_its_own, whom) = asked
     assert {name: shown.schema.max_rows for name, shown in every.items()} == {

@@ -74,7 +74,8 @@ def printed(table: Any) -> list[list[str]]:
         ),
         (
             {"unit": MONTHLY, "history": Fraction(9)},
-            f"epsilon 3.0 a month and 9.0 over a person's whole history under add-or-remove-one, protecting {MONTHLY}",
+            "epsilon 3.0 per month and 9.0 over a person's whole history under add-or-remove-one, "
+            f"protecting {MONTHLY}",
         ),
         (
             {"unit": dpf.PrivacyUnit("owner"), "relation": Relation.REPLACE_ONE},

@@ -50,7 +50,7 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     return lines
 
 
-HEADS = ["example", "relation", "claim", "largest loss", "tightness", "replays", "a second", "verdict"]
+HEADS = ["example", "relation", "claim", "largest loss", "tightness", "replays", "per second", "verdict"]
 NUMBERS = ["1", "0.98765", f"{NEAR:.4f}", "12,345", "1,234"]
 
 

@@ -96,10 +96,10 @@ def test_what_does_not_end_is_refused() -> None:
 def test_what_takes_more_than_there_is_is_refused(seconds: float, megabytes: float, why: str | None) -> None:
     found = Forecast(1_000, seconds, megabytes, (TriedRun(1_000, seconds, megabytes),))
     if why is None:
-        forecasts._require_end(found, 60)
+        forecasts._require_affordable(found, 60)
         return
     with pytest.raises(dpf.InputError, match=why):
-        forecasts._require_end(found, 60)
+        forecasts._require_affordable(found, 60)
 
 
 def test_a_schema_that_says_no_number_of_rows_needs_one() -> None:
@@ -202,9 +202,9 @@ def test_a_short_run_is_made_twice_and_the_second_counts(
 def test_memory_is_compared_with_that_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 1 << 12, "SC_PHYS_PAGES": 1 << 18}.__getitem__)
     found = Forecast(1_000, 1, 1024.0, (TriedRun(1_000, 1, 1024.0),))
-    forecasts._require_end(found, 60)
+    forecasts._require_affordable(found, 60)
     with pytest.raises(dpf.InputError, match="more than the 1,024 MiB of this machine"):
-        forecasts._require_end(attrs.evolve(found, megabytes=1024.1), 60)
+        forecasts._require_affordable(attrs.evolve(found, megabytes=1024.1), 60)
 
 
 def test_made_up_rows_have_all_codes_units_of_the_most_rows_and_a_thousand_keys() -> None:

@@ -94,7 +94,7 @@ def test_methods_are_written_from_the_best_on():
         "C4.5+m     mean rank 2.00",
         "C4.5+cf    mean rank 2.89",
         "C4.5       mean rank 3.14",
-        "Nemenyi: ranks differ from 1.25 on (level 0.05)",
+        "Nemenyi: mean ranks differ if they are at least 1.25 apart (level 0.05)",
         "Not private: measured on the rows themselves.",
     ]
 

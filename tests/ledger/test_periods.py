@@ -381,7 +381,7 @@ def test_the_commands_run_a_template_each_month(
     Path("s.toml").write_text(f'[data]\npath = "p.csv"\nschema = "p.schema.toml"\n{privacy}{step}')
     cap = ["--epsilon", "1", "--unit", "person", "--rows-per-unit", "2", "--period", "month", "--date", "on"]
     assert main(["ledger", "open", "l", "--data-set", "p", *cap, "--history", "2"]) == 0
-    assert "epsilon 1.0 a month and 2.0 over a person's whole history" in capsys.readouterr().out
+    assert "epsilon 1.0 per month and 2.0 over a person's whole history" in capsys.readouterr().out
     assert main(["ledger", "approve", "l", "s.toml", "--data-set", "p", "--by", "b", "--runs", "12"]) == 0
     run = ["run", "s.toml", "--ledger", "l", "--data-set", "p"]
     assert main([*run, "--out", "none"]) == 2  # which month?

@@ -4,7 +4,8 @@ A redescription is a pair of descriptions (its sides) that hold for nearly the s
 attribute. A literal *says nothing* if leaving it out changes for less than a share `NOTHING` of all rows whether the
 side holds. Two redescriptions are *one finding* in three cases: if they hold for nearly the same rows, if one holds for
 nearly the rows for which neither side of the other holds (its complement), or if they read the same attributes on both
-sides. Literals that say nothing are left out before redescriptions are compared.
+sides. Two sets of rows are nearly the same if their Jaccard index is at least `DIFFERENT`. Literals that say nothing
+are left out before redescriptions are compared.
 """
 
 from __future__ import annotations

@@ -28,7 +28,8 @@ class Prediction:
         The harmonic mean of precision and recall for one class, or the mean of this number over the classes that occur.
     auc
         The area under the ROC curve for one class against all others, or the mean of this area over the classes that
-        occur. NaN if the model gives no probabilities, if the rows have a single class, or if no row has the one class.
+        occur. NaN if the model gives no probabilities, if the rows have a single class, or if no row has the class for
+        which the area is measured.
     rows
         The number of predicted rows.
     """

@@ -29,7 +29,7 @@ def _figures(values: Any, dimensions: int, what: str) -> Floats:
     if figures.ndim != dimensions or not figures.size:
         raise InputError(f"{what} must have {counted(dimensions, 'dimension')} and not be empty")
     if not bool(np.isfinite(figures).all()):
-        raise InputError(f"{what} must be finite; leave out all that have no figure")
+        raise InputError(f"{what} must be finite; leave out runs, data sets or methods without a figure")
     return figures
 
 
@@ -139,7 +139,9 @@ class Friedman:
 
         require_level(alpha, "a significance level")
         methods = len(self.names)
-        return float(studentized_range.ppf(1 - alpha, methods, np.inf)) / math.sqrt(2) * _unit(methods, self.data_sets)
+        return (
+            float(studentized_range.ppf(1 - alpha, methods, np.inf)) / math.sqrt(2) * _rank_sd(methods, self.data_sets)
+        )
 
     def differ(self, one: str, other: str, alpha: float = 0.05) -> bool:
         """Tell whether two methods differ at a significance level, by Nemenyi's test."""
@@ -154,14 +156,17 @@ class Friedman:
         order = np.argsort(self.ranks, kind="stable")
         width = max(map(len, self.names))
         lines += [f"{self.names[k]:<{width}}  mean rank {self.ranks[k]:.2f}" for k in order]
-        lines.append(f"Nemenyi: ranks differ from {self.critical_difference():.2f} on (level 0.05)")
+        lines.append(
+            f"Nemenyi: mean ranks differ if they are at least {self.critical_difference():.2f} apart (level 0.05)"
+        )
         return "\n".join([*lines, NOT_PRIVATE])
 
     def __repr__(self) -> str:
         return f"<Friedman test of {len(self.names)} methods, p = {_p_text(self.p_value)}: not private>"
 
 
-def _unit(methods: int, data_sets: int) -> float:
+def _rank_sd(methods: int, data_sets: int) -> float:
+    """Return the standard deviation of the difference of two mean ranks if all methods do equally well."""
     return math.sqrt(methods * (methods + 1) / (6 * data_sets))
 
 
@@ -192,7 +197,7 @@ def friedman(values: ArrayLike, names: Sequence[str] | None = None, *, larger_is
     exact    mean rank 1.00
     private  mean rank 2.25
     random   mean rank 2.75
-    Nemenyi: ranks differ from 1.66 on (level 0.05)
+    Nemenyi: mean ranks differ if they are at least 1.66 apart (level 0.05)
     Not private: measured on the rows themselves.
     """
     from scipy.stats import chi2, f, rankdata, studentized_range
@@ -214,7 +219,7 @@ def friedman(values: ArrayLike, names: Sequence[str] | None = None, *, larger_is
     statistic = data_sets * float(((ranks - middle) ** 2).sum()) / spread
     rest = data_sets * (methods - 1) - statistic
     f_statistic = (data_sets - 1) * statistic / rest if rest > 1e-9 else math.inf
-    apart = np.abs(ranks[:, None] - ranks) / _unit(methods, data_sets)
+    apart = np.abs(ranks[:, None] - ranks) / _rank_sd(methods, data_sets)
     return Friedman(
         labels,
         ranks,

@@ -2,7 +2,7 @@
 
 The reported numbers follow Mihelčić and Miettinen 2023, tables 3 to 5: the share of p-values up to 0.01, the median
 true Jaccard index, the median error of the noisy index, and Spearman's correlation of the two indices. The quartiles
-are those of Serenade's figures.
+are those in the figures of the paper on Serenade (Karjalainen, Galbrun and Miettinen 2022).
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def _supports(redescriptions: Sequence[Redescription], table: Table) -> NDArray[
 
 
 def select_redescriptions(found: Sequence[Redescription], which: str | float) -> list[Redescription]:
-    """Return all redescriptions, the trusted ones, those that pruning leaves, or those of a least support.
+    """Return all redescriptions, the trusted ones, those that pruning leaves, or those with enough noisy support.
 
     Parameters
     ----------

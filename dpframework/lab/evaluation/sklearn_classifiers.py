@@ -116,7 +116,7 @@ class Encoding:
 def _within(attribute: Attribute, code: int | None, low: float, high: float) -> Iterator[Description]:
     if isinstance(attribute, Numeric):
         if high < math.inf:
-            yield otherwise(Below(attribute.name, 0.0 - high), attribute)  # no "-0"
+            yield otherwise(Below(attribute.name, 0.0 - high), attribute)  # not -0.0, which is printed as "-0"
         if low > -math.inf:
             yield Below(attribute.name, 0.0 - low)
         return

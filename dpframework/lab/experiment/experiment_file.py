@@ -98,7 +98,7 @@ def _experiment(form: Mapping[str, Any], path: Path, repetitions: int | None) ->
         measures=tuple(_measures(form, folder, names, [method.name for method in methods])),
         summaries=tuple(_summary(kind, *each) for kind in ("table", "plot") for each in _read_named_parts(form, kind)),
     )
-    _require_whole(experiment)
+    _require_consistent(experiment)
     return experiment
 
 
@@ -106,7 +106,7 @@ MOST_CELLS = 100_000
 _DEFAULT_RELATION = Relation.ADD_OR_REMOVE_ONE
 
 
-def _require_whole(experiment: Experiment) -> None:
+def _require_consistent(experiment: Experiment) -> None:
     """Refuse an experiment whose parts do not fit together, or that has no cells or too many."""
     for method in experiment.methods:
         if method.miner is not None and method.epsilon is None and not experiment.epsilon:

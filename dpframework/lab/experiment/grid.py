@@ -159,7 +159,7 @@ class MeasureUse:
     Attributes
     ----------
     measure
-        The name of a measure, or the code of one.
+        The name of a built-in measure, or another function.
     name
         A prefix of the names of the measured values, as in `name.accuracy`. None for no prefix.
     params
@@ -291,7 +291,7 @@ class Experiment:
     epsilon, relation, delta, allow, unit
         The epsilons of the grid, and the settings that all runs share, as in a study.
     data, methods, measures, summaries
-        The parts of the file, in its order.
+        The parts of the file, in the order of the file.
     """
 
     source: Path

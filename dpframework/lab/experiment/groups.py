@@ -30,8 +30,8 @@ class GroupSpread:
     value
         The name of the measured value.
     spread
-        The spread over repetitions, where each is the average of its folds. If there is a single repetition, the spread
-        over its folds.
+        The spread over repetitions, where the value of a repetition is the average over its folds. If there is a single
+        repetition, the spread over its folds.
     """
 
     coordinates: Mapping[str, Any]

@@ -105,12 +105,12 @@ class BaselineRun:
 @final
 @attrs.frozen
 class MeasureRun:
-    """A measure to take of a cell, with the values of the cell's data set filled in.
+    """A measure to take of a cell. In its parameters, placeholders are replaced by values of the cell's data set.
 
     Attributes
     ----------
     measure
-        The name of a measure, or the code of one.
+        The name of a built-in measure, or another function.
     name
         A prefix of the names of the measured values. None for no prefix.
     params

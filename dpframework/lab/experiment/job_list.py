@@ -68,7 +68,8 @@ def _job(experiment: Experiment, cell: Cell, plan: str | None, source_digest: st
     )
     split = split_of(experiment, cell)
     seed = experiment.seed_for(cell)
-    # The rows depend on a generator's seed, or on the options that a file is read with.
+    # The rows depend on a generator's seed. For a file, they depend on the options for reading it, and on the key that
+    # chooses the rows of each unit.
     read_as: int | list[str | None]
     if isinstance(source, GeneratedTable):
         read_as = source.seed

@@ -91,7 +91,8 @@ def _by(groups: Sequence[GroupSpread], keys: Sequence[str]) -> dict[str, list[Gr
 def _panels(groups: Sequence[GroupSpread], keys: Sequence[str]) -> list[list[GroupSpread]]:
     """Return the groups of each panel, first those with all coordinates of the panel.
 
-    A group that lacks a coordinate, such as a baseline without an epsilon, is in every panel that fits its others.
+    A group that lacks a coordinate, such as a baseline without an epsilon, is in every panel that has the group's other
+    coordinates.
     """
     found = _by(groups, keys)
     own = {at: members for at, members in found.items() if all(members[0].coordinates[k] is not None for k in keys)}

@@ -97,7 +97,7 @@ def _page(experiment: Experiment, tables: Mapping[str, str], finished: int, fail
     )
     for summary in experiment.tables:
         shown_value = summary.values[0] if len(summary.values) == 1 else "each value"
-        parts += [f"## {printable(summary.title)}", f"{shown_value}: {BESIDE[summary.statistic]}."]
+        parts += [f"## {printable(summary.title)}", f"{shown_value}: {STATISTIC_NOTES[summary.statistic]}."]
         parts.append(tables[summary.name])
     for summary in experiment.plots:
         parts += [f"## {printable(summary.title)}", f"![{printable(summary.title)}](plot-{summary.name}.png)"]
@@ -155,7 +155,8 @@ def write_statistic(spread: Spread, statistic: str) -> str:
     return f"{middle:.4g} ± {high - middle:.2g}" if statistic == "mean" else f"{middle:.4g} ({low:.4g}, {high:.4g})"
 
 
-BESIDE = {
+#: The numbers that tables show for each statistic, in words.
+STATISTIC_NOTES = {
     "mean": "mean ± half of its 95 % confidence interval (Student)",
     "median": "median (its 95 % confidence interval between order statistics)",
     "quartiles": "median (quartiles)",
