@@ -133,8 +133,8 @@ def run(
     if ledger is not None and data_set is not None:
         authority = Authority.of(ledgers.Ledger(ledger).records(), data_set, plan)
         authority = attrs.evolve(authority, ran=ledgers.RunSubject(by=said["by"], purpose=purpose).sentence)
-    results, stop = _keep(
-        out, study.stem, authority, facts, recorded, lambda: _make(file, ready, (seed, samplers), recorded, period)
+    results, stop = _make_and_write(
+        out, study.stem, authority, facts, recorded, lambda: _make_run(file, ready, (seed, samplers), recorded, period)
     )
     ran = reports.RunSummary.of(results)
     if stop is not None:
@@ -199,7 +199,7 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
     return ready, require_reportable(plan)
 
 
-def _make(
+def _make_run(
     file: StudyFile, ready: StudyRun, draws: tuple[int | None, str], recorded: ledgers.LedgerRun | None, period: str
 ) -> Outcome:
     """Make the run with a progress bar. `draws` holds the seed and the name of the samplers."""
@@ -226,7 +226,7 @@ def _make(
             return attrs.evolve(error.results, data=file.data.files), error
 
 
-def _keep(
+def _make_and_write(
     out: Path,
     title: str,
     authority: Authority | None,

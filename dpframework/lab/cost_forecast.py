@@ -34,7 +34,7 @@ from dpframework.tables.encoding import stored_dtype
 from dpframework.tables.key_columns import keys_of_texts
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)  # the numbers of rows that are tried, in this order
-TENTH = 0.1  # the fewest CPU seconds that a forecast states as they are; below, it says "less than .1"
+LEAST_STATED = 0.1  # the fewest CPU seconds that a forecast states as they are; below, it says "less than .1"
 ENOUGH = 1.0  # if a trial takes this many CPU seconds more than the smallest, larger trials would say little more
 LONG = 10.0  # in a run of this many CPU seconds or more, loading and compiling hardly count
 KEYS = 1_000  # the number of different keys of an open attribute
@@ -91,13 +91,13 @@ class Forecast:
         Examples
         --------
         >>> print(Forecast(10**6, 2.51, 310.2, (TriedRun(1_000, 0.1, 150), TriedRun(10_000, 0.122, 151))))
-        a run on 1,000,000 rows takes about 2.5 CPU s and 310 MiB, besides reading (tried on up to 10,000 made-up rows)
+        a run on 1,000,000 rows takes about 2.5 CPU s and 310 MiB, without reading (tried on up to 10,000 made-up rows)
         """
         most = f"{self.trials[-1].rows:,}"
-        seconds = "less than .1" if self.seconds < TENTH else f"about {self.seconds:,.2g}"
+        seconds = "less than .1" if self.seconds < LEAST_STATED else f"about {self.seconds:,.2g}"
         return (
             f"a run on {self.rows:,} rows takes {seconds} CPU s and "
-            f"{self.megabytes:.0f} MiB, besides reading (tried on up to {most} made-up rows)"
+            f"{self.megabytes:.0f} MiB, without reading (tried on up to {most} made-up rows)"
         )
 
 
@@ -141,7 +141,7 @@ def forecast(
     >>> study.add("ill", dpf.miner("histogram", epsilon=1, attribute="ill"))
     >>> found = forecast(study)  # doctest: +SKIP
     >>> print(found)  # doctest: +SKIP
-    a run on 500 rows takes less than .1 CPU s and 92 MiB, besides reading (tried on up to 500 made-up rows)
+    a run on 500 rows takes less than .1 CPU s and 92 MiB, without reading (tried on up to 500 made-up rows)
     """
     schema = study.schema
     target = rows or schema.rows or schema.about_rows or schema.max_rows

@@ -18,7 +18,7 @@ from dpframework.study.study_plan import StudyPlan
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference
 
-ROOMY = 60  # the most nodes that a page shows at first; a larger drawing begins folded
+MOST_OPEN = 60  # the most nodes that a page shows at first; a larger drawing begins folded
 MOST_NAMED = 4  # if one of several equal parts is shown, its note names at most this many others
 
 
@@ -120,13 +120,13 @@ def _shape(root: NodeDrawing) -> tuple[object, ...]:
 
 
 def _fold_if_large(root: NodeDrawing) -> NodeDrawing:
-    """Return the drawing. If it has more than `ROOMY` nodes, its lower nodes are folded at first."""
-    if sum(1 for _ in root.walk()) <= ROOMY:
+    """Return the drawing. If it has more than `MOST_OPEN` nodes, its lower nodes are folded at first."""
+    if sum(1 for _ in root.walk()) <= MOST_OPEN:
         return root
     shown, depth, level = 1, 0, [root]
     while level:
         level = [child for node in level for child in node.children]
-        if shown + len(level) > ROOMY:
+        if shown + len(level) > MOST_OPEN:
             break
         shown, depth = shown + len(level), depth + 1
 
@@ -140,7 +140,7 @@ def _fold_if_large(root: NodeDrawing) -> NodeDrawing:
 def difference_on_page(difference: Difference) -> NodeDrawing:
     """Return the drawing of two merged plans on a page. Unchanged parts of a large drawing begin folded."""
     root = draw_difference(difference)
-    large = sum(1 for _ in root.walk()) > ROOMY
+    large = sum(1 for _ in root.walk()) > MOST_OPEN
 
     def add_details(node: NodeDrawing) -> NodeDrawing:
         notes = [f"was {node.label_before}"] if node.label_before else []

@@ -21,7 +21,7 @@ from dpframework.study.study_plan import StudyPlan
 _SHOWN_ELSEWHERE = ("epsilon", "rho", "attributes", "attribute")
 _MOST_LISTED = 4  # the most values of a list that are shown
 MOST_KINDS, MOST_LINES = 6, 40  # the most kinds of release per result, and the most lines of a list below a plan
-COSTS = "time and memory, besides reading and holding the rows:"
+COSTS = "time and memory, without those to read and hold the rows:"
 UNKNOWN_SIZE = "The number of rows is not known, so errors are not given as a share of it."
 
 

@@ -125,7 +125,7 @@ def describe_approval(plan: StudyPlan, about: About) -> str:
 _PLAIN = {
     "mcmc-converged": "a Markov chain that has come close to its target",
     "real-arithmetic": "noise in floating point that is as good as in real numbers",
-    "rows-from-query": "a query whose rows each follow from one unit's own rows",
+    "rows-from-query": "a query that computes each of its rows from one unit's rows only",
     "row-count-public": "a number of rows that may be known",
 }
 

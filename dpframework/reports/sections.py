@@ -165,7 +165,7 @@ def _publish(subject: ReportSubject) -> Section:
         blocks.PublishedResults(tuple(merge(subject.facts.results)), whole, size_sentence(plan))
     ]
     if costs:
-        caption = "Time and memory, besides reading and holding the rows. They follow from the plan."
+        caption = "The time and memory of results, computed from the plan, without those to read and hold the rows."
         rows = [(name, cost.text) for name, cost in costs.items()]
         found.append(TableBlock(("result", "time and memory"), rows, caption))
     return Section("published", "What is published", found)
@@ -202,7 +202,7 @@ def _results(subject: ReportSubject) -> Section | None:
         small = tuple(matrix for matrix in matrices if max(len(matrix.rows), len(matrix.columns)) <= MOST_CELLS)
         mapped = len(small) == len(matrices) and any(len(matrix.columns) > WIDE for matrix in matrices)
         found.append(blocks.ResultText(number, name, text, small, mapped))
-    return Section("results", "Results", found or [Paragraph("No miner came to its end.")])
+    return Section("results", "Results", found or [Paragraph("No miner finished.")])
 
 
 def _findings(subject: ReportSubject) -> Section:

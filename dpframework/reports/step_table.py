@@ -77,7 +77,7 @@ class StepTable(SectionBlock):
     has_records: bool = False
 
     @property
-    def counted(self) -> str:
+    def standing_sentence(self) -> str:
         """How many sensitivities are proved, tested and declared, in words."""
         if not self.has_records:
             return "No record of proofs or tests was given: sensitivities are as declared."
@@ -86,14 +86,14 @@ class StepTable(SectionBlock):
         return f"Sensitivities: {', '.join(parts)}." if parts else ""
 
     @property
-    def assuming(self) -> bool:
+    def has_assumptions(self) -> bool:
         """Whether the claim of any step needs an assumption beyond the mechanism's theorem."""
         return any(row.assumes for row, _ in self.in_order)
 
     @property
     def heads(self) -> tuple[str, ...]:
         """The heads of the columns on a page."""
-        assumed, released = ("assumes",) * self.assuming, ("released",) * self.ran
+        assumed, released = ("assumes",) * self.has_assumptions, ("released",) * self.ran
         return ("step", "query", "mechanism", "sensitivity", *assumed, "loss", "expected error", *released)
 
     def plain(self) -> tuple[SectionBlock, ...]:

@@ -31,7 +31,7 @@ from dpframework.queries import Histogram
 from dpframework.reports import RunSummary, markdown_report, node_tree, step_rows
 from dpframework.reports.difference import Mark, difference
 from dpframework.reports.html import html_difference, html_report
-from dpframework.reports.page_drawing import ROOMY
+from dpframework.reports.page_drawing import MOST_OPEN
 from dpframework.reports.plan_facts import part_rows, public_facts
 
 ODD = "</script><script>document.title='owned'</script>\"'&amp; אבג olleh 🦔"
@@ -433,7 +433,7 @@ def test_a_large_graph_begins_folded_and_a_small_one_does_not(study, large):
     folded = [d for d in details if "data-folded" in d.attributes]
     hidden = {id(box) for d in folded for box in d.all("ul")[0].with_class("box")}
     shown = len(root.with_class("box")) - len(hidden)
-    assert 6 <= shown <= ROOMY < len(root.with_class("box"))
+    assert 6 <= shown <= MOST_OPEN < len(root.with_class("box"))
 
 
 def test_the_run_and_the_head_of_its_ledger_are_named(study, table):
@@ -665,7 +665,7 @@ def test_folding_by_button_link_and_paper(ask, large):
         return out;
     """
     out = ask(html_report(large), script)
-    assert 6 <= out["start"] <= ROOMY
+    assert 6 <= out["start"] <= MOST_OPEN
     assert (out["unfolded"], out["paper"]) == (nodes, nodes)
     assert out["folded"] == out["after"] == 6
     assert out["focused"]

@@ -33,12 +33,12 @@ def table(in_order: list[StepRow], *, ran: bool = False, **options: Any) -> Step
 
 @given(STANDINGS)
 def test_sensitivities_are_counted_by_their_standing(standings: list[Standing]) -> None:
-    text = table(rows(*standings), has_records=True).counted
+    text = table(rows(*standings), has_records=True).standing_sentence
     for kind in Standing:
         number = standings.count(kind)
         assert (f"{number} {kind}" in text) == (number > 0)
     assert (text == "") == (not standings)
-    assert "as declared" in table(rows(*standings)).counted
+    assert "as declared" in table(rows(*standings)).standing_sentence
 
 
 def test_a_column_is_there_only_where_something_stands_in_it() -> None:
@@ -46,7 +46,7 @@ def test_a_column_is_there_only_where_something_stands_in_it() -> None:
     assert table(plain).heads[-1] == "expected error"
     assert table(plain, ran=True).heads == (*table(plain).heads, "released")
     assuming = table(rows(Standing.DECLARED, assumptions=("mcmc-converged",)))
-    assert assuming.assuming
+    assert assuming.has_assumptions
     assert set(assuming.heads) - set(table(plain).heads) == {"assumes"}
 
 

@@ -1,4 +1,4 @@
-// What the page does besides being read: fold the graph, draw what uses what, and unfold all for paper.
+// The script of a page. It folds nodes of the graph, draws arrows for uses of releases, and unfolds all for printing.
 (() => {
   "use strict";
   const page = document.documentElement;
@@ -8,7 +8,7 @@
 
   const closedAround = (node) => node.parentElement.closest(".tree details:not([open])");
 
-  // Folding. A large graph begins folded below some depth; without this script it is all there.
+  // A large graph begins folded below some depth. Without this script, all nodes are shown.
   for (const node of all) if (node.hasAttribute("data-folded")) node.open = false;
   for (const tools of document.querySelectorAll(".tools")) {
     tools.hidden = all.length === 0;
@@ -19,7 +19,7 @@
     });
   }
 
-  // A link to a folded node unfolds what is around it.
+  // A link to a hidden node unfolds the nodes around it.
   const reveal = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
@@ -33,7 +33,7 @@
   addEventListener("hashchange", reveal);
   reveal();
 
-  // Paper shows everything.
+  // Printing shows all nodes. Afterwards the folded ones are folded again.
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details:not([open])")];
@@ -43,7 +43,8 @@
     for (const node of folded) node.open = false;
   });
 
-  // Arrows from a release to what is made with it, on the right of the boxes; a folded node stands for what it hides.
+  // Arrows lead from a release to the nodes that use it, to the right of the boxes. They begin or end at a folded node
+  // if it hides the release or the user.
   const users = graph ? [...graph.querySelectorAll("[data-uses]")] : [];
   if (users.length > 0) {
     const draw = (name, attributes, parent) => {
