@@ -163,7 +163,7 @@ def test_readers_of_options() -> None:
         (common._seed, "-1", "-1 is negative; a seed is a whole number from 0 on"),
         (common.one_of(Word), "three", "'three' is unknown; accepted are one, two"),
         (common.read_path, " ", "a name is expected, not an empty text"),
-        (common.read_path, "-", "standard input and output are no files"),
+        (common.read_path, "-", "standard input and output cannot be opened again"),
     ):
         with pytest.raises(typer.BadParameter, match=words):
             read(text)
