@@ -6,11 +6,12 @@ reaches the noisy threshold is released. No number is released. All noise is int
 
 **The loss is (C + S) / s**, where C is the largest change of a count and S the spread, the most by which one row can
 move two counts apart. Let a row raise counts by r at most and lower them by f at most, and let position i be released
-on the table without it. On the table with it, raise the noisy threshold by r: then every count before i, raised by r at
-most, still misses it. Raise the noise of count i by r + f: then it still reaches it, although it may have fallen by f.
-The first shift costs r / s, the second (r + f) / s, whatever the noise of the others. From the table with the row to
-the one without, the same holds with f and r exchanged: f / s + (r + f) / s. That no count reaches the threshold costs
-the first shift alone. Under replace-one counts move by c either way: c / s + 2 c / s.
+on the table without it. On the table with it, raise the noisy threshold by r. Then every count before i, raised by r at
+most, still misses the threshold. Raise the noise of count i by r + f. Then count i still reaches the threshold,
+although it may have fallen by f. The first shift costs r / s, the second (r + f) / s, whatever the noise of the other
+counts is. From the table with the row to the table without it, the same holds with f and r exchanged, so the loss is
+f / s + (r + f) / s. That no count reaches the threshold costs the first shift alone. Under replace-one counts move by c
+either way: c / s + 2 c / s.
 
 For monotonic counts, r is 1 and f is 0, so the loss is 2 / s: half of it for the threshold and half for the released
 count, however many counts are compared. The loss is attained in the limit. Let three counts be far above the threshold,
@@ -38,15 +39,16 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
 _TAIL = 60  # `log_density` sums over noisy thresholds that are up to this many scales beyond all counts
-_LARGEST = 1 << 40  # the largest size of a threshold
+_LARGEST = 1 << 40  # the largest absolute value of a threshold
 
 
 @final
 @attrs.frozen
 class AboveThreshold(PureMechanism):
-    """Releases the position of the first count above a public threshold, or the last position if no count is.
+    """Releases the position of the first count that reaches a public threshold, or the last position if none does.
 
-    The last coordinate of the answer is ignored, since its position stands for "no count is above the threshold".
+    Noise is added to the threshold and to each count before they are compared. The last coordinate of the answer is
+    ignored, since its position stands for "no count reaches the threshold".
 
     Attributes
     ----------
@@ -80,7 +82,7 @@ class AboveThreshold(PureMechanism):
         return ByRelation(_sum(one.add_or_remove_one, two.add_or_remove_one), _sum(one.replace_one, two.replace_one))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> int:
-        """Return the position. Noise is drawn for all counts, so that the time reveals nothing."""
+        """Return the position. Noise is drawn for all counts, so that the time of a draw reveals nothing."""
         counts = calibration.on_lattice(answer).ravel()[:-1]
         noise = randomness.discrete_laplace(counts.size + 1, calibration.lattice_scale)
         reached = np.flatnonzero(counts + noise[1:] >= self.threshold + noise[0])
@@ -107,8 +109,9 @@ class AboveThreshold(PureMechanism):
     def preview(self, calibration: Calibration) -> Preview:
         """Bound how far a count may be on the wrong side of the threshold (Lyu, Su and Li 2017, Theorem 1).
 
-        Each of m noises exceeds s ln(m / 0.05) in absolute value with a probability of at most 0.05 / m, apart from the
-        rounding of integer noise. Twice this bound covers the noise of the threshold and of a count together.
+        Let m be the number of draws of noise: one for the threshold, and one for each count. Each draw exceeds
+        s ln(m / 0.05) in absolute value with a probability of at most 0.05 / m, apart from the rounding of integer
+        noise. Twice this bound covers the noise of the threshold and of a count together.
         """
         scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:
@@ -125,7 +128,8 @@ def _sum(one: Any, other: Any) -> Any:
 def _log_at_most(bound: NDArray[Any], scale: float) -> NDArray[np.float64]:
     """Return log Pr[k <= bound] for integer Laplace noise k.
 
-    With q = exp(-1 / scale), it is q**(-bound) / (1 + q) for a bound below 0, else 1 - q**(bound + 1) / (1 + q).
+    With q = exp(-1 / scale), Pr[k <= bound] is q**(-bound) / (1 + q) for a bound below 0. Otherwise it is
+    1 - q**(bound + 1) / (1 + q).
     """
     log_of_both = math.log1p(math.exp(-1 / scale))
     below = np.minimum(bound, 0) / scale - log_of_both

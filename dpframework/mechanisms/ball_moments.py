@@ -1,6 +1,6 @@
 """Mean squares of the entries of a uniform point of a unit ball of the K-norm (see `knorm`), by quadrature.
 
-A point of this ball consists of several histograms whose entries have a common sum.
+A point of this ball consists of several histograms. The entries of each of them add up to the same sum.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def unit_ball_moments(sizes: tuple[int, ...]) -> BallMoments:
 def _volume_and_square(
     size: int, total: float, at: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Return the log-volume of the points of one histogram that add up to `total`, and their mean sum of squares."""
+    """Return, for the points of one histogram that add up to `total`, the log-volume and the mean sum of squares."""
     reach = (1 - total) / 2
     negative = reach * at
     logs = [np.array([(size - 1) * math.log(total) - math.lgamma(size)])]

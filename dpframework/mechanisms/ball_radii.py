@@ -26,7 +26,7 @@ _BITS = 128  # how many bits of the uniform number that chooses k are drawn at f
 def geometric_sum(number: int, scale: float, randomness: Randomness) -> int:
     """Draw the sum of `number` independent k >= 0, each with probability proportional to exp(-k / scale).
 
-    They are the draws of discrete Laplace noise that are not negative.
+    Each k is a draw of discrete Laplace noise, and negative draws are left out.
     """
     found, lacking = 0, number
     while lacking:
@@ -65,7 +65,7 @@ class RadiusWeights:
         The bounds are whole numbers, in one list of lower and one list of upper bounds.
         """
         if bits not in self._between:
-            # All weights add up to at least h_0 = 1. So relative errors are at most absolute ones.
+            # All weights add up to at least h_0 = 1. So the relative error of this sum is at most its absolute error.
             wide = bits + 64 + sum(self._h).bit_length()
             low, high = exp_bounds(-1 / self._scale, wide)
             power_low = power_high = 1 << wide

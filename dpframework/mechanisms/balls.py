@@ -95,7 +95,10 @@ def draw_layer(size: int, total: int, depth: int, numbers: WholeNumbers) -> list
 
 
 def _counts_by_negatives(size: int, total: int, depth: int) -> list[int]:
-    """Return how many vectors of a layer have p negative entries, for p = 0, 1, ... Others sum to total + depth."""
+    """Return how many vectors of a layer have p negative entries, for p = 0, 1, ...
+
+    The other entries of each vector add up to total + depth.
+    """
     return [
         comb(size, p)
         * (comb(depth - 1, p - 1) if p else int(depth == 0))
@@ -173,13 +176,13 @@ class Balls:
         ]  # totals t and -t have the same number of points
 
     def find_total(self, position: int, radius: int) -> tuple[int, int]:
-        """Return the absolute total of the point at a position in a ball, and its position among points of such totals.
+        """Return the absolute total of the point at a position in a ball, and its position among points of that total.
 
         Points are in the order of their totals, 0, 1 and -1, 2 and -2, and so on. The first totals are tried in turn.
         Beyond them points are counted by polynomials. `section_size` is a polynomial in total and depth, of degree
         2 (`size` - 1) at most. From each total to the next but one, the depth falls by one. So the sizes of the
         sections of all even totals are a polynomial in their index, and so are those of all odd totals. With Newton's
-        forward differences d_k of the first few sizes, the first m of them add up to the sum over k of d_k C(m, k + 1).
+        forward differences d_k of the first few sizes, the first m sizes add up to the sum over k of d_k C(m, k + 1).
         """
         degree = 2 * sum(size - 1 for size in self.sizes)
         sections, before = [], 0

@@ -24,7 +24,7 @@ from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.count_width import in_64_bits
 
 LATTICE_BITS = 20  # real answers are rounded to a lattice whose step is at most 2**-20 of their sensitivity
-LARGEST_INTEGER = 1 << 62  # the largest size of an integer answer; larger ones are clamped
+LARGEST_INTEGER = 1 << 62  # the largest absolute value in an integer answer; larger ones are clamped
 LARGEST_SCALE = 1 << 52  # the largest scale of noise, in lattice steps; 2**10 such scales fit into 64-bit integers
 
 
@@ -125,7 +125,7 @@ class Calibration:
         ------
         InputError
             If the answer is not finite, not integer although declared so, or longer than declared. Also if it is not
-            of numbers, or of a type that may wrap round or round off (see `wide_counts.in_64_bits`). The message shows
+            of numbers, or of a type that may wrap round or round off (see `count_width.in_64_bits`). The message shows
             no value.
         """
         array = self._usable(answer)
@@ -134,7 +134,7 @@ class Calibration:
         return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
 
     def scores(self, answer: Any) -> Scores:
-        """Return an answer as a flat sequence of lattice points. Many real numbers are rounded only when they are read.
+        """Return an answer as a flat sequence of lattice points. A long real answer is rounded only when it is read.
 
         Raises
         ------
@@ -190,7 +190,8 @@ class Mechanism(abc.ABC):
     chooses: ClassVar[bool] = False  # whether its preview bounds how far the output's score is below the best score
     in_score_order: ClassVar[bool] = True  # for selections: whether a higher score is never less likely to be chosen
     needs_length: ClassVar[bool] = True  # whether the noise on real numbers depends on their number
-    shows_keys: ClassVar[bool] = False  # whether it may release keys that are in no public list, never one without rows
+    #: Whether the mechanism may release keys that are in no public list. It then never releases a key without rows.
+    shows_keys: ClassVar[bool] = False
     #: What its claim assumes besides the declared sensitivity, such as `randomness.REAL_ARITHMETIC`.
     assumptions: ClassVar[tuple[str, ...]] = ()
     #: The attrs classes and enumerations that an output is made of, besides numbers, texts, arrays and collections of
@@ -198,7 +199,7 @@ class Mechanism(abc.ABC):
     outputs: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let a class that defines `release` draw several outputs by it, unless it also defines `release_many`."""
+        """Let a class that defines `release` draw several outputs with it, unless it also defines `release_many`."""
         super().__init_subclass__(**options)
         if "release" in vars(cls) and "release_many" not in vars(cls):
             cls.release_many = Mechanism.release_many  # type: ignore[method-assign]
@@ -228,7 +229,7 @@ class Mechanism(abc.ABC):
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
     ) -> Calibration | None:
-        """Fix the noise for a query under a relation, or return None if there is no privacy claim under that relation.
+        """Return the calibration for a query under a relation, or None if the mechanism makes no claim there.
 
         Parameters
         ----------
@@ -344,7 +345,7 @@ class Mechanism(abc.ABC):
         Raises
         ------
         InputError
-            If the mechanism does not say what it is.
+            If the mechanism does not define the distribution of its noise.
         """
         raise InputError(f"{self.name} does not say how its noise is distributed; define Mechanism.noise_law")
 
@@ -362,8 +363,8 @@ class Mechanism(abc.ABC):
 
         Under add-or-remove-one it must also dominate the changes that fewer rows make, and a unit whose rows spread
         over several parts: if the numbers of its rows in these parts add up to k, the events of the parts must compose
-        to no more than the event of k rows (see `docs/composition.md`). Under replace-one it may be used only if adding
-        rows never lowers a coordinate, or never raises one.
+        to no more than the event of k rows (see `docs/composition.md`). Under replace-one the event may be used only if
+        adding rows never lowers a coordinate, or never raises one.
         """
         return None
 

@@ -83,7 +83,7 @@ class CellSelection(Mechanism):
     @staticmethod
     @abc.abstractmethod
     def shows(calibration: Calibration) -> Shows:
-        """Return which cells are shown, and how far their counts are off."""
+        """Return from how many rows on cells are shown, and how far their counts are off."""
 
     @abc.abstractmethod
     def _noisy_counts(
@@ -111,7 +111,7 @@ def released_of(answer: Any, counts: NDArray[np.int64], calibration: Calibration
 
 
 def points_of(answer: Any, output: Any, calibration: Calibration) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Return the exact and the released counts of the same cells. The latter are None for an output of another kind.
+    """Return the exact and the released counts of the same cells. The latter are None for an impossible output.
 
     For keys, these are the counts of all keys that the answer or the output has, 0 where one of them lacks the key.
     """

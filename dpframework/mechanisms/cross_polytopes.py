@@ -47,7 +47,7 @@ def draw_from_ball(size: int, radius: int, numbers: WholeNumbers) -> list[int]:
 @final
 @attrs.frozen(slots=False)
 class CrossPolytopes:
-    """Products of l1 balls (cross-polytopes), one for each block, all of one radius.
+    """Products of l1 balls (cross-polytopes) of one radius. A product has one ball for each block.
 
     Attributes
     ----------

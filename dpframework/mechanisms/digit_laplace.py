@@ -127,7 +127,7 @@ class Digit:
         whole = self._whole(precision)
         one, largest, found = 1 << precision, (1 << self.bits) - 1, []
         for d in range(BASE):
-            least = ((one - power[1]) << self.bits) // (one - whole[0])  # as `quotient_bounds`, rounded down
+            least = ((one - power[1]) << self.bits) // (one - whole[0])  # bounds as in `quotient_bounds`
             most = min(((one - power[0]) << self.bits) // (one - whole[1]), largest)  # F(d) is below 1
             found.append(least if least == most else self._threshold(d, fine))
             power = power[0] * first[0] >> precision, -(-power[1] * first[1] >> precision)
@@ -170,7 +170,7 @@ class Digit:
         return (0, 0) if self.last else exp_bounds(-BASE * self.exponent, precision)
 
     def _threshold(self, d: int, fine: int) -> int:
-        """Return floor(2**bits F(d)), by closer bounds of F(d) * 2**fine until both have the same whole part."""
+        """Return floor(2**bits F(d)). F(d) is bounded more and more closely until both bounds agree."""
         largest = (1 << self.bits) - 1
         while True:
             least, most = (bound >> fine - self.bits for bound in self.bounds(d, fine))

@@ -108,7 +108,7 @@ def _draw_by_weight(weights: list[int], numbers: WholeNumbers) -> int:
 
 
 def _member(buckets: NDArray[np.uint8], bucket: int, rank: int) -> int:
-    """Return the position of the candidate before which `rank` others are in the same bucket."""
+    """Return the position of the member of a bucket that has `rank` other members before it."""
     for start in range(0, len(buckets), AT_ONCE):
         found = np.flatnonzero(buckets[start : start + AT_ONCE] == bucket)
         if rank < len(found):

@@ -24,7 +24,7 @@ from dpframework.mechanisms.shifts import unit_shifts
 from dpframework.queries.base import Norm
 
 LARGEST_DEVIATION = 1e4  # the largest deviation of a discrete Gaussian in PLD accounting, whose time grows with it
-FURTHEST_SHIFT = 30  # the most deviations by which a unit may move an integer in PLD accounting: a rho of 450
+FURTHEST_SHIFT = 30  # the most deviations by which a unit may move an integer in PLD accounting; rho is then 450
 MOST_SLACK = 1e-7  # the largest slack of a fine lattice; the slack is added to delta
 _FURTHEST = 14  # a distance in standard deviations, which a Gaussian exceeds with a probability below 1e-42
 

@@ -16,8 +16,8 @@ the release on u on the condition that no key is shown that only the first unit 
 condition that no key is shown that only the second has. Both conditions have a probability of 1 - d or more, and at
 most 2 m other counts differ. ∎
 
-**One split serves all notions.** The core is m counts with Gaussian noise, or 2 m under replace-one. So the event of
-these counts dominates the core in PLD accounting too.
+**One split serves all notions of privacy** (see `losses`). Its core is m counts with Gaussian noise, or 2 m under
+replace-one. So the event of these counts dominates the core in PLD accounting too.
 
 **On integers.** sigma is the double with which noise is drawn. p is a sum of about 40 sigma exponentials, rounded up by
 more than its error. So d is not below the true delta.
@@ -84,7 +84,9 @@ class GaussianThreshold(CellSelection):
     def misfit(self, facts: QueryFacts) -> str | None:
         """Refuse queries whose answers are not known to be counts that change by at most 1 when a unit is added."""
         if unit_changes(facts, Relation.ADD_OR_REMOVE_ONE) is None:
-            return "selects cells by their counts, and the query's answer is not known to change by 1 in each cell"
+            return (
+                "selects cells by their counts, and the query's answer is not known to change by at most 1 in each cell"
+            )
         return super().misfit(facts)
 
     def calibrate(
@@ -115,7 +117,7 @@ class GaussianThreshold(CellSelection):
 
     @staticmethod
     def shows(calibration: Calibration) -> Shows:
-        """Return which cells are shown, and how far their counts are off."""
+        """Return from how many rows on cells are shown, and how far their counts are off."""
         sigma, least = lattice_deviation(calibration), threshold_of(calibration)
         rows = range(least, least + math.ceil(_FURTHEST * sigma))
         sure = next(n for n in rows if _tail(least - n, sigma) >= SURE)

@@ -5,16 +5,16 @@ piece, on which the score is constant, has weight exp(score / scale) times its l
 of the public interval. So the possible points do not depend on the breaks. Claim: pure epsilon; in zCDP
 rho = epsilon**2 / 8, since the mechanism has a bounded range.
 
-**Rounding.** Scores, and scale times the logarithms of lengths, are rounded to an integer lattice of 2**-20 of the
-sensitivity, and their sums are exact. A piece is drawn by a noisy maximum with Gumbel noise, and a point of the piece
-uniformly. Both draws are exact, over integers. So the draw is exactly the exponential mechanism on points with rounded
-scores. The rounded score of a point is the rounded weight of its piece, minus the scale times the exact logarithm of
-the length of that piece. It has four errors: half a step for the score, half a step for the length, the error that the
-query declares (`Query.rounding`), and the error of the computed logarithm. The last one is below 2**-45 scales. With u
-= 2**-53, it is a share of 8 u for the logarithm (4 units in the last place) and of u for its product with the scale.
-The logarithm is at most ln(2**32) < 23, so this is at most 207 u. The change of a score between neighbours is off by up
-to twice the sum of the four errors, and the difference of two such changes by up to four times. This is added to the
-spread.
+**Rounding.** Scores, and scale times the logarithms of lengths, are rounded to a lattice whose step is at most 2**-20
+of the sensitivity. Their sums are exact, since they are whole numbers of steps. A piece is drawn by a noisy maximum
+with Gumbel noise, and a point of the piece uniformly. Both draws are exact, over integers. So the draw is exactly the
+exponential mechanism on points with rounded scores. The rounded score of a point is the rounded weight of its piece,
+minus the scale times the exact logarithm of the length of that piece. It has four errors: half a step for the score,
+half a step for the length, the error that the query declares (`Query.rounding`), and the error of the computed
+logarithm. The last one is below 2**-45 scales. With u = 2**-53, it is a share of 8 u for the logarithm (4 units in the
+last place) and of u for its product with the scale. The logarithm is at most ln(2**32) < 23, so this is at most 207 u.
+The change of a score between neighbours is off by up to twice the sum of the four errors, and the difference of two
+such changes by up to four times. This is added to the spread.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ POINTS = 1 << 32  # the number of lattice points of an interval
 ROUNDING = 2.0**-6  # the share of a lattice step by which floating point may miss a lattice point
 
 
-LOGARITHM = Fraction(1, 2**45)  # the error of a computed logarithm times the scale, in scales (see the module)
+LOGARITHM = Fraction(1, 2**45)  # the error of scale times a computed logarithm, as a share of the scale
 
 
 @final

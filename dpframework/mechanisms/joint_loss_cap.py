@@ -19,8 +19,8 @@ from dpframework.queries.base import Norm, QueryFacts
 def cap(losses: Losses, by: UnitChange = ONE_ROW) -> Calibration:
     """Return a calibration that stands for several releases, so that an accountant can compose them as one.
 
-    Its mechanism has no event. So PLD accounting takes the worst mechanism of the same epsilon or, without a pure
-    epsilon, of the same rho.
+    Its mechanism has no event of dp-accounting. So PLD accounting takes the worst mechanism of the same epsilon or,
+    without a pure epsilon, of the same rho.
 
     Parameters
     ----------

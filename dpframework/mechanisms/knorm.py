@@ -8,9 +8,9 @@ histogram by 1, so that the parts z_a of the change z have a common sum. The hul
 negatives is K = {z: all z_a have the same sum, and the l1 norm of each z_a is at most 1}. To see this, write z as
 A u - B v, where u and v hold one probability vector for each histogram. For each a, A must be at least the sum P_a of
 the positive part of z_a, and B at least the sum N_a of its negative part; anything beyond that cancels. Since
-P_a - N_a is the same for all a, both are largest for the same a. So the least A + B is the largest P_a + N_a. Replacing
-a row moves z_a by e - e', independently for each a, and the hull of a product is the product of the hulls. So then
-K = {z: each z_a adds up to 0, and its l1 norm is at most 2}. In both cases::
+P_a - N_a is the same for all a, P_a and N_a are largest for the same a. So the least A + B is the largest P_a + N_a.
+Replacing a row moves z_a by e - e', independently for each a, and the hull of a product is the product of the hulls. So
+then K = {z: each z_a adds up to 0, and its l1 norm is at most 2}. In both cases::
 
     |z|_K = max over a of |z_a|_1 / change
 
@@ -64,7 +64,7 @@ from dpframework.mechanisms.laplace import from_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
-LARGEST_SCALE = 1 << 30  # the largest scale for several histograms, if their sum is not fixed, as draws take longer
+LARGEST_SCALE = 1 << 30  # the largest scale for several histograms whose sum is not fixed, since such draws take longer
 _CONTINUOUS = 1000  # from this scale of an entry on, its noise is treated as continuous
 
 

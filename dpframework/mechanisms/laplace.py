@@ -97,7 +97,7 @@ class _LatticeLaplace(PureMechanism):
 @final
 @attrs.frozen
 class Laplace(_LatticeLaplace):
-    """Laplace noise on real numbers, drawn exactly on a lattice of 2**-20 of the sensitivity.
+    """Laplace noise on real numbers, drawn exactly on a lattice whose step is at most 2**-20 of the sensitivity.
 
     The rounding is part of the sensitivity. To answers of integer queries the mechanism adds integer noise.
 

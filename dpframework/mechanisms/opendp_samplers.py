@@ -54,7 +54,7 @@ def noisy_max(scores: Scores, scale: float, *, gumbel: bool) -> int:
 
 @functools.lru_cache(maxsize=KEPT)
 def _noise(kind: str, scale: float) -> Any:
-    # opendp.prelude would import pandas, scikit-learn and scipy too: 160 MiB and a second
+    # Importing opendp.prelude would import pandas, scikit-learn and scipy too, which takes 160 MiB and a second.
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace
     from opendp.metrics import l1_distance, l2_distance
@@ -91,7 +91,10 @@ def _invoke(measurement: Any, array: Integers, kind: type[np.generic]) -> NDArra
 
 @functools.cache
 def _library() -> Callable[[Any, Integers], bytes] | None:
-    """Return a function that invokes a measurement on an array and returns the bytes of its draws."""
+    """Return a function that invokes a measurement on an array and returns the bytes of its draws.
+
+    Return None if this version of the binding does not have the functions that are needed.
+    """
     try:
         from opendp._lib import FfiResult, FfiSlice, lib, unwrap
 

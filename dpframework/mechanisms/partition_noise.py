@@ -1,4 +1,4 @@
-"""Bounded noise on a count for an epsilon and an exact delta. Its probabilities are the increments of a rule.
+"""Bounded noise on a count, for an epsilon and an exact delta, derived from the optimal rule for showing keys.
 
 **The rule.** Let x = e**epsilon, pi(0) = 0, and let pi(n) be the smallest of x pi(n-1) + delta, of
 1 - (1 - pi(n-1) - delta) / x, and of 1. If keys of n rows are shown with probability pi(n), then no (epsilon, delta)-DP
@@ -54,7 +54,7 @@ MOST_EPSILON = Fraction(1000)  # e**epsilon is then above WHOLE, and a larger ep
 @final
 @attrs.frozen(eq=False)
 class SelectionNoise:
-    """The noise for an epsilon and a delta of a count that changes by 1.
+    """The noise on a count that one row changes by 1, for an epsilon and a delta.
 
     Attributes
     ----------

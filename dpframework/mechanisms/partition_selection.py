@@ -61,7 +61,9 @@ class PartitionSelection(CellSelection, PureMechanism):
     def misfit(self, facts: QueryFacts) -> str | None:
         """Refuse queries whose answers are not known to be counts that change by at most 1."""
         if all(unit_changes(facts, relation) is None for relation in Relation):
-            return "selects cells by their counts, and the query's answer is not known to change by 1 in each cell"
+            return (
+                "selects cells by their counts, and the query's answer is not known to change by at most 1 in each cell"
+            )
         return super().misfit(facts)
 
     def for_rows(self, rows: int) -> PartitionSelection:
@@ -99,7 +101,7 @@ class PartitionSelection(CellSelection, PureMechanism):
 
     @staticmethod
     def shows(calibration: Calibration) -> Shows:
-        """Return which cells are shown, and how far their counts are off."""
+        """Return from how many rows on cells are shown, and how far their counts are off."""
         noise = _noise_of(calibration)
         errors = np.abs(np.arange(noise.reach - 1, -1, -1) - noise.centre)
         chances = noise.shown(np.arange(noise.reach + 1))

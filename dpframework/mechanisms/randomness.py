@@ -119,7 +119,8 @@ class Randomness(abc.ABC):
     def below_exp(self, exponent: Fraction, word: int) -> bool:
         """Tell whether a uniform real number, of which the first 64 bits are `word`, is below exp(exponent).
 
-        This is exact: further bits are drawn, and further digits of the exponential computed, until it is decided.
+        This is exact: further bits are drawn, and further digits of the exponential computed, until the comparison is
+        decided.
         """
         return Uniform(word, WORD_BITS, self.words).below_exp(exponent)
 
@@ -351,7 +352,7 @@ class SeededRandomness(Randomness):
         top, largest, position = scores.max(), -math.inf, 0
         for start in range(0, len(scores), AT_ONCE):
             some = scores[start : start + AT_ONCE]
-            # Scores are taken from the largest one, so that large scores do not cost the noise its last digits.
+            # The largest score is subtracted, so that large scores do not cost the noise its last digits.
             noisy = (some - top) + draw(scale=scale, size=len(some))
             best = int(np.argmax(noisy))
             if noisy[best] > largest:

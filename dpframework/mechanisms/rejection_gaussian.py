@@ -11,13 +11,14 @@ so that a number that is kept has a probability proportional to exp(-y**2 / (2 s
 are compared with a float near p. If that leaves the decision open, U is compared with p exactly. Let x = sqrt(2 g) and
 u = 2**-53, so that one rounding changes a number by at most u times itself:
 
-- sigma**2 / t is off by less than 2.1 u of itself, so by that many sigma, since t is larger than sigma. As a float,
-  abs(y) is off by u of itself, and so by less than (1 + x) u sigma, since abs(y) is at most sigma**2 / t + x sigma. The
-  difference and the quotient add u x each. So x is off by less than (3.2 + 3.2 x) u, and g, with two more roundings, by
-  less than (3.3 x + 5.3 x**2) u: less than 2**-43 for g < 63, and so is p, whose slope in g is at most 1.
+- sigma**2 / t is off by less than 2.1 u of itself, so by less than 2.1 u sigma, since t is larger than sigma. As a
+  float, abs(y) is off by u of itself, and so by less than (1 + x) u sigma, since abs(y) is at most sigma**2 / t + x
+  sigma. The difference and the quotient add u x each. So x is off by less than (3.2 + 3.2 x) u, and g, with two more
+  roundings, by less than (3.3 x + 5.3 x**2) u. For g < 63 this is less than 2**-43. So p is off by less than 2**-43
+  too, since its slope in g is at most 1.
 - exp(-g) is T[k] times Taylor's polynomial of degree 9 of exp(-r), for k = floor(16 g) and r = g - k / 16, which floats
-  hold exactly. T[k] is exp(-k / 16), rounded once. The rest of the series is below (1/16)**10 / 10! < 2**-61, the ten
-  steps of Horner's scheme and the product are off by less than 2**-48.
+  hold exactly. T[k] is exp(-k / 16), rounded once. The rest of the series is below (1/16)**10 / 10! < 2**-61, and the
+  ten steps of Horner's scheme and the product are off by less than 2**-48.
 
 Both errors together are below the margin of 2**-42, which leaves about one decision in 2**40 open. From g = 63 on, p is
 taken as 0, which differs from it by less than 2**-90.
@@ -41,7 +42,7 @@ LARGEST_SCALE = 2.0**53 - 2  # the largest sigma for which t is a float
 SMALLEST_SCALE = 2.0**-500
 MARGIN = 2.0**-42  # more than the error of the float near p (see the module)
 _STEPS, _END = 16, 63  # exp(-k / 16) is tabulated for k / 16 < 63
-_DEGREE = 9  # of Taylor's polynomial
+_DEGREE = 9  # the degree of Taylor's polynomial
 _FLOAT_BITS = 53
 _TABLE_BITS = 256  # the bits of the bounds of tabulated numbers, of which up to 90 are leading zeros
 

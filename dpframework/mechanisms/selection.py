@@ -7,10 +7,11 @@ direction by at most 1 has the spread 1.
 
 **The loss is S / s at noise of scale s.** Both kinds of noise have Pr[z > t + S] >= exp(-S / s) Pr[z > t] for every
 t: exponential noise by its tail, Gumbel noise since 1 - exp(-x) is concave with value 0 at 0, and shifting t by S turns
-x = exp(-t / s) into exp(-S / s) x. For fixed noise of the others, r is chosen if z_r exceeds the largest of
-q_i + z_i - q_r. On a neighbour each of these is larger by S at most, so their largest is, and the probability that z_r
-exceeds it is at least exp(-S / s) times what it was. This holds for all noise of the others, and so for the probability
-of r. It also holds with the two tables exchanged. (The changes themselves do not matter, only their differences.)
+x = exp(-t / s) into exp(-S / s) x. If the noise of all other candidates is fixed, candidate r is chosen if z_r exceeds
+the largest of q_i + z_i - q_r. On a neighbour each of these numbers is larger by at most S, and so is the largest of
+them. So the probability that z_r exceeds the largest is at least exp(-S / s) times what it was. This holds for any
+noise of the other candidates, and so for the probability that r is chosen. It also holds with the two tables exchanged.
+(The changes themselves do not matter, only their differences.)
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ class _NoisyMax(_ByScore):
 
         A gap of t or more is likeliest if one candidate has the best score and all others are t below it. For the
         choice is the largest noisy score. So a gap of t or more can only become likelier if candidates that are more
-        than t below the best are raised to this, or if those that are less than t below it are lowered to this. The
-        stated gap is the largest with a probability of 5 % in that case.
+        than t below the best are raised to t below it, or if those that are less than t below it are lowered to t
+        below it. The stated gap is the one that has a probability of 5 % in that case.
         """
         scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:
@@ -130,7 +131,7 @@ class Exponential(_NoisyMax, BoundedRange):
     noise: ClassVar[Noise] = Noise.GUMBEL
 
     def log_probability(self, scaled: NDArray[np.float64], chosen: int) -> float:
-        """Return the logarithm of the candidate's share in the sum of exponential scores."""
+        """Return the logarithm of the candidate's share in the sum of the exponentials of all scores."""
         return float(scaled[chosen] - np.log(np.exp(scaled).sum()))
 
     def gap(self, size: int) -> float:
@@ -157,8 +158,9 @@ class PermuteAndFlip(_NoisyMax):
     def gap(self, size: int) -> float:
         """Solve 1 - (1 - (1 - w)**m) / (m w) = 1/20 for w = exp(-gap), with m candidates.
 
-        The fraction is the probability of the best of m candidates whose others have the weight w: the integral in
-        `permute_and_flip_log_probability`. It falls as w grows, and w = 1 / (10 (m - 1)) leaves less than 1/20.
+        The fraction is the probability that the best of m candidates is chosen, if all others have the weight w. It is
+        the integral in `permute_and_flip_log_probability`. It falls as w grows, and w = 1 / (10 (m - 1)) leaves the
+        other candidates less than 1/20.
         """
         if size < 2:
             return 0.0

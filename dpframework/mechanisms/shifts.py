@@ -28,7 +28,7 @@ def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
 
 
 def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int] | None:
-    """Return (n, k): noise on an integer answer loses at most as much as noise on n integers that move by k each.
+    """Return (n, s): noise on an integer answer loses at most as much as noise on n integers that move by s each.
 
     Let the noise p on each integer be independent, symmetric and log-concave, as discrete Laplace and discrete Gaussian
     noise are, and let a unit of k rows move the integers by w_1, w_2, ...
@@ -48,11 +48,11 @@ def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int]
     way, by at most l k in all, and rows that come move them the other way, by at most l k in all. An integer that ends
     up higher has moved by at most its share of the one sum, and an integer that ends up lower by at most its share of
     the other. Noise is independent, so these two groups are two events, and the result is (2, l k). Where a replaced
-    row changes the answer by at most l, such as the number of rows for which a description holds, k pairs change it by
-    at most l k, and the result is (1, l k).
+    row changes the answer by at most l, such as the number of rows for which a description holds, k replacements change
+    it by at most l k, and the result is (1, l k).
 
     The result is None where none of this applies. For a unit of one row that changes each integer by at most 1, n is
-    `unit_changes`, and k is 1.
+    `unit_changes`, and s is 1.
     """
     facts, rows = calibration.facts, calibration.by.rows
     changed = unit_changes(facts, relation)

@@ -1,4 +1,4 @@
-"""Uniform numbers: real ones, whose bits are drawn as they are needed to compare them, and whole ones.
+"""Uniform real numbers, whose bits are drawn as comparisons need them, and uniform whole numbers.
 
 A decision "U < p" that is made by comparing more and more bits of U with closer and closer bounds of p has exactly the
 probability p, whatever real number p is. It ends with probability 1, since only a few of the 2**64 values of each
@@ -52,9 +52,9 @@ class Uniform:
     Parameters
     ----------
     first
-        Its first bits, as a whole number.
+        The first bits of the number, as a whole number.
     bits
-        How many bits these are.
+        How many first bits are given.
     words
         The function that draws words of 64 uniform bits.
     """
@@ -105,7 +105,7 @@ class WholeNumbers:
         return found
 
     def subset(self, size: int, number: int) -> list[int]:
-        """Draw a uniform sorted subset of 0, ..., size - 1 (Floyd's algorithm)."""
+        """Draw a uniform subset of `number` among 0, ..., size - 1, sorted (Floyd's algorithm)."""
         chosen: set[int] = set()
         for last in range(size - number, size):
             found = self.below(last + 1)

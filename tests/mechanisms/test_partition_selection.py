@@ -243,7 +243,7 @@ def test_a_miner_is_audited_and_run(relation: dpf.Relation, plan_of: Callable[..
 
 def test_what_it_does_not_serve() -> None:
     scores = dpf.queries.QueryFacts("sum", "a sum", (), True, 1, [dpf.Sensitivity("l1", 3, source="up to 3")])
-    assert "not known to change by 1" in str(PartitionSelection(1, "0.1").misfit(scores))
+    assert "not known to change by at most 1" in str(PartitionSelection(1, "0.1").misfit(scores))
     for delta in (0, -1, "x"):
         with pytest.raises(dpf.InputError, match="delta is"):
             PartitionSelection(1, delta)
