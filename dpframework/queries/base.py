@@ -1,4 +1,4 @@
-"""The base class of queries, and the ways to declare a sensitivity."""
+"""The base class of queries, their declared sensitivities, and the facts that a plan holds about them."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ class Sensitivity:
         """The largest difference between the changes of two coordinates, on which a selection's loss depends.
 
         Adding a row moves every coordinate by an amount in [-fall, rise], an interval of length rise + fall. Removing
-        one moves them by an amount in the mirror image of this interval. Let c be the change under replace-one.
-        Replacing a row moves them by an amount in [-c, c], an interval of length 2 c. Since c is at most rise + fall,
-        this is never more than the spreads of a removal and an addition together.
+        a row moves every coordinate by an amount in the mirror image of this interval. Let c be the change under
+        replace-one. Replacing a row moves every coordinate by an amount in [-c, c], an interval of length 2 c. Since c
+        is at most rise + fall, this is never more than the spreads of a removal and an addition together.
         """
         if self.norm is not Norm.LINF:
             raise InputError("a spread is defined for sensitivities in the linf norm")
@@ -195,7 +195,8 @@ class QueryFacts:
         """Return the declared sensitivity in `norm`, else one derived from the l1 norm, else None.
 
         The l1 norm of a change bounds its other norms. Nothing is derived from a squared l2 sensitivity, since its root
-        need not be rational. A query with only that one should declare its linf sensitivity too.
+        need not be rational. A query that declares only a squared l2 sensitivity should declare its linf sensitivity
+        too.
         """
         for candidate in dict.fromkeys((norm, Norm.L1)):
             for declared in self.sensitivities:
@@ -343,7 +344,7 @@ class Query(abc.ABC):
         Raises
         ------
         InputError
-            If the query defines neither.
+            If the query defines neither this method nor `tables`.
         """
         tables = self.tables(**inputs)
         if tables is None:

@@ -27,9 +27,10 @@ from dpframework.tables.tallies import MANY, tally
 
 @functools.cache
 def share_sensitivities(source: str, moved: int = 2) -> tuple[Sensitivity, ...]:
-    """Return the sensitivities of an answer to which each row adds a vector of numbers from 0 on whose sum is 1 or 0.
+    """Return the sensitivities of an answer to which each row adds a vector of numbers >= 0 with a sum of 1 or 0.
 
-    Adding a row lowers no number, and every norm of the change is at most 1. It is 1 if one number gets the whole sum.
+    Adding a row lowers no number, and every norm of the change is at most 1. All norms are 1 if one number gets the
+    whole sum.
     Replacing a row changes the answer by the difference of two such vectors, whose inner product is not negative. So
     the l1 change is at most 2, the squared l2 change at most 2, and the linf change at most 1.
 
@@ -234,7 +235,7 @@ class Histogram(AttributeCounts):
 
 
 def _own_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
-    """Return an attribute's codes for a block's rows. Refuse one with more codes than the query's attribute."""
+    """Return an attribute's codes for a block's rows. Refuse a block that has more codes than the query's attribute."""
     require_own_codes(block.schema[attribute.name], attribute)
     return block.codes(attribute.name)
 

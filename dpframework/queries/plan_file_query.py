@@ -17,7 +17,15 @@ from dpframework.tables.blocks import Block
 @final
 @attrs.frozen
 class Declared(Query):
-    """A query read back from a plan file, with its facts but without its function."""
+    """A query read back from a plan file, with its facts but without its function.
+
+    Attributes
+    ----------
+    declared
+        The facts about the query.
+    of_unit
+        The sensitivities for a privacy unit of several rows (see `Query.for_rows`).
+    """
 
     name = "declared"
     declared: QueryFacts

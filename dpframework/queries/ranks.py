@@ -1,4 +1,4 @@
-"""Scores of the points of a public grid, by the distance of each from a quantile of the rows."""
+"""Scores of the points of a public grid, by the number of rows between each point and a quantile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps
 
 MOST_STEPS = 4096  # the most steps of a grid
 FINEST = 10**6  # the largest denominator of a quantile
-MOST_ROWS = 1 << 31  # scores do not fall below this, so that they are exact up to ROUNDING
+MOST_ROWS = 1 << 31  # scores are cut off at minus this, so that they are exact up to ROUNDING
 ROUNDING = Fraction(1, 2**21)  # the largest rounding error of a quotient below MOST_ROWS in 53 bits
 
 
@@ -60,9 +60,9 @@ def as_quantile(value: Amount) -> Fraction:
 class QuantileScores(CandidateScores, WithinBounds):
     """For each point of a public grid, minus its distance, in rows, from the quantile q of an attribute.
 
-    Each value counts as the nearest point of the grid. Of n rows with a value, let L(y) be below the point y, and U(y)
-    at or below it. Then y is a quantile if L(y) <= q n <= U(y), and its score is -max(0, L(y) - q n, q n - U(y)). Some
-    point always has the score 0, since L of one point is U of the one before.
+    Each value counts as the nearest point of the grid. Of n rows with a value, let L(y) rows be below the point y, and
+    U(y) rows at or below it. Then y is a quantile if L(y) <= q n <= U(y), and the score of y is
+    -max(0, L(y) - q n, q n - U(y)). Some point always has the score 0, since L of a point is U of the point before.
 
     Adding a row raises n by 1, and L and U by 0 or 1. So L - q n and q n - U each move by at most max(q, 1 - q) up or
     down, and so does the score. Replacing a row leaves n as it is and moves L and U by at most 1, and so the score too.

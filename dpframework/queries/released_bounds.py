@@ -142,7 +142,7 @@ class ScaledSums(GroupNumbers):
     most 1 for any a and b. It is never negative if the attribute's public lower bound is not negative, and never
     positive if the upper bound is not positive. With `centred` the row adds (clamp(x, a, b) - c) / M, where c is the
     rounded (a + b) / 2, and M is the larger of the rounded b - c and c - a. The rounded x - c never falls as x rises.
-    So this is in [-1, 1], however few numbers lie between the bounds.
+    So what the row adds is in [-1, 1], even if few floats lie between the bounds.
 
     So adding a row raises a sum by at most R or lowers it by at most F, each 1 or 0. Replacing a row changes the sum of
     its group by at most R + F if it stays there. If it goes to another group, it changes two sums by at most 1 each.

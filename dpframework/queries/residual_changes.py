@@ -1,4 +1,4 @@
-"""How far one row moves the residuals of a set of marginals. This is exact, since all kinds of neighbours are tried.
+"""How far one row moves the residuals of a set of marginals. This is exact unless there are too many cases to try.
 
 To the block of a set A, a row adds the weight k of the block times a tensor product of one vector per attribute in A.
 This vector is +1 or -1 for an attribute with two values. For an attribute with n > 2 values it is n e - 1 (centred) or

@@ -118,7 +118,7 @@ class AtReleasedRows(Query):
         Raises
         ------
         InputError
-            If it is not a whole number from 1 to `most`.
+            If `rows_per_unit` is not a whole number from 1 to `most`.
         """
         if rows_per_unit is None:
             return 1

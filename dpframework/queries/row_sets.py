@@ -89,12 +89,12 @@ def in_common(
 
 
 def _case_columns(within: Sequence[Description | None]) -> list[tuple[tuple[Cases, ...], dict[int, list[int]]]]:
-    """Return columns that tell for which rows descriptions hold, each with its cells for each of its descriptions.
+    """Return columns of cross tables, each with the cells in which each of its descriptions holds.
 
-    Descriptions are named by their positions in `within`.
+    Descriptions are identified by their positions in `within`. The entry for None has no column.
 
-    A column covers two descriptions. Its cells are the rows for which both hold, the first, the second, or none. So
-    there are only half as many tables as descriptions.
+    A column covers two descriptions. Its cells hold the rows for which both hold, only the first holds, only the second
+    holds, or neither holds. So there are only half as many tables as descriptions.
     """
     found: list[tuple[tuple[Cases, ...], dict[int, list[int]]]] = []
     described = [(d, one) for d, one in enumerate(within) if one is not None]

@@ -24,9 +24,9 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts
 class CandidateScores(Query):
     """One score for each of several public candidates, by which a mechanism selects one of them.
 
-    A subclass declares its sensitivity in the linf norm. If it is monotonic, so that adding a row never lowers a score,
-    a selection needs half the noise. A subclass lists its candidates from public inputs alone. A candidate that depends
-    on the rows breaks every claim.
+    A subclass declares its sensitivity in the linf norm. If that is monotonic, so that adding a row never lowers a
+    score, a selection needs half the noise. A subclass lists its candidates from public inputs alone. A candidate that
+    depends on the rows breaks every claim.
     """
 
     integer = False
@@ -73,8 +73,8 @@ class Supports(CandidateScores):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Adding a row raises each support by 0 or 1, and replacing a row changes it by at most 1.
 
-        The l1 sensitivity is attained if all descriptions hold for a row. For disjoint descriptions a histogram has a
-        lower one.
+        The l1 sensitivity is attained if all descriptions hold for a row. For disjoint descriptions, a histogram has a
+        lower l1 sensitivity.
         """
         source = "a row is in each support once or not at all"
         return (

@@ -56,7 +56,7 @@ def require_bounds(attribute: Numeric, lower: float, upper: float) -> None:
     Raises
     ------
     InputError
-        If they are. The message names the attribute and the bounds.
+        If the bounds are refused. The message names the attribute and the bounds.
     """
     low, high = attribute.lower, attribute.upper
     if not low <= lower < upper <= high:

@@ -1,4 +1,4 @@
-"""Redescriptions (pairs of descriptions that hold for nearly the same rows), and what finds them."""
+"""Redescriptions (pairs of descriptions that hold for nearly the same rows), and what miners need to find them."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Maps of redescriptions with a side that tests two numeric attributes alone, such as two coordinates.
+"""Maps of redescriptions over two numeric attributes, such as coordinates, for sides that test no others.
 
 Descriptions and their thresholds are public. No row is read. A map shows where a side holds, not where rows are.
 """
@@ -24,7 +24,7 @@ from dpframework.redescriptions.redescription import Redescription
 
 _HATCHES = ("//", r"\\", "..", "oo")  # the patterns of regions, which may overlap
 MOST_REGIONS = len(_HATCHES)
-_LABEL = 60  # the most characters of the other side in the legend
+_LABEL = 60  # the most characters of a side's text in the legend
 _MARGIN = 0.1  # how far the map goes beyond the outermost thresholds, as a share of the distance between them
 
 
@@ -73,7 +73,7 @@ def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[f
 @final
 @attrs.frozen
 class _Points:
-    """Points of a map, in the place of a block of rows, whose columns a description reads."""
+    """Points of a map. A description reads them like the columns of a block of rows."""
 
     attributes: dict[str, Numeric]
     points: dict[str, NDArray[np.float64]]
@@ -99,7 +99,7 @@ class _Points:
 def _with_regions(
     items: Sequence[Redescription], trusted: Sequence[bool], names: tuple[str, str]
 ) -> Iterator[tuple[Description, str]]:
-    """Yield each side that tests the two attributes alone, with the legend's text for the other side."""
+    """Yield each side that tests no attributes but these two, with the legend's text for the other side."""
     for item, mark in zip(items, trusted, strict=True):
         for side, other in ((item.left, item.right), (item.right, item.left)):
             literals = side.literals()

@@ -19,7 +19,7 @@ from dpframework.facts.logical_descriptions import Description
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
 
-FIXED = 6  # rounds of `shown_from`; each divides the error by 5 or more, as supports are 4 deviations or more
+FIXED = 6  # the rounds of `shown_from`; each divides its error by 5 or more, as supports are 4 deviations or more
 DEVIATIONS = 4  # the smallest support, in deviations of its noise
 LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # the smallest and the largest support, as shares of the rows
 LIKELY_SHARE = 0.3  # few redescriptions hold for a larger share of the rows, since scores are capped there
@@ -55,7 +55,7 @@ class Wanted:
 @final
 @attrs.frozen(eq=False)
 class CellTable:
-    """The noisy number of rows in each cell of one view and each cell of the other.
+    """The noisy number of rows in each pair of a cell of the left view and a cell of the right view.
 
     Attributes
     ----------

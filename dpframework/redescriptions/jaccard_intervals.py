@@ -69,7 +69,7 @@ def _is_left_out(both: Noisy, apart: Noisy, floor: float, j: float, chance: floa
 
 
 def so_far_above(shown: float, floor: float) -> float:
-    """Return the chance that noise is `shown` deviations above 0 or more, given that it is `floor` or more above.
+    """Return the chance that noise is at least `shown` deviations above 0, given that it is at least `floor` above.
 
     It is the larger of the chances for normal and for Laplace noise. The chances for sums of both seem to lie in
     between. We know no proof, but the tests draw many mixtures. If `floor` is above sqrt(2) deviations, the chance for

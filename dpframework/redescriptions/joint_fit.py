@@ -26,7 +26,8 @@ Floats = NDArray[np.float64]
 CELLS = 64  # the cells of a table of three matches
 ITERATIONS = 150  # the most steps of a fit
 OF_NOISE = 0.8  # the share of the squared error of noise alone at which a fit stops; a closer fit learns the noise
-FIRST_STEP, FASTER, SLOWER = 200.0, 1.5, 0.5  # the step size, and its factors if a step lowers the error and if not
+# The size of the first step, and its factors after a step that lowers the error and after any other step.
+FIRST_STEP, FASTER, SLOWER = 200.0, 1.5, 0.5
 FARTHEST = 2.0  # the most that a step moves a parameter, as a fit does not recover if one state gets nearly all rows
 
 #: For each number of matches, the three matches of each table. Any two meet in at least one table. The tables of 7 are
@@ -77,7 +78,7 @@ class Joint:
 
     @functools.cached_property
     def sides(self) -> Floats:
-        """The probability of each set of left sides that hold with each set of right sides, shape (2**k, 2**k).
+        """For each set of left and each set of right sides, the probability that just these hold, shape (2**k, 2**k).
 
         Bit m of a row's number says whether the left side of match m holds. Bit m of a column's number says the same of
         its right side.

@@ -1,9 +1,10 @@
 """Redescriptions read off one joint distribution of several matches: all combinations of up to three matches.
 
-**Which are shown.** A combination joins matches, or their complements, by `and` or by `or`, the same on either side. It
-is shown if its Jaccard index under the joint distribution is clearly above the target, its supports are within their
-bounds, and it holds for other rows than those shown before it. A literal is left out if its side holds for nearly the
-same rows without it, or for rows that noise does not tell apart.
+**Which are shown.** A combination joins matches, or their complements, by `and` or by `or`, the same on either side.
+From seven matches on, it may also join three by both words. A combination is shown if its Jaccard index under the joint
+distribution is clearly above the target, its supports are within their bounds, and it holds for other rows than those
+shown before it. A literal is left out if its side holds for nearly the same rows without it, or for rows that noise
+does not tell apart.
 
 **How large their errors may be.** A parametric bootstrap draws tables from the fitted joint distribution, adds fresh
 noise of the same scale, fits again from the uniform distribution, and reads the combinations that are shown. The spread
@@ -41,7 +42,7 @@ POOLED, FLOOR = 3, 0.02
 MARGIN = 0.03  # how far a Jaccard index must be above the wanted one, since a model errs beyond the noise
 LEAST_SHARE = 0.03  # the smallest support, as a share of the rows
 # A literal is left out if this changes fewer rows than the share `SAYS_NOTHING` of all, plus `OF_NOISE` deviations of
-# the noise of one count. Where `and` and `or` are nested, more combinations are compared, and more deviations needed.
+# the noise of one count. Nested combinations need more deviations, since more of them are compared.
 SAYS_NOTHING = 0.015
 OF_NOISE, OF_NOISE_NESTED = 2.25, 3.0
 NESTED_FROM = 7  # from this many matches on, `and` and `or` are nested; fewer matches have more noise
@@ -136,7 +137,8 @@ class _Counted:
 def count_shares(candidates: Sequence[Candidate], cells: Floats, places: Sequence[tuple[int, ...]]) -> _Counted:
     """Return the shares of the rows for which each candidate, and each of its sides, holds.
 
-    `cells` has the shares of the rows in the cells of all trios of matches, shape (trios, 8, 8), `places` the trios.
+    `cells` has the shares of the rows in the cells of all trios of matches, shape (trios, 8, 8).
+    `places` lists the trios.
     """
     left, right = (
         np.array([_cells_of(getattr(one, side), places[one.trio]) for one in candidates]) for side in ("left", "right")
@@ -203,7 +205,8 @@ class OverlappingTables:
     sides
         The left and the right description of each match, in the order of the design.
     complements
-        For each match whether its complement is a redescription, too. It is not if an attribute may be missing.
+        For each match whether its complement is a redescription, too. That is not so if one of the match's attributes
+        may be missing.
     counts
         The noisy counts of the design's tables, in its order, shape (tables, 8 left cells, 8 right cells).
     variance
@@ -340,7 +343,10 @@ def laplace(random: np.random.Generator, variance: float, shape: tuple[int, ...]
 
 
 def _without_idle_members(joined: Joined, shares: Floats, places: tuple[int, ...], noise: float) -> Joined:
-    """Leave out members without which a side holds for nearly the same rows. `shares` are those in its cells."""
+    """Leave out members without which a side holds for nearly the same rows.
+
+    `shares` has the share of the rows in each of the eight cells of the side's three matches.
+    """
     while len(joined.members) > 1:
         holds = _cells_of(joined, places)
         others = [joined.without(k) for k in range(len(joined.members))]

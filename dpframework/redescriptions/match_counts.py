@@ -24,7 +24,7 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 from dpframework.tables.tallies import joint_codes
 
-TILE = 1 << 16  # rows of a tile, whose bits for all tests stay in the processor's cache
+TILE = 1 << 16  # the rows of a tile; its bits for all tests then stay in the processor's cache
 MOST_KEPT = 1 << 26  # the most bytes of sets that are kept from one choice of a match to the next
 MOST_AS_BITS = 256  # beyond this number of pairs of tests, counting rows in a table takes less time
 Masks = NDArray[np.bool_]
@@ -106,7 +106,7 @@ class ViewTests:
         return words
 
     def row_sets(self) -> list[RowSets]:
-        """Return the sets as cells of tables: by attribute, its tests and the rows where it is known; then all rows."""
+        """Return the sets as unions of cells: the sets of each attribute together, and last the set of all rows."""
         nullable, tests, found = 0, sum(map(len, self.tests)), []
         for k, attribute in enumerate(self.attributes):
             codes, wanted = np.arange(attribute.size), self.test_codes[k][:, np.newaxis]

@@ -20,9 +20,9 @@ every w and c. A replaced row moves q by at most w + (1 - w) = 1, when it goes f
 
     q = min((1 - w) min(B, N, c), w (m - B)) - w A
 
-is positive only if fewer than m rows are in B, and can be largest if w m rows are. A row in B lowers the second term by
-w, and a row in A lowers q by w. So q moves by an amount in [-w, 1 - w] as before, and by at most w + (1 - w) if a row
-is replaced.
+is positive only if fewer than m rows are in B, and it can be largest if w m rows are in B. A row in B lowers the second
+term by w, and a row in A lowers q by w. So q moves by an amount in [-w, 1 - w] as before, and by at most w + (1 - w) if
+a row is replaced.
 
 **Different from a known set.** Let S be a set of rows given by public descriptions, and M the set of rows of B or of N.
 With d the largest Jaccard index of M and S that is wanted, the term::
@@ -227,7 +227,7 @@ class MatchScores(CandidateScores):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """At most 1 - w up and at most w down for an added row, and at most 1 for a replaced row (see the module)."""
         rise, fall = 1 - self.target, self.target
-        source = "a row is in both sides of a match, in neither or in one: derived in redescriptions.matches"
+        source = "a row is in both sides of a match, in neither or in one: derived in redescriptions.match_scores"
         return (Sensitivity(Norm.LINF, max(rise, fall), 1, rise=rise, fall=fall, source=source),)
 
     @property

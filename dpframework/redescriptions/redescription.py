@@ -194,8 +194,8 @@ class Redescription(Kept):
         It must be trusted, at half of the error that `trusted` allows. In addition, for all exact counts within the
         intervals, the p-value must be at most 0.01, both sides must hold together for at least `min_support` rows, and
         neither side may hold for more than `max_share` of all rows, as it would then be nearly a tautology. With
-        probability 0.95, none of the candidates is starred wrongly. With a `deviation` the rule of `trusted` is used as
-        it is, intervals reach `SURE` deviations, and that this is enough is measured, not derived.
+        probability 0.95, none of the candidates is starred wrongly. With a `deviation`, the rule of `trusted` is
+        used unchanged, and intervals reach `SURE` deviations. That this is enough is measured, not derived.
 
         Parameters
         ----------

@@ -35,9 +35,9 @@ _HEADINGS = ("left", "right", "Jaccard", "support", "sides", "lift", "p-value", 
 _LEGEND = (
     "Brackets: 95 % intervals, from the noise alone. Sides: the rows of the left side, above those of the\n"
     "right side. Lift: the rows of both sides, divided by those expected of independent sides.\n"
-    "*: beyond the noise, significant (p up to 0.01), within its supports and no tautology, and the exact\n"
-    "Jaccard index at least half of the one shown (with 95 % confidence in all marks; {candidates}\n"
-    "candidates were looked at)."
+    "*: in spite of the noise, the p-value is at most 0.01, the supports are within their bounds, and the\n"
+    "exact Jaccard index is at least half of the one shown (with 95 % confidence in all stars together;\n"
+    "{candidates} candidates were looked at)."
 )
 _COLUMNS = (
     *("left", "right", "jaccard", "jaccard_low", "jaccard_high", "support", "support_low", "support_high"),

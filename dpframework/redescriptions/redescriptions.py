@@ -81,9 +81,9 @@ class Redescriptions(Sequence[Redescription], Drawn):
                      [0.34, 1.00]  [5, 37]
     Brackets: 95 % intervals, from the noise alone. Sides: the rows of the left side, above those of the
     right side. Lift: the rows of both sides, divided by those expected of independent sides.
-    *: beyond the noise, significant (p up to 0.01), within its supports and no tautology, and the exact
-    Jaccard index at least half of the one shown (with 95 % confidence in all marks; 100
-    candidates were looked at).
+    *: in spite of the noise, the p-value is at most 0.01, the supports are within their bounds, and the
+    exact Jaccard index is at least half of the one shown (with 95 % confidence in all stars together;
+    100 candidates were looked at).
     >>> found.pruned()
     <1 redescriptions of 100 candidates>
     >>> [len(one) for one in found.findings]
@@ -241,7 +241,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return without_math(axes)
 
     def plot_map(self, x: str, y: str, ax: Any | None = None) -> Any:
-        """Draw where those sides hold that test two numeric attributes alone, such as a longitude and a latitude.
+        """Draw where the sides hold that test only two numeric attributes, such as a longitude and a latitude.
 
         A region shows where a description with public thresholds holds. No row is read, and none is shown. The legend
         has the other side of each redescription, with the noisy Jaccard index and a star where it is starred. Only the

@@ -1,4 +1,4 @@
-"""Counts of rows by which of several released descriptions, of two views, hold for a row."""
+"""The number of rows for each combination of truth values of released descriptions of two views."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpframework.tables.tallies import tally
 @final
 @attrs.frozen
 class TruthCells(ReadsAmong, CellCounts):
-    """The number of rows for each set of left descriptions that hold with each set of right ones.
+    """The number of rows for each combination of truth values of left and right descriptions.
 
     The descriptions are given at run time, at most as many of each view as planned. Whatever they are, a row is in
     exactly one cell.

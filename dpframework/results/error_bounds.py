@@ -91,7 +91,8 @@ class ErrorBound:
     whole_text
         `whole` in words, such as "the range from 0 to 100".
     likely
-        The largest value that the number itself can be expected to have. A larger error hides the number.
+        The largest value that the number itself can be expected to have. A larger error hides the number. None if no
+        such value is known.
     likely_text
         `likely` in words, such as "the average of the 12 counts".
     note
@@ -271,5 +272,7 @@ def bound_of_supports(bound: ErrorBound, cells: int, most: int | None = None) ->
         likely, text = float(most), f"the largest support that is shown, {most:,} rows"
     biases = [CHOSEN]
     if cells > 1:
-        biases.insert(0, f"a support adds up to {cells:,} noisy cells, and fewer cells have less noise than is said")
+        biases.insert(
+            0, f"a support is a sum of up to {cells:,} noisy cells, and a sum of fewer cells has less noise than stated"
+        )
     return attrs.evolve(bound, what=SUPPORTS, likely=likely, likely_text=text, biases=biases)

@@ -1,9 +1,9 @@
 """Marginals of a workload (a list of sets of attributes), which agree with each other, with their standard errors.
 
 Everything here is post-processing of the releases, and costs no privacy. The numbers are unbiased, so they may be
-negative, and they are not whole. If a marginal has more attributes than another, and among them all of the other's,
-sums of its cells are exactly the cells of the other. The stated error of the other is smaller than the error of such a
-sum with independent noise on each cell.
+negative, and they are not whole. Suppose that a marginal has all attributes of a second one, and further attributes.
+Then sums of its cells are exactly the cells of the second marginal. The stated error of the second marginal is smaller
+than the error of such a sum with independent noise on each cell.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Matrix:
         Raises
         ------
         InputError
-            If it is something else.
+            If the form is something else.
         """
         try:
             read = cls(str(form["title"]), form["rows"], form["columns"], form["values"])

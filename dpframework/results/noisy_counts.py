@@ -62,7 +62,7 @@ class Noisy:
 
     @classmethod
     def mean(cls, numbers: Iterable[Noisy]) -> Noisy:
-        """Return the mean of least variance of several noisy counts of the same thing, whose noise is uncorrelated.
+        """Return the weighted mean, with the least variance, of noisy counts of one number whose noise is uncorrelated.
 
         Examples
         --------
@@ -121,7 +121,7 @@ class Noisy:
         Raises
         ------
         InputError
-            If it is not a noisy count.
+            If the form is not that of a noisy count.
         """
         try:
             return cls(form["value"], form["variance"])
@@ -172,7 +172,7 @@ def quantile(error: float) -> float:
 def heavy_deviation(variance: float) -> float:
     """Return a standard deviation for intervals, at least that of discrete Laplace noise of this variance.
 
-    It is the deviation of continuous Laplace noise of the same scale. It is larger, so that intervals also cover the
-    tails of noise that is nearly always 0.
+    It is the deviation of continuous Laplace noise of the same scale. This is larger than the deviation of discrete
+    noise, so that intervals also cover the tails of noise that is nearly always 0.
     """
     return 1 / (math.sqrt(2) * math.asinh(1 / math.sqrt(2 * variance))) if variance > 0 else 0.0

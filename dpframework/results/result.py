@@ -56,7 +56,7 @@ class Kept(Shown, abc.ABC):
         Raises
         ------
         InputError
-            If it is something else.
+            If the form is something else.
         """
         try:
             found = cls.read(form)

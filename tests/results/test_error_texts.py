@@ -162,4 +162,4 @@ def test_supports_are_compared_with_a_quarter_of_the_table_or_the_largest_that_i
     unknown = attrs.evolve(bound, size=TableSize())
     assert bound_of_supports(unknown, 1).likely is None
     assert bound_of_supports(unknown, 1, 1_200).likely_text == "the largest support that is shown, 1,200 rows"
-    assert bound_of_supports(bound, 2).biases[0].startswith("a support adds up to 2 noisy cells")
+    assert bound_of_supports(bound, 2).biases[0].startswith("a support is a sum of up to 2 noisy cells")

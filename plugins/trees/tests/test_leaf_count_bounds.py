@@ -126,7 +126,7 @@ def test_no_redescription_of_leaves_adds_up_more_cells_than_the_bound_says():
     assert cells == 9
     part_of = bounds("alt-mcmc", starts=1, epsilon="1")["supports of redescriptions"]
     one_cell = part_of.biases[0]
-    assert "adds up to 9 noisy cells" in one_cell
+    assert "is a sum of up to 9 noisy cells" in one_cell
 
 
 def test_matched_trees_add_up_no_more_cells_than_their_bound_says():
@@ -139,7 +139,7 @@ def test_matched_trees_add_up_no_more_cells_than_their_bound_says():
     (found,) = study.run(dpf.table_from_frame(pl.DataFrame({**animals, **weather}), schema), seed=1).values()
     one_cell = Noisy.laplace(0, 1 / 1.6).variance
     assert max(one.both.variance for one in found) == pytest.approx(9 * one_cell)
-    assert "adds up to 9 noisy cells" in study.plan().error_bounds()["it"][0].biases[0]
+    assert "is a sum of up to 9 noisy cells" in study.plan().error_bounds()["it"][0].biases[0]
 
 
 def test_the_bound_of_a_sum_is_its_exact_quantile():
