@@ -175,7 +175,9 @@ class FoundBounds(Tabular, Drawn):
     def __attrs_post_init__(self) -> None:
         numbers = self.lower, self.upper, self.below, self.within, self.above
         if not (all(map(math.isfinite, numbers)) and self.lower < self.upper and is_whole_number(self.looks, 0)):
-            raise InputError("found bounds need two finite numbers, the lower one first, and three finite counts")
+            raise InputError(
+                "found bounds need two finite numbers, the lower one first, three finite counts, and a number of looks"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""

@@ -114,7 +114,7 @@ class KeyTable(Tabular, Drawn):
     town  count  95 %
     Oslo  210    [205, 215]
     Rome  38     [33, 43]
-    Keys that enough rows have: a key of 14 is shown half of the time, of 28 or more always, of none never. Brackets:
+    A key of 14 rows is shown half of the time, a key of 28 or more always, and a key without rows never. Brackets:
     95 % intervals, from the noise alone.
     """
 
@@ -208,8 +208,8 @@ class KeyTable(Tabular, Drawn):
         rows = [(key, str(n), f"[{math.floor(low)}, {math.ceil(high)}]") for key, n, low, high in self.rows()[:_SHOWN]]
         always = "always" if self.sure == 1 else f"in {100 * self.sure:g} %"
         legend = (
-            f"Keys that enough {self.unit} have: a key of {self.half} is shown half of the time, of {self.always} or "
-            f"more {always}, of none never. Brackets: 95 % intervals, from the noise alone."
+            f"A key of {self.half} {self.unit} is shown half of the time, a key of {self.always} or more {always}, "
+            f"and a key without {self.unit} never. Brackets: 95 % intervals, from the noise alone."
         )
         return TextTable((self.attribute, "count", "95 %"), rows, len(self) - _SHOWN, legend)
 

@@ -108,7 +108,7 @@ class Engine(abc.ABC):
         Raises
         ------
         InputError
-            If a function counts in a type that may wrap around or round off (see `wide_counts.in_64_bits`).
+            If a function counts in a type that may wrap around or round off (see `count_width.in_64_bits`).
         """
         blocks = self.map(rows, functools.partial(count_block, functions))
         return [np.asarray(functools.reduce(np.add, one)) for one in zip(*blocks, strict=True)]

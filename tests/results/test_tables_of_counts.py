@@ -277,8 +277,8 @@ def test_keys_are_printed_and_drawn_up_to_a_number(monkeypatch: pytest.MonkeyPat
     assert keys(5).rows()[0] == ("t000", 1, 1.0, 3.5)
     assert keys(5).rows()[3] == ("t003", 4, 1.5, 6.5)
     assert "t003   4      [1, 7]" in str(attrs.evolve(keys(5), released=ReleasedKeys(["t003"], [4]), attribute="town_"))
-    assert "of 28 or more always, of none never" in " ".join(str(keys(1)).split())
-    assert "of 28 or more in 99.9 %, of none" in " ".join(str(keys(1, sure=0.999)).split())
+    assert "a key of 28 or more always, and a key without rows never" in " ".join(str(keys(1)).split())
+    assert "a key of 28 or more in 99.9 %, and a key without rows never" in " ".join(str(keys(1, sure=0.999)).split())
     assert keys(2).largest_first() == [("t001", 2), ("t000", 1)]
     assert keys(2)["t001"] == 2
     with pytest.raises(dpf.InputError, match="key 'x' was not released"):

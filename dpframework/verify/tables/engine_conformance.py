@@ -340,7 +340,7 @@ class EngineConformance(LeakConformance):
             self.engine.drop(rows)
 
     def test_counts_that_could_wrap_round_are_refused(self, tmp_path: Path) -> None:
-        """Counts in 8 bits are refused (see `wide_counts.in_64_bits`), and the rows can still be counted afterwards."""
+        """Counts in 8 bits are refused (see `count_width.in_64_bits`), and the rows can still be counted afterwards."""
         rows = self._open(write(tmp_path, (9,)))
         with contextlib.suppress(InputError):
             _Narrow().evaluate(self.engine, rows)
