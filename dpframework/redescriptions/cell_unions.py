@@ -19,7 +19,7 @@ from dpframework.facts.logical_descriptions import Description
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
 
-FIXED = 6  # the rounds of `shown_from`; each divides its error by 5 or more, as supports are 4 deviations or more
+ROUNDS = 6  # the rounds of `shown_from`; each divides its error by 5 or more, as supports are 4 deviations or more
 DEVIATIONS = 4  # the smallest support, in deviations of its noise
 LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # the smallest and the largest support, as shares of the rows
 LIKELY_SHARE = 0.3  # few redescriptions hold for a larger share of the rows, since scores are capped there
@@ -93,7 +93,7 @@ class CellTable:
         """Return the least noisy index at which a redescription with this noise is `reported`."""
         either = max(max(both.value, 0.0) + max(apart.value, 0.0), 1.0)
         floor = min_jaccard
-        for _ in range(FIXED):
+        for _ in range(ROUNDS):
             floor = min_jaccard + math.sqrt((1 - floor) ** 2 * both.variance + floor**2 * apart.variance) / either
         return floor
 

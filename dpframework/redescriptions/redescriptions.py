@@ -43,7 +43,10 @@ def _as_tuple(redescriptions: Iterable[Redescription]) -> tuple[Redescription, .
 
 def _count_all(found: Any, _: Any, candidates: int) -> None:
     if candidates < len(found.items):
-        raise InputError(f"{len(found.items)} redescriptions cannot come from {candidates} candidates; count them too")
+        raise InputError(
+            f"{len(found.items)} redescriptions cannot come from {candidates} candidates; count the redescriptions as "
+            "candidates too"
+        )
 
 
 @final

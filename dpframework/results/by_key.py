@@ -51,7 +51,7 @@ class ByKey:
                 f"{len(self.keys)} keys have {len(self.results)} results; one more result than keys is needed"
             )
         if len({type(one) for one in self.results}) > 1:
-            raise InputError("the results of keys are of two kinds")
+            raise InputError("the results of keys are of different classes; give results of one class")
 
     def __len__(self) -> int:
         """Return how many keys there are."""

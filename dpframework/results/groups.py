@@ -77,7 +77,7 @@ class Groups(Tabular, Drawn):
         if len(set(self.groups)) < len(self.groups) or any(len(group) != len(self.names) for group in self.groups):
             raise InputError(f"give each group once, with one label for each of {', '.join(self.names)}")
         if len({type(one) for one in self.results}) > 1:
-            raise InputError("the results of groups are of two kinds")
+            raise InputError("the results of groups are of different classes; give results of one class")
 
     def __len__(self) -> int:
         """Return how many groups there are."""

@@ -94,7 +94,7 @@ def test_results_are_one_more_than_keys_and_of_one_kind() -> None:
     assert ByKey(("a",), [mean, mean])["a"] is mean
     with pytest.raises(dpf.InputError, match="2 keys have 2 results; one more result than keys is needed"):
         ByKey(("a", "b"), [mean, mean])
-    with pytest.raises(dpf.InputError, match="of two kinds"):
+    with pytest.raises(dpf.InputError, match="the results of keys are of different classes"):
         ByKey(("a",), [mean, table])
     with pytest.raises(KeyError):
         ByKey(("a",), [mean, mean])["b"]

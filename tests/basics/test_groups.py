@@ -212,7 +212,7 @@ def test_a_table_of_groups_shows_a_row_each_and_refuses_what_is_none() -> None:
         Groups(["a"], "x", [["1"], ["2"]], costs[:1])
     with pytest.raises(dpf.InputError, match="give each group once, with one label for each of"):
         Groups(["a"], "x", [["1"], ["1"]], costs)
-    with pytest.raises(dpf.InputError, match="of two kinds"):
+    with pytest.raises(dpf.InputError, match="the results of groups are of different classes"):
         Groups(["a"], "x", [["1"], ["2"]], [costs[0], QuantileEstimate("cost", "0.5", 1, 2, 3)])
     with pytest.raises(dpf.InputError, match="this is not a table of groups"):
         Groups.from_dict({"groups": 1})
