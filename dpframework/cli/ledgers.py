@@ -69,7 +69,7 @@ PinFile = Annotated[
 DeltaCap = Annotated[
     str,
     typer.Option(
-        "--delta", metavar="D", help="The most delta that all runs may cost. If it is above 0, zCDP may compose losses."
+        "--delta", metavar="D", help="The most delta that all runs may cost. Above 0, zCDP may compose losses."
     ),
 ]
 Reserve = Annotated[
@@ -86,9 +86,7 @@ DateColumn = Annotated[
 HistoryCap = Annotated[
     str | None,
     typer.Option(
-        "--history",
-        metavar="E",
-        help="The most that runs of all periods may cost together; --epsilon caps each period.",
+        "--history", metavar="E", help="The most that all periods' runs may cost together; --epsilon caps each period."
     ),
 ]
 
@@ -101,9 +99,7 @@ def _command(example: str, name: str | None = None) -> Callable[[Callable[..., N
 def open_data_set(
     file: Annotated[Path, path_argument("FILE", "A ledger, which is created if it does not exist.")],
     name: Annotated[str, typer.Option("--data-set", metavar="NAME", help="The data set's name in the ledger.")],
-    epsilon: Annotated[
-        str, typer.Option(metavar="E", help="The most that all runs on the data set may cost together.")
-    ],
+    epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all runs on the data may cost together.")],
     delta: DeltaCap = "0",
     reserve: Reserve = "0",
     relation: Annotated[
@@ -169,9 +165,7 @@ def approve(
     verified: VerifiedFile = None,
     data: Annotated[
         list[Path] | None,
-        path_option(
-            "DATA", "Approve only runs on this file. A salted digest of it is kept. For two views, repeat the option."
-        ),
+        path_option("DATA", "Approve only runs on this file, by a salted digest; repeat it for two views."),
     ] = None,
     key: Key = None,
     pin: PinFile = None,

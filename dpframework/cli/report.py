@@ -44,9 +44,7 @@ app = typer.Typer()
 
 @app.command(cls=Command, epilog="Example: dpframework report study.toml --out report.html")
 def report(
-    subject: Annotated[
-        Path, path_argument("STUDY", "A study file (.toml), a plan (.json), or a folder that run wrote.")
-    ],
+    subject: Annotated[Path, path_argument("STUDY", "A study file (.toml), a plan (.json), or the folder of a run.")],
     form: Annotated[
         ReportFormat | None,
         choice_option(

@@ -356,9 +356,7 @@ class LedgerRun(Observer):
 
     @contextlib.contextmanager
     def asking(self, first: str) -> Iterator[None]:
-        """Return a context in which the queries of several releases are evaluated.
-
-        If the block of `with` fails, the run makes no more releases.
+        """Return a context for evaluating queries of several releases. If it fails, the run makes no more releases.
 
         Raises
         ------

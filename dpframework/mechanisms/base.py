@@ -124,9 +124,8 @@ class Calibration:
         Raises
         ------
         InputError
-            If the answer is not finite, not integer although declared so, or longer than declared. Also if it is not
-            of numbers, or of a type that may wrap round or round off (see `count_width.in_64_bits`). The message shows
-            no value.
+            If the answer is not finite, not as declared (integer, length), not of numbers, or of a type that may wrap
+            round or round off (see `count_width.in_64_bits`). The message shows no value.
         """
         array = self._usable(answer)
         if not self.facts.integer:
@@ -396,9 +395,6 @@ class PureMechanism(Mechanism):
         return change / self.epsilon
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return change / scale as pure epsilon, and half its square as rho.
-
-        Epsilon under replace-one is at most twice that under add-or-remove-one.
-        """
+        """Return change / scale as pure epsilon, at most doubled by replacing a row, and half its square as rho."""
         pure = double_at_most(divide(change, scale))
         return Losses(pure, half_square(pure))

@@ -56,8 +56,7 @@ class Study:
         How a run reads its table (see `read_table`). By default "clamp", or "error" if 'data-fits-schema' is allowed.
         It is part of the plan. A study file's table is read in this way. Read your own tables in the same way.
     unit
-        The column that identifies whom the study protects. By default it protects single rows. Read the table with
-        `unit=study.unit`.
+        The column that identifies whom the study protects, by default single rows. Read tables with `unit=study.unit`.
     rows_per_unit
         The most rows of one unit. Above 1 without `unit`, the plan rests on the assumption 'rows-per-unit-asserted'.
     period, date
@@ -116,8 +115,7 @@ class Study:
         Raises
         ------
         InputError
-            If the name is taken, the miner refuses the schema or its parameters, has a share and no budget that could
-            be set, or uses a result that no earlier step has, or if the shares of the study add up to more than 1.
+            If the name is taken, the miner cannot be added here (see the message), or shares add up to more than 1.
         """
         if isinstance(miner, Share):
             try:

@@ -32,9 +32,7 @@ def open_table(
     ledger: Recorder | None,
     values: Collection[str] | None,
 ) -> tuple[Table | Rows, Period | None]:
-    """Return the table of a run, and its period.
-
-    For an engine that reads rows itself, return the engine's handle of the rows instead of a table.
+    """Return the table of a run, or the handle of an engine that reads rows itself, and the table's period.
 
     The ledger first records that the table is read, unless a table is given that was read before. A failure because of
     the rows is recorded too, and a private run tells only its kind. A failure that no row causes, such as a missing

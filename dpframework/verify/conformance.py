@@ -65,10 +65,7 @@ AMOUNTS = (int, float, str, Decimal, Fraction)  # the types that a parameter `ep
 
 
 def _study(example: Example, relation: Relation, *, delta: Fraction | None = None) -> Study:
-    """Return a study of one example, which allows the assumptions of its plan.
-
-    The study has the given delta, or else the delta that the example's claim needs.
-    """
+    """Return a study of one example that allows its plan's assumptions, with the delta given or else needed."""
     subject = _subject(example, relation)
     allow, unit = list(subject.plan.assumptions), example.unit
     least = subject.delta_needed or 0 if delta is None else delta
@@ -173,10 +170,7 @@ class MinerConformance:
     def test_it_runs_with_hardly_any_noise_and_with_hardly_anything_else(
         self, example: Example, relation: Relation
     ) -> None:
-        """The miner runs with `epsilon` or `rho` at a millionth and at a million, or refuses them.
-
-        A refusal is an error of dpframework. A run that stops in the middle is no refusal.
-        """
+        """The miner runs with `epsilon` or `rho` at a millionth and at a million, or refuses them before it runs."""
         for amount in EXTREMES:
             given = {
                 name: amount for name in ("epsilon", "rho") if isinstance(getattr(example.miner, name, None), AMOUNTS)

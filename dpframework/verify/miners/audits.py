@@ -94,8 +94,7 @@ def audit(
     Raises
     ------
     InputError
-        If `replays` is below 100, if the miner refuses the schema or has no finite claim, or if replacing a row changes
-        nothing, because the schema allows one kind of row only.
+        If `replays` is below 100, the miner refuses the schema or has no finite claim, or all rows must be equal.
     """
     relation = Relation.parse(relation)
     given: dict[str, Any] = {"patience": Patience(seconds), "unit": unit, "accounting": accounting}

@@ -82,23 +82,20 @@ class Serenade(Miner):
         are not returned.
     pairs
         The number of initial pairs, by default as many as the budget pays for, at most 20. Where pairs are counted
-        together and the number of rows is private, a fiftieth of the budget first releases the number of rows, which
-        then decides on the number of pairs.
+        together, a private number of rows is first released for a fiftieth of the budget, and decides on the pairs.
     budget
         How the budget is shared between initial pairs, extensions and qualities (the counts of redescriptions): "d1" to
         "d5", or three shares. If you give it, as many extensions are planned as you ask for. By default it is .6, 0 and
         .4 for pairs that are scored in rows. If you ask for extensions, or with another score, it is "d3", with at most
-        as many extensions as their share can pay for. If these are fewer than one per pair, or if too little is left
-        for the pairs, there are no extensions, and pairs and qualities share the whole budget.
+        as many extensions as their share can pay for, or none if that is fewer than one per pair.
     score
         "rows": pairs are scored by the rows by which they surpass `target_jaccard`, and each differs from those before
         it. Unless you ask for extensions, or give them a share of the budget, three pairs are counted at a time, with
         their conjunctions and disjunctions. "logistic": pairs are scored as published, by the Jaccard index weighted by
         support. "jaccard": pairs are scored by the index itself, whose sensitivity is hundreds of times larger.
     target_jaccard
-        The Jaccard index to surpass, where pairs are scored in rows. Where they are counted together, a redescription
-        is returned only if its noisy index, minus one standard deviation of its noise, is at least 0.08 above this.
-        Lower it if nothing is found: then pairs with weaker ties are returned.
+        The Jaccard index to surpass, where pairs are scored in rows. Lower it if nothing is found. Where pairs are
+        counted together, the noisy index minus one standard deviation has to be at least 0.08 above this.
     max_p_value
         Redescriptions with a larger p-value on their noisy counts are left out of the result (post-processing).
     left, right
@@ -107,9 +104,8 @@ class Serenade(Miner):
     count_share
         The share of the budget for a noisy number of rows. Give it with the score "logistic" if the number of rows is
         private and you give no supports: the supports are then a tenth and seven tenths of the noisy number. In that
-        case nobody knows beforehand how many choices the rest of the budget pays for. So there are as many pairs and
-        extensions as you ask for, or as in the paper: 20 pairs, with four extensions each unless the budget gives
-        extensions nothing.
+        case nobody knows beforehand how many choices the rest of the budget pays for. So the defaults are those of the
+        paper, 20 pairs with four extensions each, unless the budget gives extensions nothing.
     """
 
     epsilon: Fraction = attrs.field(converter=positive)

@@ -76,8 +76,7 @@ class Measurement:
     expected
         The residuals that the model before this measurement expects. Empty for a measurement of one attribute.
     prior
-        For one attribute, the distribution of a value's share, by which its counts are corrected. None if they need no
-        correction.
+        For one attribute, the distribution of a value's share, which corrects its counts. None if they need none.
     """
 
     of: Set
@@ -305,10 +304,7 @@ def factors_of(tree: JunctionTree, sets: Sequence[Set], potentials: Sequence[Arr
 
 
 def _expect(measured: Sequence[Measurement]) -> dict[Set, Array]:
-    """Return the expected residuals of sets that were measured only as parts of larger sets.
-
-    Sets that were measured themselves have a penalty instead.
-    """
+    """Return the expected residuals of sets that were measured only as parts of larger sets; others have penalties."""
     found: dict[Set, Array] = {}
     whole = {one.of for one in measured}
     for one in measured:
@@ -330,10 +326,7 @@ def _shape_in_clique(tree: JunctionTree, k: int, of: Set) -> list[int]:
 
 @final
 class _Walk:
-    """A fit that walks along a junction tree.
-
-    Its tables are in rows. Only the table of the clique where the walk is now agrees with all potentials.
-    """
+    """A fit that walks along a junction tree. Only the table of the present clique agrees with all potentials."""
 
     def __init__(
         self, tree: JunctionTree, measured: Sequence[Measurement], start: Sequence[Array], rows: float

@@ -323,10 +323,7 @@ class _ID3OnSchema:
         return root.grow()
 
     def _release(self, node: _GrowingNode, level: int) -> Requests[None]:
-        """Make a node's releases, and divide its rows among its children.
-
-        They are a noisy count if the tree stops on counts, then the class counts of a leaf or else the split.
-        """
+        """Release a noisy count if the tree stops on counts, then a leaf's class counts or a split of the rows."""
         table, region = node.table, node.region
         del node.table  # so that its memory is freed once the rows are divided
         usable = node.candidates.possible(region)
@@ -384,10 +381,7 @@ class _ID3OnSchema:
 
 @attrs.define(eq=False)
 class _GrowingNode:
-    """A node while the tree grows, with its table, the region of its path, its candidates and its releases.
-
-    `rows` is the noisy number of rows with the variance of its noise, and `leaf` the noisy class counts with theirs.
-    """
+    """A node while the tree grows. `rows` and `leaf` are its noisy counts, each with the variance of its noise."""
 
     table: PrivateTable
     region: Region
