@@ -139,7 +139,7 @@ def test_no_more_is_set_aside_for_the_determinant_than_the_ridge_asks_for():
     few, many = (Tuned(Design([(0, 1), (0, 1, 2)], 3, rows, 10**6), Fraction(1, 10)) for rows in (40.0, 1e6))
     assert Tuned(attrs.evolve(few.design, classes=2), Fraction(1)).determinant == 0
     assert few.determinant < many.determinant == MULTICLASS
-    assert few.curvature(few.ridge) >= few.curvature(4 * few.asked)
+    assert few.curvature(few.ridge) >= few.curvature(4 * few.suitable_ridge)
     less = Tuned(few.design, few.epsilon, few.determinant / 2)
     assert less.curvature(4 * less.asked) > less.most_curvature
     assert few.scales[0] < 0.94 * Tuned(few.design, few.epsilon, MULTICLASS).scales[0]
