@@ -141,7 +141,7 @@ def test_no_more_is_set_aside_for_the_determinant_than_the_ridge_asks_for():
     assert few.determinant < many.determinant == MULTICLASS
     assert few.curvature(few.ridge) >= few.curvature(4 * few.suitable_ridge)
     less = Tuned(few.design, few.epsilon, few.determinant / 2)
-    assert less.curvature(4 * less.asked) > less.most_curvature
+    assert less.curvature(4 * less.suitable_ridge) > less.most_curvature
     assert few.scales[0] < 0.94 * Tuned(few.design, few.epsilon, MULTICLASS).scales[0]
 
 
