@@ -220,6 +220,15 @@ def unfit(attribute: Attribute, cells: EncodedCells) -> frozenset[Unfit]:
     return frozenset(way for way, there in found.items() if there)
 
 
+#: Values outside the domain of an attribute, in words, by the attribute's kind.
+VALUES_OUTSIDE = {
+    Numeric.kind: "values that are not numbers",
+    Boolean.kind: "values that are neither true nor false",
+    Categorical.kind: "values that are not in its public list",
+    Open.kind: "values that are neither texts nor numbers",
+}
+
+
 def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> None:
     """Refuse a column with cells outside the schema. `where` begins the sentence.
 
@@ -231,13 +240,7 @@ def require_fit(attribute: Attribute, found: Collection[Unfit], where: str) -> N
     """
     remedy = "correct the schema, or choose out_of_domain='clamp' or 'missing'"
     if Unfit.OUTSIDE in found:
-        what = {
-            Numeric.kind: "that are not numbers",
-            Boolean.kind: "that are neither true nor false",
-            Categorical.kind: "that are not in its public list",
-            Open.kind: "that are neither texts nor numbers",
-        }[attribute.kind]
-        raise DoesNotFit(f"{where} holds values {what}; {remedy}")
+        raise DoesNotFit(f"{where} holds {VALUES_OUTSIDE[attribute.kind]}; {remedy}")
     if Unfit.BEYOND in found and isinstance(attribute, Numeric):
         bounds = f"[{attribute.lower:g}, {attribute.upper:g}]"
         raise DoesNotFit(f"{where} holds values outside its public range {bounds}; {remedy}")

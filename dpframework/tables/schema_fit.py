@@ -13,13 +13,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.attributes import Attribute, Boolean, Numeric
+from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import nearest
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.view_sides import attributes_of_views
-from dpframework.tables.encoding import MISSING, OUTSIDE, cells_of
+from dpframework.tables.encoding import MISSING, OUTSIDE, VALUES_OUTSIDE, cells_of
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.plain_columns import Column, as_column
 from dpframework.tables.silence import silenced
@@ -147,11 +147,7 @@ def _misfits(attribute: Attribute, read: Column, column: Column) -> Iterator[Mis
     cells = cells_of(attribute, read)
     outside = cells.codes == OUTSIDE
     if bool(outside.any()):
-        what = "values that are not in its list"
-        if isinstance(attribute, Numeric):
-            what = "values that are not numbers"
-        elif isinstance(attribute, Boolean):
-            what = "values that are neither true nor false"
+        what = VALUES_OUTSIDE[attribute.kind]
         yield Misfit(attribute.name, what, int(outside.sum()), _examples(column, outside))
     if isinstance(attribute, Numeric) and cells.beyond is not None and bool(cells.beyond.any()):
         what = f"numbers beyond its bounds {attribute.lower:g} and {attribute.upper:g}"

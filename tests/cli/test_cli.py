@@ -485,7 +485,7 @@ def test_schema_check_tells_the_owner_what_does_not_fit(capsys, tmp_path):
         "ill: missing values, which the schema does not allow (missing = true) in 1 row",
         "age: values that are not numbers in 1 row, such as 'old'",
         "age: numbers beyond its bounds 0 and 99 in 2 rows, such as '-1', '120'",
-        "town: values that are not in its list in 2 rows, such as 'B'",
+        "town: values that are not in its public list in 2 rows, such as 'B'",
         "the table: max_rows = 3 in the schema, but the number of rows is 4",
         "the data does not fit the schema; correct the cells or the schema",
     ]

@@ -648,3 +648,10 @@ def test_a_first_column_without_a_name_is_no_line_above_the_names(tmp_path):
     for wrong in (-1, 1001, "2", True):
         with pytest.raises(dpf.InputError, match="write how many lines stand above the names, from 0 to 1,000"):
             dpf.Schema(schema.attributes, read={"skip": wrong})
+
+
+def test_a_cell_that_is_no_key_is_named_as_such():
+    """An open attribute has no list that a cell could be missing from."""
+    schema = dpf.Schema([dpf.Open("town")])
+    (misfit,) = check_fit(pd.DataFrame({"town": pd.Series(["A", datetime.date(2026, 3, 1)], dtype=object)}), schema)
+    assert (misfit.what, misfit.rows) == ("values that are neither texts nor numbers", 1)
