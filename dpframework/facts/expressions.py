@@ -62,13 +62,13 @@ FUNCTIONS = (*_OF_ONE_ARGUMENT, "min", "max", "cut", "fill", "column")
 #: Patterns of other languages' syntax, and how to write the same in an expression.
 _OTHER_SIGNS = {
     r"\bcase\b.*\bwhen\b": "write a condition as: 1 if ill else 0",
-    r"&&|\|\||!(?!=)": "write and, or and not for &&, || and !",
+    r"&&|\|\||!(?!=)": "write 'and' for &&, 'or' for ||, and 'not' for !",
     r"\?.*:": "write a condition as: 1 if ill else 0",
     r"(?<![<>=!])=(?!=)": "write == to compare",
-    r"<>": "write != for what differs",
+    r"<>": "write != instead of <>",
 }
 _NEEDS_UNITS = 'it is computed from all rows of a unit; write per = "unit" beside the expression'
-_NO_LOGARITHM = "its last digit depends on the machine, so it is left out; use powers, or cut(x, [1, 10, 100])"
+_NO_LOGARITHM = "its last digit depends on the machine, so it is left out; use powers or cut"
 _OTHER_CALLS = {
     **dict.fromkeys(("any", "all", "count", "sum", "first", "last", "mode"), _NEEDS_UNITS),
     **dict.fromkeys(("log", "log2", "log10", "ln", "exp"), _NO_LOGARITHM),
@@ -81,10 +81,10 @@ def syntax_of(text: str) -> ast.expr | None:
     Raises
     ------
     InputError
-        If the text has more than `MOST_LETTERS` letters.
+        If the text has more than `MOST_LETTERS` characters.
     """
     if len(text) > MOST_LETTERS:
-        raise InputError(f"has more than {MOST_LETTERS:,} letters; derive parts of it as columns of their own")
+        raise InputError(f"has more than {MOST_LETTERS:,} characters; derive parts of it as columns of their own")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -268,7 +268,7 @@ class _Reader:
 
 def _number(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 53:
-        raise InputError("has a whole number of more than 53 bits, which no float holds exactly")
+        raise InputError("has a whole number of more than 53 bits; floats do not hold all such numbers exactly")
     return value
 
 

@@ -60,7 +60,7 @@ class DataSet:
     history
         The cap over a person's whole history, if the unit is a person in a period. It holds at the same delta.
     periods
-        The budget of each period that some run was charged for, by the period's name. Periods are disjoint, so a charge
+        The budget of each period that some run was charged to, by the period's name. Periods are disjoint, so a charge
         to one does not count in another.
     """
 
@@ -123,6 +123,9 @@ class DataSet:
     def require_fit(self, plan: Plan, period: str = "") -> PlanCharge:
         """Return the charge of a run of a plan, if it fits the rest of the cap.
 
+        Without a period, in a data set with periods, it must also fit a period that has no charge yet. Whether it fits
+        the rest of a certain period is checked by `charges`.
+
         Raises
         ------
         PlanRefused
@@ -139,7 +142,7 @@ class DataSet:
             raise PlanRefused(f"the plan was made from another schema than that of data set '{self.name}'")
         amount = self.budget.plan_charge(plan)
         self.require_room(amount)
-        if self.unit.period is not None and not period:  # an approval names no period
+        if self.unit.period is not None and not period:  # an approval is not for a certain period
             self.require_room_in("", self.of_period("").plan_charge(plan))
         return amount
 
@@ -206,7 +209,7 @@ class DataSet:
         except PlanRefused as refused:
             raise PlanRefused(f"data set '{self.name}': {refused}") from None
         if together is None or together.epsilon is None:
-            named = "any accounting that a cap is kept by" if self.delta else "pure accounting"
+            named = "any accounting that caps use" if self.delta else "pure accounting"
             raise PlanRefused(
                 f"data set '{self.name}': the plan has no finite total in {named}"
                 + ("" if self.delta else "; a cap with a delta allows for zCDP")
@@ -255,7 +258,8 @@ class DataSet:
         Raises
         ------
         PlanRefused
-            As in `approval_of`, or if only other code, another place of data or engine, or other data is approved.
+            As in `approval_of`, or if the plan is approved only with other code, for another place of its data or
+            engine, or for other data.
         """
         if not any(approval.plan == plan.hash for approval in self.approvals):
             self._refuse_other_code_or_place(plan)
@@ -264,12 +268,10 @@ class DataSet:
             if approval.data is None or approval.data.holds(files):
                 return approval
         if left:
-            remedy = (
-                "run it on the approved data, or have it approved for this" if files else "say which files it is on"
-            )
-            raise PlanRefused(
-                f"data set '{self.name}': plan {plan.hash[:12]} is approved, but for other data: {remedy}"
-            )
+            which = "for other data: run it on the approved data, or have it approved for this data"
+            if not files:
+                which = "for certain data only: say which files the run reads"
+            raise PlanRefused(f"data set '{self.name}': plan {plan.hash[:12]} is approved, but {which}")
         return self.approval_of(plan.hash)
 
     def _refuse_other_code_or_place(self, plan: Plan) -> None:
@@ -286,7 +288,7 @@ class DataSet:
         elif (old := find_approved("code", "data", "engine")) is not None:
             places = [(key, _place_text(old.get(key)), _place_text(content.get(key))) for key in ("data", "engine")]
             told = [f"{key} was {before}, is {after}" for key, before, after in places if before != after]
-            what, remedy = "for this place", "run it on the place that was approved"
+            what, remedy = "for this place", "run it at the approved place"
         else:
             return
         raise PlanRefused(
@@ -315,6 +317,8 @@ class DataSet:
             raise PlanRefused(f"{what} is not approved; 'dpframework ledger approve' approves it, by its hash")
         if given[-1].revoked is not None:
             raise PlanRefused(f"{what} is no longer approved; {given[-1].revoked} took the approval back")
+        if any(approval.left for approval in given):
+            raise PlanRefused(f"{what} is approved, but not for this data")
         runs = sum(approval.runs for approval in given)
         raise PlanRefused(
             f"{what} was approved for {counted(runs, 'run')}, which {'was' if runs == 1 else 'were'} "

@@ -1,6 +1,6 @@
 """The K-norm mechanism, which releases several histograms of the same rows with noise in the shape of one row's change.
 
-Source: Hardt and Talwar 2010, section 4, on integers and for all one-way marginals of a table. Assumes that the
+Source: Hardt and Talwar 2010, section 4; here on integers, and for all one-way marginals of a table. Assumes that the
 declared sensitivity holds. Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
 
 **The norm.** Let each of the histograms a = 1, ..., m count every row once. Adding a row raises one count of each
@@ -9,26 +9,29 @@ negatives is K = {z: all z_a have the same sum, and the l1 norm of each z_a is a
 A u - B v, where u and v hold one probability vector for each histogram. For each a, A must be at least the sum P_a of
 the positive part of z_a, and B at least the sum N_a of its negative part; anything beyond that cancels. Since
 P_a - N_a is the same for all a, P_a and N_a are largest for the same a. So the least A + B is the largest P_a + N_a.
-Replacing a row moves z_a by e - e', independently for each a, and the hull of a product is the product of the hulls. So
-then K = {z: each z_a adds up to 0, and its l1 norm is at most 2}. In both cases::
+Replacing a row makes each z_a a difference e - e' of two unit vectors, whatever the other parts are, and the hull of a
+product is the product of the hulls. So then K = {z: each z_a adds up to 0, and its l1 norm is at most 2}. In both::
 
     |z|_K = max over a of |z_a|_1 / change
 
-with a change of 1 or of 2, and this is the hull itself, not a bound. The maximum is `Norm.HISTOGRAMS`.
+with a change of 1 or of 2. The unit ball of this norm is the hull itself, not a bound of it. The maximum is
+`Norm.HISTOGRAMS`.
 
 **The noise** has P(z) proportional to `exp(-max |z_a|_1 / s)` on the integer points of one of two spaces. Where
 neighbours have the same number of rows, it is the space of vectors whose parts each add up to 0. Otherwise it is the
 space of vectors whose parts have a common sum. The answers of neighbours differ by a point of that space, so the same
-outputs are possible, and by the triangle inequality no probability changes by more than a factor exp(change / s). Under
-replace-one all neighbours have the same number of rows, and the release shows that number. But if a replaced unit may
-have another number of rows, or if its rows may fall into parts of the table, the second space is used.
+outputs are possible, and by the triangle inequality no probability changes by more than a factor exp(change / s). If a
+single row of a whole table is replaced, all neighbours have the same number of rows, and the release shows that number.
+If a unit may be replaced by one with another number of rows, or if parts of a table are released for themselves, the
+second space is used.
 
 **How it is drawn.** With q = exp(-1/s), q**k = (1-q) times the sum over r >= k of q**r. So a uniform point of a *ball*
-of random radius R, P(R = r) proportional to N(r) q**r with N(r) its number of points, has the distribution above.
-Balls, unlike spheres, are products over histograms, or unions of such products over the common sum (see `balls`). N(r)
-is the sum over k of h_k C(r-k+D, D), so the sum over r splits: R is the sum of k, with P(k) proportional to h_k q**k,
-and of D + 1 independent geometric numbers. And the sum over z of `q**|z|` is h(q) / (1-q)**D. All draws are of whole
-numbers, and exact. (Where parts add up to 0, norms are even. There R is half of the norm, and s is halved.)
+of random radius R has the distribution above, if P(R = r) is proportional to N(r) q**r, where N(r) is the ball's number
+of points. Balls, unlike spheres, are products over histograms, or unions of such products over the common sum (see
+`balls`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D), with whole numbers h_k that
+`balls` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and of D + 1 independent geometric
+numbers. And the sum over z of `q**|z|` is h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole
+numbers, and exact. (Where parts add up to 0, the l1 norm is even. There R is half of it, and s is halved.)
 
 **One histogram.** The norm of a single histogram is its l1 norm divided by the change. So the noise of its entries is
 independent discrete Laplace noise of scale s, and is drawn as such. Where neighbours have the same number of rows, it
@@ -165,11 +168,12 @@ def cell_variances(calibration: Calibration) -> tuple[float, ...]:
 def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction]]:
     """Divide histograms into groups for separate releases, with the shares of the budget that give least noise.
 
-    One radius serves a whole release, so that a large histogram makes the noise of small ones larger. A release of
-    histograms with D = sum of (s - 1) at epsilon w has a total variance close to c / w**2, with c = (D+1) (D+2) times
-    the sum of s v_s (see `cell_variances`). The shares that minimise the sum of c_g / w_g**2 are proportional to the
-    cube roots of c_g, and the minimum is the cube of the sum of these roots. Histograms are sorted by size, and the
-    cuts that minimise that sum are found by dynamic programming. All of this follows from public facts.
+    One radius serves a whole release, so that a large histogram makes the noise of small ones larger. Let D be the sum
+    of s - 1 over the sizes s of a release's histograms, and v_s the second moment of an entry (see `ball_moments`). At
+    epsilon w the total variance is close to c / w**2, with c = (D+1) (D+2) times the sum of s v_s. The shares that
+    minimise the sum of c_g / w_g**2 are proportional to the cube roots of c_g, and the minimum is the cube of the sum
+    of these roots. Histograms are sorted by size, and the cuts that minimise that sum are found by dynamic programming.
+    All of this follows from public facts.
 
     Returns
     -------
@@ -238,8 +242,8 @@ def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
 
     Entries are discrete Laplace numbers, with probability proportional to q**|z|. Where they add up to 0, that is
     multiplied by the probability that the others add up to -z. That probability is the Fourier transform of a power of
-    their characteristic function, over more steps than any likely sum. Large noise is close to continuous, so a larger
-    unit is enough for it.
+    their characteristic function, taken at more points than any likely sum is large. Large noise is close to
+    continuous, so it may be computed in a larger unit.
     """
     # With sums of 0, the norm is half of the l1 norm.
     entry = scale * (2 if space.same_rows else 1)

@@ -51,7 +51,7 @@ class Noisy:
 
     @classmethod
     def laplace(cls, value: float, scale: float) -> Noisy:
-        """Return a count with discrete Laplace noise of a scale, which the calibration of its step holds.
+        """Return a count with discrete Laplace noise of the given scale, which is in the calibration of its step.
 
         Examples
         --------
@@ -62,7 +62,7 @@ class Noisy:
 
     @classmethod
     def mean(cls, numbers: Iterable[Noisy]) -> Noisy:
-        """Return the weighted mean, with the least variance, of noisy counts of one number whose noise is uncorrelated.
+        """Return the weighted mean of least variance of noisy counts of the same number, with uncorrelated noise.
 
         Examples
         --------
@@ -78,12 +78,12 @@ class Noisy:
         return math.sqrt(self.variance)
 
     def margin(self, level: float = CONFIDENCE) -> float:
-        """Return how far the exact count is from the value at most, with at least this probability."""
+        """Return a distance within which the exact count is of the value, with at least this probability."""
         return self.margin_of(self.variance, level)
 
     @staticmethod
     def margin_of(variance: float, level: float = CONFIDENCE) -> float:
-        """Return how far an exact count is from a noisy one at most, as `margin` does, for noise of a variance."""
+        """Return the `margin` of a count whose noise has the given variance."""
         step = 0.5 if variance > 0 else 0.0  # half a row, since noise comes in whole rows
         return quantile(error_of(level)) * heavy_deviation(variance) + step
 
@@ -159,18 +159,18 @@ def error_of(level: float) -> float:
 
 
 def quantile(error: float) -> float:
-    """Return how many deviations the noise of any sum of counts exceeds with at most this probability.
+    """Return a number of standard deviations that noise of a sum of counts exceeds with at most this probability.
 
     Sums of independent Laplace and normal noise are normal with a random variance. At one end that variance is a
-    constant (normal noise alone), at the other a single exponential (Laplace noise alone). Up to a level of 0.9 the
-    quantile of normal noise is the largest of all, from 0.92 on the quantile of Laplace noise. No proof is known to us.
-    The tests compute the quantile for many mixtures.
+    constant (normal noise alone), at the other a single exponential (Laplace noise alone). The larger quantile of these
+    two is taken to be the largest of all: up to a level of 0.9 the one of normal noise, from 0.92 on the one of Laplace
+    noise. No proof is known to us. The tests compute the quantile for many mixtures.
     """
     return max(-math.log(error) / math.sqrt(2), -NormalDist().inv_cdf(error / 2))
 
 
 def heavy_deviation(variance: float) -> float:
-    """Return a standard deviation for intervals, at least that of discrete Laplace noise of this variance.
+    """Return a standard deviation for intervals, which is at least the root of the variance.
 
     It is the deviation of continuous Laplace noise of the same scale. This is larger than the deviation of discrete
     noise, so that intervals also cover the tails of noise that is nearly always 0.

@@ -80,10 +80,13 @@ def test_a_run_on_other_data_is_refused_before_it_is_read(ledger, files):
     ledger.approve("people", study_of().plan(), by="b", data=[approved])
     before = ledger.records().head
     for given in ([other], [approved, other], []):
-        with pytest.raises(dpf.PlanRefused, match="is approved, but for other data: ") as caught:
+        which = "for other data: run it on the approved data" if given else "for certain data only: say which files"
+        with pytest.raises(dpf.PlanRefused, match=f"is approved, but {which}") as caught:
             study_of().run(never, ledger=ledger.run("people", data=given))
         assert "\n" not in str(caught.value)
     assert ledger.records().head == before
+    with pytest.raises(dpf.PlanRefused, match="is approved, but not for this data"):
+        ledger.data_set("people").approval_of(study_of().plan().hash)
     assert run(ledger, copy).private  # the same bytes, wherever they are
     with pytest.raises(dpf.PlanRefused, match="approved for 1 run, which was opened before"):
         run(ledger, approved)

@@ -291,7 +291,7 @@ REFUSED = [
     ("max(a, b, key=abs)", "may not"),
     ("column(a)", "in quotes"),
     ("+".join(["a"] * 50), "nested deeper"),
-    ("a + " + "1" * 4001, "letters"),
+    ("a + " + "1" * 4001, "characters"),
     ("a + 9007199254740993", "53 bits"),
     ("a if a > 0 else 1e999", "no float holds"),
 ]

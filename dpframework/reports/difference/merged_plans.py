@@ -23,7 +23,7 @@ class MergedNode:
     before, after
         The node in each plan; None if that plan does not have it.
     children
-        The children in both plans, in the order of the plan after. A removed child follows the child that it followed
+        The children in either plan, in the order of the plan after. A removed child follows the child that it followed
         before. A composition that only one plan has may still have children of both plans, if it was put around nodes
         that stayed, or was removed from around them.
     reordered
