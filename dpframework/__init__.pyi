@@ -52,7 +52,7 @@ from .facts.logical_descriptions import (
     Or as Or,
 )
 from .facts.open_attribute import Open as Open
-from .facts.privacy import (
+from .facts.privacy_losses import (
     PrivacyLoss as PrivacyLoss,
     Relation as Relation,
 )
@@ -62,7 +62,7 @@ from .facts.schema import Schema as Schema
 from .facts.unit import PrivacyUnit as PrivacyUnit
 from .ledger.chain import LedgerTampered as LedgerTampered
 from .ledger.ledger import Ledger as Ledger
-from .ledger.run import LedgerRun as LedgerRun
+from .ledger.ledger_run import LedgerRun as LedgerRun
 from .mechanisms.base import Mechanism as Mechanism
 from .plan.nodes import (
     FromRelease as FromRelease,
@@ -75,7 +75,7 @@ from .plan.nodes import (
     sequential as sequential,
     step as step,
 )
-from .plan.spend_node import kind as kind, spend as spend
+from .plan.spend_block_node import kind as kind, spend as spend
 from .queries.base import (
     Query as Query,
     Sensitivity as Sensitivity,
@@ -92,20 +92,20 @@ from .run.observers import (
 from .run.private_table import PrivateTable as PrivateTable
 from .study.hookspecs import hookimpl as hookimpl
 from .study.miner_builder import Share as Share
-from .study.registry import (
+from .study.plugin_registry import (
     miner as miner,
     share as share,
 )
 from .study.results import Results as Results
 from .study.study import Study as Study
 from .study.study_plan import StudyPlan as StudyPlan
-from .study.table_description import describe as describe
+from .study.whole_table_study import describe as describe
 from .tables.blocks import Block as Block
 from .tables.coded_table import Table as Table
 from .tables.dask_engine import Dask as Dask
 from .tables.database_table import DatabaseTable as DatabaseTable
 from .tables.duckdb_engine import DuckDB as DuckDB
-from .tables.engines import (
+from .tables.engine_base import (
     Engine as Engine,
     InMemory as InMemory,
     Mapped as Mapped,
@@ -123,6 +123,6 @@ from .tables.reading import (
     table_from_frame as table_from_frame,
 )
 from .tables.table_files import TableFiles as TableFiles
-from .tables.two_views import read_two_views as read_two_views
+from .tables.two_view_reader import read_two_views as read_two_views
 
 __version__: str

@@ -28,7 +28,7 @@ from dpframework.reports import About, RunSummary, dot, mermaid, terminal_report
 from dpframework.reports.difference import difference
 from dpframework.reports.dossier import dossier, registry_entry, registry_text
 from dpframework.reports.dossier.dossier_content import LedgerState
-from dpframework.reports.dossier.layout import dossier_file
+from dpframework.reports.dossier.dossier_formats import dossier_file
 from dpframework.reports.dossier.owner_statements import TOPICS, Statements
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_difference, html_report

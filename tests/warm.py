@@ -27,7 +27,7 @@ def serve(place: str) -> None:
     import polars
 
     from dpframework.cli import command
-    from dpframework.study.registry import registry
+    from dpframework.study.plugin_registry import registry
 
     del numba, opendp, polars
     command()

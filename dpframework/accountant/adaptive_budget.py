@@ -65,7 +65,7 @@ from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.accountant.pure import PureAccountant
 from dpframework.accountant.rdp import Curve, RDPAccountant, epsilon_at, order_for, roomiest_order
 from dpframework.facts.errors import PlanRefused
-from dpframework.facts.privacy import NOTHING, ByRelation, PrivacyLoss, Relation, decimal_text
+from dpframework.facts.privacy_losses import NOTHING, ByRelation, PrivacyLoss, Relation, decimal_text
 from dpframework.facts.value_checks import read_ratio
 from dpframework.plan.plan import Plan
 

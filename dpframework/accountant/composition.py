@@ -27,7 +27,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from dpframework.facts.privacy import NOTHING, ByRelation, round_up
+from dpframework.facts.privacy_losses import NOTHING, ByRelation, round_up
 
 _LARGEST = 500  # the largest epsilon that is amplified, since its exponential must fit a double
 

@@ -31,9 +31,9 @@ from fractions import Fraction
 from typing import final
 
 from dpframework.accountant import composition
-from dpframework.facts.privacy import NOTHING, ByRelation
+from dpframework.facts.privacy_losses import NOTHING, ByRelation
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.kinds import kind_of
+from dpframework.plan.node_kind_table import kind_of
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan import Plan
 

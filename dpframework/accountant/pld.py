@@ -20,9 +20,9 @@ import attrs
 
 from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
-from dpframework.accountant.distributions import FINEST_DELTA, AnyPure, AnyRho, SampledEvent, distribution
+from dpframework.accountant.event_distributions import FINEST_DELTA, AnyPure, AnyRho, SampledEvent, distribution
 from dpframework.accountant.pure import UNCLAIMED
-from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, convert_above, float_above
+from dpframework.facts.privacy_losses import ByRelation, PrivacyLoss, Relation, convert_above, float_above
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
 

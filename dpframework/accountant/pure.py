@@ -8,7 +8,7 @@ from typing import ClassVar, final
 
 from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
-from dpframework.facts.privacy import ByRelation, PrivacyLoss
+from dpframework.facts.privacy_losses import ByRelation, PrivacyLoss
 from dpframework.mechanisms.base import Calibration
 
 UNCLAIMED = ByRelation(None, None)

@@ -31,7 +31,7 @@ import attrs
 from dpframework.accountant import composition
 from dpframework.accountant.base import Accountant
 from dpframework.accountant.zcdp import zcdp_to_epsilon
-from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation, convert_above
+from dpframework.facts.privacy_losses import ByRelation, PrivacyLoss, Relation, convert_above
 from dpframework.mechanisms.base import Calibration
 
 FINEST = 1 << 20  # orders are multiples of 1 / FINEST

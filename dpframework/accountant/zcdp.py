@@ -14,7 +14,7 @@ from typing import ClassVar, final
 
 from dpframework.accountant import composition
 from dpframework.accountant.pure import UNCLAIMED, AdditiveAccountant
-from dpframework.facts.privacy import ByRelation, PrivacyLoss, convert_above
+from dpframework.facts.privacy_losses import ByRelation, PrivacyLoss, convert_above
 from dpframework.mechanisms.base import Calibration
 
 _ORDER_RATIOS = [

@@ -1,13 +1,13 @@
-from .adaptive_grid import AdaptiveGridMiner as AdaptiveGridMiner
-from .bounds import PrivateBoundsMiner as PrivateBoundsMiner
-from .counts import CountMiner as CountMiner
-from .crosstabs import CrosstabMiner as CrosstabMiner
-from .histograms import HistogramMiner as HistogramMiner
-from .keys import KeysMiner as KeysMiner
-from .marginals import MarginalsMiner as MarginalsMiner
-from .means import MeanMiner as MeanMiner, VarianceMiner as VarianceMiner
-from .one_way_marginals import NoisyHistogram as NoisyHistogram, OneWayMarginals as OneWayMarginals
-from .quantiles import MedianMiner as MedianMiner, QuantileMiner as QuantileMiner
-from .ratios import RatioMiner as RatioMiner, TopKMiner as TopKMiner
-from .rows_per_unit import RowsPerUnitMiner as RowsPerUnitMiner
-from .sums import SumMiner as SumMiner
+from .adaptive_grid_miner import AdaptiveGridMiner as AdaptiveGridMiner
+from .bounds_miner import PrivateBoundsMiner as PrivateBoundsMiner
+from .count_miner import CountMiner as CountMiner
+from .crosstab_miners import CrosstabMiner as CrosstabMiner
+from .histogram_miner import HistogramMiner as HistogramMiner
+from .keys_miner import KeysMiner as KeysMiner
+from .marginals_miner import MarginalsMiner as MarginalsMiner
+from .mean_and_variance_miners import MeanMiner as MeanMiner, VarianceMiner as VarianceMiner
+from .number_and_sum_miners import SumMiner as SumMiner
+from .one_way_marginal_steps import NoisyHistogram as NoisyHistogram, OneWayMarginals as OneWayMarginals
+from .quantile_miners import MedianMiner as MedianMiner, QuantileMiner as QuantileMiner
+from .rows_per_unit_miner import RowsPerUnitMiner as RowsPerUnitMiner
+from .share_and_top_k_miners import RatioMiner as RatioMiner, TopKMiner as TopKMiner

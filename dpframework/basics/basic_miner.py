@@ -2,7 +2,7 @@
 
 An epsilon pays for Laplace noise (on integers, for counts) and permute-and-flip. A rho pays for Gaussian noise and the
 exponential mechanism, whose rho is smallest for the same error. So a rho means less noise where many releases share
-a delta. Miners of several counts may take noise of another shape that fits these better (see `crosstabs` and
+a delta. Miners of several counts may take noise of another shape that fits these better (see `crosstab_miners` and
 `marginals`).
 """
 
@@ -13,7 +13,7 @@ from fractions import Fraction
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import positive, positive_rho, root_below
+from dpframework.facts.privacy_losses import positive, positive_rho, root_below
 from dpframework.mechanisms.base import Mechanism
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.laplace import DiscreteLaplace, Laplace

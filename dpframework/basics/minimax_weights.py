@@ -3,7 +3,7 @@
 Let u be weights of the marginals that add up to 1, and consider all noise that one budget can buy. Whatever u is, the
 smallest weighted mean of the variances is at most the smallest possible largest variance. With the best u both are
 equal, because the variances that a budget can buy are a convex set (a saddle point). For each u the best noise has a
-closed form, in the symbols of `workloads`:
+closed form, in the symbols of `marginals_workload`:
 
 - zCDP: V_A = (sum of sqrt(q g)) sqrt(q_A / g_A), at rho 1/2;
 - Laplace noise: V_A = 2 (sum of cbrt(g))**2 cbrt(g_A)**-2, at epsilon 1.
@@ -29,7 +29,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.basics.workloads import ResidualGroup, Set, Workload, cell_variance
+from dpframework.basics.marginals_workload import ResidualGroup, Set, Workload, cell_variance
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import subsets
 

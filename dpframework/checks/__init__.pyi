@@ -11,7 +11,7 @@ from .built_in import (
     BUILT_IN as BUILT_IN,
     findings as findings,
 )
-from .check_pages import (
+from .finding_help_pages import (
     ASSUMPTIONS as ASSUMPTIONS,
     CheckPage as CheckPage,
     check_page as check_page,

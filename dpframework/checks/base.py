@@ -11,7 +11,7 @@ import attrs
 
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.errors import InputError
-from dpframework.facts.notebook import html_line, html_table
+from dpframework.facts.notebook_html import html_line, html_table
 from dpframework.facts.phrases import counted
 from dpframework.facts.printable import printable
 from dpframework.results.result import Drawable, axes_or_new

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks.base import Severity
-from dpframework.facts.privacy import decimal_text
+from dpframework.facts.privacy_losses import decimal_text
 from dpframework.plan.plan import Plan
-from dpframework.plan.spend_node import Spend
+from dpframework.plan.spend_block_node import Spend
 
 
 def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dpframework.accountant import AccountedPlan
-from dpframework.checks import allowances, budget, claim_strength, claims, noise, structure, verification
+from dpframework.checks import allowances, budget, claim_strength_checks, claims, noise, structure, verification
 from dpframework.checks.base import Check, Finding, Severity
 
 #: The built-in checks.
@@ -20,7 +20,7 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP008", "a step nobody uses", structure.unused_step),
     Check("DP009", "duplicate names", structure.duplicate_names),
     Check("DP010", "no finite total", budget.no_finite_total),
-    Check("DP011", "delta too large", claim_strength.large_delta),
+    Check("DP011", "delta too large", claim_strength_checks.large_delta),
     Check("DP012", "budget left over", budget.left_over),
     Check("DP013", "nothing released", budget.nothing_released),
     Check("DP014", "mechanism does not fit the query", claims.mechanism_does_not_fit),
@@ -35,12 +35,12 @@ BUILT_IN: tuple[Check, ...] = (
     Check("DP023", "sample without a claim", claims.sample_without_claim),
     Check("DP024", "selection noisier than a quarter of the table", noise.noisy_selection),
     Check("DP025", "error larger than the result", noise.noisy_result),
-    Check("DP026", "large epsilon", claim_strength.large_epsilon),
-    Check("DP027", "one row per person", claim_strength.one_row_each),
-    Check("DP028", "several results about small groups", claim_strength.small_groups),
-    Check("DP029", "unit weaker than the ids suggest", claim_strength.weak_unit),
+    Check("DP026", "large epsilon", claim_strength_checks.large_epsilon),
+    Check("DP027", "one row per person", claim_strength_checks.one_row_each),
+    Check("DP028", "several results about small groups", claim_strength_checks.small_groups),
+    Check("DP029", "unit weaker than the ids suggest", claim_strength_checks.weak_unit),
     Check("DP030", "claim neither proved nor tested", verification.unproved_claims),
-    Check("DP031", "unit of one period", claim_strength.one_period),
+    Check("DP031", "unit of one period", claim_strength_checks.one_period),
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpframework.checks.base import Severity
-from dpframework.facts.privacy import ByRelation, Relation
+from dpframework.facts.privacy_losses import ByRelation, Relation
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.plan import DATA_FITS_SCHEMA, ROWS_FROM_QUERY, Plan
 

@@ -11,7 +11,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.plan.index import PlacedNode, ScopeNodes
 from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step, split_use
 from dpframework.plan.plan import Plan
-from dpframework.plan.spend_node import Spend
+from dpframework.plan.spend_block_node import Spend
 from dpframework.queries.plan_file_query import Declared
 
 

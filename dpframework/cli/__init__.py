@@ -28,9 +28,9 @@ PIPE_CLOSED = 141
 
 #: The module of each command, in the order in which help lists them.
 COMMANDS: Mapping[str, str] = {
-    "miners": "listing",
-    "mechanisms": "listing",
-    "explain": "listing",
+    "miners": "component_commands",
+    "mechanisms": "component_commands",
+    "explain": "component_commands",
     "describe": "describe",
     "plan": "plan",
     "check": "plan",

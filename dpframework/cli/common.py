@@ -20,7 +20,7 @@ from dpframework.facts.files import read_text
 from dpframework.facts.printable import printable, printable_lines
 from dpframework.facts.toml import prefix_errors
 from dpframework.results.json_safe import json_text
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
 from dpframework.study.study_plan import StudyPlan
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dpframework.reports import About
-    from dpframework.tables.engines import Engine
+    from dpframework.tables.engine_base import Engine
 
 REFUSED = 1  # the exit code if something was refused or failed a test
 BAD_INPUT = 2  # the exit code for wrong usage or bad input

@@ -59,7 +59,7 @@ def _option(ctx: Any, name: str) -> str | None:
 @_completing
 def miners(_: Any) -> Iterable[str]:
     """Name the installed miners."""
-    from dpframework.study.registry import registry
+    from dpframework.study.plugin_registry import registry
 
     return registry().miners
 
@@ -67,7 +67,7 @@ def miners(_: Any) -> Iterable[str]:
 @_completing
 def mechanisms(_: Any) -> Iterable[str]:
     """Name the installed mechanisms."""
-    from dpframework.study.registry import registry
+    from dpframework.study.plugin_registry import registry
 
     return registry().mechanisms
 
@@ -75,7 +75,7 @@ def mechanisms(_: Any) -> Iterable[str]:
 @_completing
 def engines(_: Any) -> Iterable[str]:
     """Name the installed engines."""
-    from dpframework.study.registry import registry
+    from dpframework.study.plugin_registry import registry
 
     return registry().engines
 
@@ -83,7 +83,7 @@ def engines(_: Any) -> Iterable[str]:
 @_completing
 def subjects(_: Any) -> Iterable[str]:
     """Name everything that `verify` tests: miners, mechanisms, accountants, and the study files in this folder."""
-    from dpframework.study.registry import registry
+    from dpframework.study.plugin_registry import registry
 
     known = registry()
     return [*known.miners, *known.mechanisms, *known.accountants, *(str(path) for path in Path().glob("*.toml"))]
@@ -94,7 +94,7 @@ def steps(ctx: Any) -> Iterable[str]:
     """Name the steps of the study file that was typed before, or the examples of the miner."""
     given = _argument(ctx)
     if given.suffix != ".toml":
-        from dpframework.study.registry import registry
+        from dpframework.study.plugin_registry import registry
 
         examples: Iterable[str] = registry().miners[str(given)].component.examples()
         return examples

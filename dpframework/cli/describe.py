@@ -9,7 +9,7 @@ import typer
 
 from dpframework.cli.command_classes import Command
 from dpframework.cli.common import Json, RowsPerUnit, Unit, print_json, read_path, write
-from dpframework.facts.privacy import decimal_text
+from dpframework.facts.privacy_losses import decimal_text
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import toml_lines
 
@@ -33,7 +33,7 @@ def describe(
     The budget is split among the steps so that the sum of their errors is smallest. Read and change the file before you
     plan it.
     """
-    from dpframework.study.table_description import describe as study_of  # imported late, since it loads all miners
+    from dpframework.study.whole_table_study import describe as study_of  # imported late, since it loads all miners
 
     study = study_of(read_schema(schema), epsilon, unit=unit, rows_per_unit=rows_per_unit, allow=allow or ())
     steps: list[dict[str, Any]] = [

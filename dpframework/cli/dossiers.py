@@ -12,8 +12,8 @@ from dpframework.cli.command_classes import Command
 from dpframework.cli.common import path_argument, print_json, print_page, write
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.output_files import require_output
-from dpframework.facts.privacy import PrivacyLoss, decimal_text, readable
+from dpframework.facts.output_overwrite_rule import require_output
+from dpframework.facts.privacy_losses import PrivacyLoss, decimal_text, readable
 from dpframework.reports.formats import ReportFormat, format_of
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan
@@ -54,7 +54,7 @@ def write_dossier(
 ) -> None:
     """Write the dossier of a study to a file or to standard output."""
     from dpframework.reports.dossier import dossier, dossier_file
-    from dpframework.reports.dossier.layout import DOSSIER_FILES
+    from dpframework.reports.dossier.dossier_formats import DOSSIER_FILES
 
     chosen = form or (ReportFormat.TERMINAL if out is None else format_of(out))
     if out is not None:

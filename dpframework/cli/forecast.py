@@ -35,7 +35,7 @@ def forecast(
     as_json: Json = False,
 ) -> None:
     """Say how much time and memory a run will take, from trial runs on made-up rows. The data is not opened."""
-    from dpframework.lab.cost_forecast import forecast as forecast_of
+    from dpframework.lab.run_cost_forecast import forecast as forecast_of
 
     warn_of_problems()
     planned = load_study(study).study

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from dpframework import ledger as ledgers
 from dpframework.cli.common import plain_table
-from dpframework.facts.output_formats import clock_text
+from dpframework.facts.output_format_helpers import clock_text
 from dpframework.facts.phrases import counted
 from dpframework.facts.printable import printable
-from dpframework.facts.privacy import decimal_text, readable
+from dpframework.facts.privacy_losses import decimal_text, readable
 from dpframework.ledger import OutsideKind
 
 if TYPE_CHECKING:

@@ -39,9 +39,9 @@ from dpframework.cli.ledger_tables import (
 )
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.output_files import require_output
+from dpframework.facts.output_overwrite_rule import require_output
 from dpframework.facts.phrases import counted
-from dpframework.facts.privacy import readable
+from dpframework.facts.privacy_losses import readable
 
 app = typer.Typer(
     name="ledger",
@@ -291,14 +291,14 @@ def show(
     records = ledgers.Ledger(file).records()
     shown = list(records.data_sets.values()) if name is None else [records.data_set(name)]
     if file_out is not None:
-        from dpframework.cli.ledger_pages import kind_of, ledger_text
+        from dpframework.cli.ledger_formats import kind_of, ledger_text
 
         require_output(file_out, kind_of(file_out))
         write_whole(file_out, ledger_text(records, shown, file_out), kind_of(file_out))
         write(f"wrote {file_out}")
         return
     if as_json:
-        from dpframework.cli.ledger_pages import ledger_form
+        from dpframework.cli.ledger_formats import ledger_form
 
         print_json(ledger_form(records, shown))
         return
@@ -342,7 +342,7 @@ def verify(
 
     With --pin, the last entry is then noted in that file, which is created if it does not exist.
     """
-    from dpframework.study.run_folder import read_record
+    from dpframework.study.run_folder_reader import read_record
 
     warn_of_problems()
     ledger = ledgers.Ledger(file, _open_pin(pin, create=True))

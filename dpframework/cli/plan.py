@@ -34,12 +34,12 @@ from dpframework.cli.common import (
 )
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.output_files import FileKind, require_output
-from dpframework.facts.output_formats import format_by_name
-from dpframework.facts.privacy import decimal_text
+from dpframework.facts.output_format_helpers import format_by_name
+from dpframework.facts.output_overwrite_rule import FileKind, require_output
+from dpframework.facts.privacy_losses import decimal_text
 from dpframework.plan.plan import PLAN_FILE
 from dpframework.reports.formats import PAGE_FILE
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 from dpframework.study.study_file import load_study
 from dpframework.study.study_plan import StudyPlan
 
@@ -128,7 +128,7 @@ def plan(
         write_whole(out, _draw_plan(planned, chosen, study), PLAN_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
-        from dpframework.reports.publication_rows import cost_lines, standing_lines
+        from dpframework.reports.result_table_rows import cost_lines, standing_lines
         from dpframework.reports.terminal import errors_text, plan_tree, prose_text
 
         show_lines(plan_tree(planned, console().width))
@@ -159,7 +159,7 @@ def _draw_plan(planned: StudyPlan, form: PlanFormat, study: Path) -> str:
 
             return html_report(planned, title=study.stem, about=about_of(study))
         case PlanFormat.TREE:
-            from dpframework.reports.publication_rows import cost_lines, error_lines, standing_lines
+            from dpframework.reports.result_table_rows import cost_lines, error_lines, standing_lines
 
             lines = [*standing_lines(planned), "", *error_lines(planned), *cost_lines(planned)]
             return "\n".join([text_drawings.tree(planned), *lines]) + "\n"

@@ -25,9 +25,9 @@ from dpframework.cli.common import (
 )
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.output_files import FileKind, require_output
+from dpframework.facts.output_overwrite_rule import FileKind, require_output
 from dpframework.facts.phrases import counted
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 if TYPE_CHECKING:
     from dpframework.formulas import Claim, Proof, ScoreClaims

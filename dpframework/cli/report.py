@@ -30,8 +30,8 @@ from dpframework.cli.dossiers import ledger_state, write_dossier, write_entry
 from dpframework.cli.run import Authority
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.output_files import require_output
-from dpframework.facts.privacy import PrivacyLoss
+from dpframework.facts.output_overwrite_rule import require_output
+from dpframework.facts.privacy_losses import PrivacyLoss
 from dpframework.reports.formats import REPORT_FILES, ReportFormat, format_of
 from dpframework.study.results import PLAN, Results
 from dpframework.study.study_plan import StudyPlan
@@ -138,8 +138,8 @@ def _data_set(ledger: Path | None, data_set: str | None) -> tuple[ledgers.Record
 def _report_form(plan: StudyPlan, results: Results | None, about: reports.About) -> dict[str, Any]:
     """Return the contents of a report as a JSON-safe form."""
     from dpframework.reports.plan_facts import part_rows, public_facts
-    from dpframework.reports.publication_rows import result_rows
     from dpframework.reports.report_facts import verdict_facts
+    from dpframework.reports.result_table_rows import result_rows
     from dpframework.reports.step_row import step_rows
 
     return {

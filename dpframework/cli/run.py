@@ -42,7 +42,7 @@ from dpframework.study.study_run import StudyRun
 from dpframework.study.table_opener import require_joined
 from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
-from dpframework.tables.engines import Engine
+from dpframework.tables.engine_base import Engine
 from dpframework.tables.table_files import TableFiles
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def _make_and_write(
     else:
         # The journal keeps the releases, so the folder is made only once there are results. A run that was killed
         # between writing its results and removing its journal has left the journal here.
-        from dpframework.study.run_folder import read_record
+        from dpframework.study.run_folder_reader import read_record
 
         with contextlib.suppress(DPFrameworkError):  # `require_writable` refuses a folder with other files
             if (out / RESULTS).exists():

@@ -30,7 +30,7 @@ from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.output_files import require_output
+from dpframework.facts.output_overwrite_rule import require_output
 from dpframework.facts.phrases import counted, first_of
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import read_toml, require_table

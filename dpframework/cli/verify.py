@@ -24,13 +24,13 @@ from dpframework.cli.common import (
     warn_of_problems,
 )
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.output_files import require_output
+from dpframework.facts.output_overwrite_rule import require_output
 from dpframework.facts.printable import printable
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.run.miner import Example
 from dpframework.run.miner_chain import MinerChain
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 from dpframework.study.study_file import load_study
 
 if TYPE_CHECKING:

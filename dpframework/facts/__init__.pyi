@@ -1,4 +1,4 @@
-from .attribute_forms import attribute_from_dict as attribute_from_dict
+from .attribute_reader import attribute_from_dict as attribute_from_dict
 from .attributes import (
     Attribute as Attribute,
     Boolean as Boolean,
@@ -7,6 +7,7 @@ from .attributes import (
     View as View,
     as_attributes as as_attributes,
 )
+from .attributes_by_side import attributes_of_side as attributes_of_side
 from .column_options import ColumnOptions as ColumnOptions, DateUnit as DateUnit
 from .derived_columns import DerivedColumn as DerivedColumn, derive as derive
 from .description_overlaps import first_overlap as first_overlap
@@ -27,9 +28,8 @@ from .errors import (
     RunStopped as RunStopped,
     nearest as nearest,
 )
-from .extras import needing_scikit_learn as needing_scikit_learn
 from .files import write_whole as write_whole
-from .json_text import parsed_json as parsed_json
+from .json_reader import parsed_json as parsed_json
 from .logical_descriptions import (
     And as And,
     Below as Below,
@@ -41,10 +41,11 @@ from .logical_descriptions import (
     Or as Or,
     description_from_dict as description_from_dict,
 )
-from .notebook import Shown as Shown
+from .notebook_html import Shown as Shown
 from .open_attribute import OTHER as OTHER, Open as Open
-from .output_files import FileKind as FileKind
-from .output_formats import csv_text as csv_text
+from .optional_package_error import needing_scikit_learn as needing_scikit_learn
+from .output_format_helpers import csv_text as csv_text
+from .output_overwrite_rule import FileKind as FileKind
 from .parameter_checks import (
     between_0_and_1 as between_0_and_1,
     from_0_to_1 as from_0_to_1,
@@ -56,7 +57,7 @@ from .parameter_checks import (
     true_or_false as true_or_false,
     whole_number as whole_number,
 )
-from .privacy import (
+from .privacy_losses import (
     Amount as Amount,
     ByRelation as ByRelation,
     PrivacyLoss as PrivacyLoss,
@@ -77,4 +78,3 @@ from .unit import (
     UnitChange as UnitChange,
     unit_of_groups as unit_of_groups,
 )
-from .view_sides import attributes_of_side as attributes_of_side

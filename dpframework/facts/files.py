@@ -14,7 +14,7 @@ from typing import TypeVar
 from dpframework.facts.errors import InputError, is_failure
 from dpframework.facts.input_limits import MOST_JSON_BYTES
 from dpframework.facts.interrupts import delay_interrupts, uninterrupted
-from dpframework.facts.output_files import FileKind, require_output
+from dpframework.facts.output_overwrite_rule import FileKind, require_output
 from dpframework.facts.unfinished_files import Part, new_part_file, new_part_folder
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeGuard
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.privacy import Amount, decimal_text, exact
+from dpframework.facts.privacy_losses import Amount, decimal_text, exact
 
 Validator: TypeAlias = "Callable[[Any, attrs.Attribute[Any], Any], None]"
 

@@ -17,17 +17,17 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts.attribute_forms import attribute_from_dict
+from dpframework.facts.attribute_reader import attribute_from_dict
 from dpframework.facts.attributes import Attribute, View
 from dpframework.facts.derived_columns import DerivedColumn, Input, derived_columns
-from dpframework.facts.derived_schemas import inputs_of, with_derived, with_inputs, without_derived
+from dpframework.facts.derived_columns_in_schema import inputs_of, with_derived, with_inputs, without_derived
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.notebook import html_table
-from dpframework.facts.output_files import FileKind
-from dpframework.facts.public_row_counts import MOST_ROWS as MOST_ROWS, check_counts
+from dpframework.facts.notebook_html import html_table
+from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.public_tables import with_tables
 from dpframework.facts.read_options import ReadOptions, as_read_options
+from dpframework.facts.row_count_checks import MOST_ROWS as MOST_ROWS, check_counts
 from dpframework.facts.schema_text import schema_form, schema_text
 from dpframework.facts.toml import parse_toml, prefix_errors, refuse_unknown
 from dpframework.facts.typechecks import typechecked

@@ -1,4 +1,3 @@
-from .argument_audit import audit as audit
 from .certificates import (
     AuditedClaim as AuditedClaim,
     Certificate as Certificate,
@@ -13,10 +12,6 @@ from .claims import (
     bound_at as bound_at,
     norm_claims as norm_claims,
     score_claims as score_claims,
-)
-from .derivation import (
-    Derived as Derived,
-    derive as derive,
 )
 from .evaluation import (
     is_rational as is_rational,
@@ -40,10 +35,6 @@ from .formula import (
     sum_over_classes as sum_over_classes,
     x_log2_x as x_log2_x,
 )
-from .ground_test import (
-    ground_problem as ground_problem,
-    query_problem as query_problem,
-)
 from .kernels import (
     compiled_for as compiled_for,
     kernel_of as kernel_of,
@@ -52,10 +43,16 @@ from .kernels import (
     score_kernel as score_kernel,
     scores_of as scores_of,
 )
+from .largest_change_search import (
+    nearest_neighbours as nearest_neighbours,
+    refuting as refuting,
+    searched as searched,
+)
 from .mathml import (
     mathml as mathml,
     shape_mathml as shape_mathml,
 )
+from .proof_argument_audit import audit as audit
 from .proof_arguments import (
     Argument as Argument,
     Fact as Fact,
@@ -68,8 +65,8 @@ from .proofs import (
     prove as prove,
     vacuous as vacuous,
 )
-from .rounding import rounding_of as rounding_of
-from .score_shapes import (
+from .rounding_error_bound import rounding_of as rounding_of
+from .score_structures import (
     Adds as Adds,
     Cells as Cells,
     Outer as Outer,
@@ -78,12 +75,15 @@ from .score_shapes import (
     Total as Total,
     table_rows as table_rows,
 )
-from .small_tables import (
-    nearest_neighbours as nearest_neighbours,
-    refuting as refuting,
-    searched as searched,
+from .sensitivity_derivation import (
+    Derived as Derived,
+    derive as derive,
 )
 from .smt import without_claim as without_claim
+from .smt_goal_ground_test import (
+    ground_problem as ground_problem,
+    query_problem as query_problem,
+)
 from .solvers import (
     installed as installed,
     require_solvers as require_solvers,

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import rational_above
+from dpframework.facts.privacy_losses import rational_above
 from dpframework.formulas.formula import Formula, Number, Operation, as_formula, form, rows, x_log2_x
-from dpframework.formulas.score_shapes import Adds, Shape
+from dpframework.formulas.score_structures import Adds, Shape
 
 _Bound: TypeAlias = "Formula | Number"
 

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.formulas.cache import cache_folder, write_cached
 from dpframework.formulas.formula import (
     AGGREGATES,
     Formula,
@@ -32,7 +31,8 @@ from dpframework.formulas.formula import (
     sum_over_classes,
     x_log2_x,
 )
-from dpframework.formulas.score_shapes import Parts, Scored
+from dpframework.formulas.score_structures import Parts, Scored
+from dpframework.formulas.user_cache_folder import cache_folder, write_cached
 
 _HEAD = '''"""Generated from the formula {text}."""
 import math

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from html import escape
 
 from dpframework.formulas.formula import Formula, Operation
-from dpframework.formulas.score_shapes import Adds, Parts, Shape
+from dpframework.formulas.score_structures import Adds, Parts, Shape
 
 #: The operations that need brackets: after the sign of a sum, as a factor, and as the base of a power.
 _IN_SUM = frozenset({Operation.ADD})

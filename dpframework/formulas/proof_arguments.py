@@ -15,8 +15,8 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.formulas.claims import Claim
 from dpframework.formulas.formula import AGGREGATES, Formula, form
-from dpframework.formulas.formula_reading import read_claim, read_formula, read_shape
-from dpframework.formulas.score_shapes import Cells, Outer, Parts, Shape
+from dpframework.formulas.formula_json_reader import read_claim, read_formula, read_shape
+from dpframework.formulas.score_structures import Cells, Outer, Parts, Shape
 from dpframework.formulas.smt import divisions
 
 
@@ -55,7 +55,7 @@ class Fact:
     aggregate
         The sum or the largest value.
     text
-        The fact in SMT-LIB, with placeholders (see `goals_of_parts.FACTS`).
+        The fact in SMT-LIB, with placeholders (see `smt_goals_for_parts.FACTS`).
     goals
         The two goals of the induction: for no class, and for one more class.
     """
@@ -103,7 +103,7 @@ class Argument:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that this argument and those that it rests on follow, each once.
 
-        "the rest" and "zero cases" are rules of how goals are written (see `goals_of_parts` and `goals_of_cells`).
+        "the rest" and "zero cases" are rules of how goals are written (see `smt_goals_for_parts` and `goals_of_cells`).
         """
         own: list[str] = [str(self.rule)]
         if isinstance(self.shape, Parts) and self.shape.body.leaves(*AGGREGATES) and self.goals:

@@ -14,16 +14,16 @@ from typing import final
 import attrs
 
 from dpframework.formulas.claims import Change, Claim, Neighbours
-from dpframework.formulas.derivation import derive
 from dpframework.formulas.formula import AGGREGATES, Formula
-from dpframework.formulas.goals_of_cells import cell_goals, range_goals, simpler_claims
-from dpframework.formulas.goals_of_parts import induction_goals, part_goals, provable_facts, replacement_goal
-from dpframework.formulas.goals_of_totals import norm_goals, outer_goals
-from dpframework.formulas.ground_test import ground_problem, range_problem
+from dpframework.formulas.largest_change_search import in_range, refuting
 from dpframework.formulas.proof_arguments import Argument, Fact, Rule
-from dpframework.formulas.score_shapes import Adds, Cells, Outer, Parts, Shape
-from dpframework.formulas.small_tables import in_range, refuting
+from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape
+from dpframework.formulas.sensitivity_derivation import derive
 from dpframework.formulas.smt import UnprovableError, without_claim
+from dpframework.formulas.smt_goal_ground_test import ground_problem, range_problem
+from dpframework.formulas.smt_goals_for_cells import cell_goals, range_goals, simpler_claims
+from dpframework.formulas.smt_goals_for_parts import induction_goals, part_goals, provable_facts, replacement_goal
+from dpframework.formulas.smt_goals_for_totals import norm_goals, outer_goals
 from dpframework.formulas.solvers import CVC5, Z3, solve
 
 

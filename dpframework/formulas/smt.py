@@ -2,8 +2,8 @@
 
 Most goals state what is known about two neighbouring tables, and that their scores `high` and `low` differ by more than
 `bound`. A solver that answers `unsat` has proved the claim for all tables that the goal describes. The text names these
-three ratios, so that anybody can put the numbers of real tables in (see `ground_test`). Other goals state that a
-denominator is negative, or that a fact does not hold.
+three ratios, so that anybody can put the numbers of real tables in (see `smt_goal_ground_test`). Other goals state that
+a denominator is negative, or that a fact does not hold.
 """
 
 from __future__ import annotations

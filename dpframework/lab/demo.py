@@ -18,13 +18,13 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.toml import read_toml
 from dpframework.lab.clinic import LABS, PLANTED, Planted, clinic_schema, clinic_table
 from dpframework.run.observers import Observer
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 from dpframework.study.results import Results
 from dpframework.study.study import Study
 from dpframework.study.study_file import add_miner
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.coded_table import Table
-from dpframework.tables.engines import InMemory, Threads
+from dpframework.tables.engine_base import InMemory, Threads
 
 FRESH_SEED = 1879  # the seed of the new patients on whom trees are compared with the truth
 

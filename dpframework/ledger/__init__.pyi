@@ -7,11 +7,11 @@ from .approvals import (
 from .chain import Head as Head, LedgerTampered as LedgerTampered
 from .data_sets import DataSet as DataSet
 from .ledger import Ledger as Ledger
+from .ledger_run import LedgerRun as LedgerRun
 from .ledger_state import Records as Records
 from .openings import opening as opening
 from .outside_releases import Outside as Outside, OutsideKind as OutsideKind
 from .pin import Pin as Pin
-from .run import LedgerRun as LedgerRun
-from .run_subject import RecordedResult as RecordedResult, RunSubject as RunSubject
+from .run_entry_subject import RecordedResult as RecordedResult, RunSubject as RunSubject
 from .signers import Signers as Signers, read_signers as read_signers
 from .spending_report import GroupBy as GroupBy, GroupOfRuns as GroupOfRuns, grouped as grouped, remainder as remainder

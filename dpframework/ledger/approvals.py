@@ -14,9 +14,9 @@ import attrs
 from dpframework.accountant import AccountedPlan, PlanCharge
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import file_digest
-from dpframework.facts.output_formats import clock_text
+from dpframework.facts.output_format_helpers import clock_text
 from dpframework.facts.parameter_checks import is_whole_number
-from dpframework.ledger.run_subject import RunSubject, one_line
+from dpframework.ledger.run_entry_subject import RunSubject, one_line
 
 
 def data_digests(files: Iterable[Path]) -> list[bytes]:

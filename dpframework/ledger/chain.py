@@ -18,7 +18,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, PlanRefused
-from dpframework.facts.json_text import parsed_json
+from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.phrases import counted
 from dpframework.ledger.pin import Pin
 from dpframework.ledger.sqlite import connect, explain_errors

@@ -12,7 +12,7 @@ from dpframework.accountant import AccountedPlan, AdaptiveBudget, PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.periods import Period
 from dpframework.facts.phrases import counted
-from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text
+from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.ledger.approvals import Approval, RecordedRun
 from dpframework.ledger.outside_releases import Outside

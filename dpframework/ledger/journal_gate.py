@@ -14,10 +14,10 @@ from dpframework.facts.row_partitions import Cut
 from dpframework.ledger.release_codec import fingerprint
 from dpframework.run.gate import Gate
 from dpframework.run.release_scope import Charge, ChargedRelease
-from dpframework.tables.engines import Rows
+from dpframework.tables.engine_base import Rows
 
 if TYPE_CHECKING:
-    from dpframework.ledger.run import LedgerRun
+    from dpframework.ledger.ledger_run import LedgerRun
 
 
 @final

@@ -8,15 +8,15 @@ from typing import Any, final
 
 from dpframework.accountant import PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused, nearest
-from dpframework.facts.json_schemas import require_form
-from dpframework.facts.privacy import NOTHING, Relation
+from dpframework.facts.json_schema_check import require_form
+from dpframework.facts.privacy_losses import NOTHING, Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.facts.value_checks import read_ratio
 from dpframework.ledger.approvals import Approval, Binding, RecordedRun
 from dpframework.ledger.chain import START, Entry, LedgerTampered
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.outside_releases import Outside
-from dpframework.ledger.run_subject import RunSubject
+from dpframework.ledger.run_entry_subject import RunSubject
 from dpframework.ledger.signatures import SignatureError, text_to_sign
 from dpframework.ledger.signed_decisions import DECISIONS, Decision
 from dpframework.ledger.signers import Signers

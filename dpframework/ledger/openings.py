@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
+from dpframework.facts.privacy_losses import Amount, Relation, decimal_text, exact
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.ledger.run_subject import one_line
+from dpframework.ledger.run_entry_subject import one_line
 from dpframework.plan.plan import Budget
 
 

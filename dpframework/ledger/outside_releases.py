@@ -11,7 +11,7 @@ import attrs
 from dpframework.accountant import AdaptiveBudget, PlanCharge
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Amount, ByRelation, exact, positive, readable
+from dpframework.facts.privacy_losses import Amount, ByRelation, exact, positive, readable
 from dpframework.facts.value_checks import as_texts, read_ratio
 
 

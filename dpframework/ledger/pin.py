@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, final
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.json_text import parsed_json
-from dpframework.facts.output_files import FileKind
+from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.output_overwrite_rule import FileKind
 
 if TYPE_CHECKING:
     from dpframework.ledger.chain import Entry, Head

@@ -1,7 +1,8 @@
 """The journal of an unfinished run, which stores its releases until the results are written, so that it can be resumed.
 
 A journal is a file next to the results and not part of the ledger, since a ledger holds no outputs. Each row of it is
-sealed with a key that only the user who makes the run can read (see `sealing_key`). Rows by anybody else are refused.
+sealed with a key that only the user who makes the run can read (see `journal_key_file`). Rows by anybody else are
+refused.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import DPFrameworkError, InputError, PlanRefused
-from dpframework.facts.json_text import parsed_json
+from dpframework.facts.json_reader import parsed_json
 from dpframework.ledger.chain import canonical
 from dpframework.ledger.release_codec import from_json, to_json
 from dpframework.ledger.sqlite import connect, explain_errors, meaning

@@ -15,10 +15,10 @@ from dpframework.ledger.chain import Entry, Head, LedgerTampered
 from dpframework.ledger.data_sets import DataSet
 from dpframework.ledger.ledger_state import Records
 from dpframework.ledger.outside_releases import charge_of_outside
-from dpframework.ledger.run_subject import recorded_results
+from dpframework.ledger.run_entry_subject import recorded_results
 from dpframework.plan.plan import Plan, hash_of
 from dpframework.plan.reading import plan_from_json
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 
 def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: Mapping[str, str]) -> Head:

@@ -1,7 +1,6 @@
 from .above_threshold import AboveThreshold as AboveThreshold
 from .ball_moments import BallMoments as BallMoments, unit_ball_moments as unit_ball_moments
 from .ball_radii import draw_from_balls as draw_from_balls, geometric_sum as geometric_sum
-from .balls import Balls as Balls, draw_layer as draw_layer, layer_size as layer_size
 from .base import (
     Calibration as Calibration,
     Mechanism as Mechanism,
@@ -10,21 +9,21 @@ from .base import (
 )
 from .block_norm import BlockNorm as BlockNorm, block_variances as block_variances
 from .built_in import BUILT_IN as BUILT_IN
-from .cell_selection import Shows as Shows
-from .cross_polytopes import CrossPolytopes as CrossPolytopes
+from .cell_selection_base import Shows as Shows
+from .exponential_interval_mechanism import ExponentialInterval as ExponentialInterval
 from .gaussian import Gaussian as Gaussian
 from .gaussian_threshold import GaussianThreshold as GaussianThreshold
-from .interval import ExponentialInterval as ExponentialInterval
 from .knorm import (
     KNorm as KNorm,
     cell_variances as cell_variances,
     groups_by_size as groups_by_size,
 )
+from .knorm_ball_points import Balls as Balls, draw_layer as draw_layer, layer_size as layer_size
+from .l1_ball_points import CrossPolytopes as CrossPolytopes
 from .laplace import (
     DiscreteLaplace as DiscreteLaplace,
     Laplace as Laplace,
 )
-from .losses import Losses as Losses
 from .mechanism_budget import MechanismBudget as MechanismBudget
 from .partition_selection import PartitionSelection as PartitionSelection
 from .randomness import (
@@ -32,6 +31,7 @@ from .randomness import (
     Randomness as Randomness,
     Samplers as Samplers,
 )
+from .release_losses import Losses as Losses
 from .selection import (
     BoundedRange as BoundedRange,
     Exponential as Exponential,

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.parameter_checks import whole_number
-from dpframework.facts.privacy import ByRelation
+from dpframework.facts.privacy_losses import ByRelation
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import ByRelation, Relation, float_above, positive
+from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, positive
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.lattice import AT_ONCE, LatticePoints, Scores, round_to
-from dpframework.mechanisms.losses import Losses, divide, double_at_most, either_way, half_square, times
+from dpframework.mechanisms.lattice_points import AT_ONCE, LatticePoints, Scores, round_to
 from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.mechanisms.randomness import Randomness
+from dpframework.mechanisms.release_losses import Losses, divide, double_at_most, either_way, half_square, times
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.tables.count_width import in_64_bits
 
@@ -353,7 +353,7 @@ class Mechanism(abc.ABC):
 
         None stands for the worst mechanism of its pure epsilon, or of its rho if it has no pure epsilon. This method is
         called if a privacy unit is one row, and `unit_event` if it is several rows. For a release that has a delta of
-        its own, it returns the event of the core (see `losses`).
+        its own, it returns the event of the core (see `release_losses`).
         """
         return None
 

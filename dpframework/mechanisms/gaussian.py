@@ -14,13 +14,13 @@ from typing import Any, ClassVar, final
 import attrs
 import numpy as np
 
-from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_rho
+from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, positive_rho
+from dpframework.mechanisms.answer_shift_bounds import unit_shifts
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
 from dpframework.mechanisms.laplace import to_lattice, with_noise
-from dpframework.mechanisms.losses import Losses, divide
 from dpframework.mechanisms.noise_laws import NormalLaw
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.shifts import unit_shifts
+from dpframework.mechanisms.release_losses import Losses, divide
 from dpframework.queries.base import Norm
 
 LARGEST_DEVIATION = 1e4  # the largest deviation of a discrete Gaussian in PLD accounting, whose time grows with it

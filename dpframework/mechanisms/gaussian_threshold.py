@@ -16,8 +16,8 @@ the release on u on the condition that no key is shown that only the first unit 
 condition that no key is shown that only the second has. Both conditions have a probability of 1 - d or more, and at
 most 2 m other counts differ. ∎
 
-**One split serves all notions of privacy** (see `losses`). Its core is m counts with Gaussian noise, or 2 m under
-replace-one. So the event of these counts dominates the core in PLD accounting too.
+**One split serves all notions of privacy** (see `release_losses`). Its core is m counts with Gaussian noise, or 2 m
+under replace-one. So the event of these counts dominates the core in PLD accounting too.
 
 **On integers.** sigma is the double with which noise is drawn. p is a sum of about 40 sigma exponentials, rounded up by
 more than its error. So d is not below the true delta.
@@ -38,14 +38,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import ByRelation, Relation, float_above, positive_delta, positive_rho, round_up
+from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, positive_delta, positive_rho, round_up
 from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.mechanisms.answer_shift_bounds import unit_changes
 from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.mechanisms.cell_selection import CellSelection, Shows
+from dpframework.mechanisms.cell_selection_base import CellSelection, Shows
 from dpframework.mechanisms.gaussian import event_of, lattice_deviation, log_normalizer
-from dpframework.mechanisms.losses import Losses, divide
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.shifts import unit_changes
+from dpframework.mechanisms.release_losses import Losses, divide
 from dpframework.queries.base import Norm, QueryFacts
 
 SURE = Fraction(999, 1000)  # previews state from how many rows on a key is shown with this probability

@@ -56,13 +56,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import ByRelation, Relation
+from dpframework.facts.privacy_losses import ByRelation, Relation
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.ball_moments import unit_ball_moments
-from dpframework.mechanisms.ball_noise import LARGEST_DIMENSION, BallNoise, largest_sum, sums_within_blocks
+from dpframework.mechanisms.ball_noise_base import LARGEST_DIMENSION, BallNoise, largest_sum, sums_within_blocks
 from dpframework.mechanisms.ball_radii import square_of_radius
-from dpframework.mechanisms.balls import Balls, balls
 from dpframework.mechanisms.base import Calibration, Preview
+from dpframework.mechanisms.knorm_ball_points import Balls, balls
 from dpframework.mechanisms.laplace import from_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts

@@ -15,11 +15,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
+from dpframework.mechanisms.answer_shift_bounds import unit_shifts
 from dpframework.mechanisms.base import Calibration, Preview, PureMechanism
 from dpframework.mechanisms.noise_laws import LaplaceLaw
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.shifts import unit_shifts
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.results.noisy_counts import discrete_laplace_variance
 

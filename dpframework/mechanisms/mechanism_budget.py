@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import attrs
 
-from dpframework.facts.privacy import root_below
+from dpframework.facts.privacy_losses import root_below
 from dpframework.mechanisms.base import Mechanism
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.laplace import DiscreteLaplace

@@ -6,10 +6,10 @@ Each count gets the noise of `SelectionNoise`, which is bounded on both sides. A
 benefit of a delta where most of many cells are empty.
 
 **Claim.** Let a unit change at most c counts, each by at most 1. Noise is drawn for each count alone, at epsilon / c
-and delta / c. The core of all counts is the product of their cores (see `losses`). So epsilons add up, and deltas at
-most add up. The cells that are shown follow from the noisy counts, so showing them loses no more. For one count this
-delta is attained: a cell of one row is shown with probability delta, and never without that row. Under replace-one a
-row leaves one cell and enters another, so c is 2.
+and delta / c. The core of all counts is the product of their cores (see `release_losses`). So epsilons add up, and
+deltas at most add up. The cells that are shown follow from the noisy counts, so showing them loses no more. For one
+count this delta is attained: a cell of one row is shown with probability delta, and never without that row. Under
+replace-one a row leaves one cell and enters another, so c is 2.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.privacy import ByRelation, Relation, positive_delta
+from dpframework.facts.privacy_losses import ByRelation, Relation, positive_delta
 from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.mechanisms.answer_shift_bounds import unit_changes
 from dpframework.mechanisms.base import Calibration, PureMechanism
-from dpframework.mechanisms.cell_selection import CellSelection, Shows
-from dpframework.mechanisms.losses import Losses, divide, double_at_most, growth_of_delta, half_square, times
+from dpframework.mechanisms.cell_selection_base import CellSelection, Shows
 from dpframework.mechanisms.partition_noise import SelectionNoise, selection_noise
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.mechanisms.shifts import unit_changes
+from dpframework.mechanisms.release_losses import Losses, divide, double_at_most, growth_of_delta, half_square, times
 from dpframework.queries.base import Norm, QueryFacts
 
 _BEYOND = 0.025  # half of 5 %, for a cell that is not shown; the other half is for the noise of a shown cell

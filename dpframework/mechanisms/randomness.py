@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms import opendp_samplers
-from dpframework.mechanisms.lattice import AT_ONCE, LatticePoints, Scores
+from dpframework.mechanisms.lattice_points import AT_ONCE, LatticePoints, Scores
 from dpframework.mechanisms.uniforms import WORD_BITS, Uniform
 
 Integers = NDArray[np.int64]
@@ -196,33 +196,33 @@ class SystemRandomness(Randomness):
         return SystemRandomness, (self.samplers,)
 
     def discrete_laplace(self, size: int, scale: float) -> Integers:
-        """Draw as `Randomness` says, by `digit_laplace` or OpenDP's `make_laplace` on integers."""
+        """Draw as `Randomness` says, by `discrete_laplace_sampler` or OpenDP's `make_laplace` on integers."""
         if self.samplers is Samplers.OPENDP:
             return opendp_samplers.noise("laplace", scale, size)
-        from dpframework.mechanisms import digit_laplace
+        from dpframework.mechanisms import discrete_laplace_sampler
 
-        return digit_laplace.discrete_laplace(self.words, size, _within(digit_laplace, scale))
+        return discrete_laplace_sampler.discrete_laplace(self.words, size, _within(discrete_laplace_sampler, scale))
 
     def discrete_gaussian(self, size: int, scale: float) -> Integers:
-        """Draw as `Randomness` says, by `rejection_gaussian` or OpenDP's `make_gaussian` on integers."""
+        """Draw as `Randomness` says, by `discrete_gaussian_sampler` or OpenDP's `make_gaussian` on integers."""
         if self.samplers is Samplers.OPENDP:
             return opendp_samplers.noise("gaussian", scale, size)
-        from dpframework.mechanisms import rejection_gaussian
+        from dpframework.mechanisms import discrete_gaussian_sampler
 
-        return rejection_gaussian.discrete_gaussian(self.words, size, _within(rejection_gaussian, scale))
+        return discrete_gaussian_sampler.discrete_gaussian(self.words, size, _within(discrete_gaussian_sampler, scale))
 
     def noisy_max(self, scores: Scores, scale: float, noise: Noise) -> int:
-        """Choose as `Randomness` says, by `exact_choice` or OpenDP's `make_noisy_max` on integers."""
+        """Choose as `Randomness` says, by `exact_choice_sampler` or OpenDP's `make_noisy_max` on integers."""
         if len(scores) == 1:
             return 0
         gumbel = noise is Noise.GUMBEL
         if self.samplers is Samplers.OPENDP:
             return opendp_samplers.noisy_max(scores, scale, gumbel=gumbel)
-        from dpframework.mechanisms import exact_choice
+        from dpframework.mechanisms import exact_choice_sampler
 
-        choose = exact_choice.exponential_choice if gumbel else exact_choice.permute_and_flip
+        choose = exact_choice_sampler.exponential_choice if gumbel else exact_choice_sampler.permute_and_flip
         given = scores if isinstance(scores, LatticePoints) else np.asarray(scores, dtype=np.int64)
-        return choose(self.words, given, _within(exact_choice, scale))
+        return choose(self.words, given, _within(exact_choice_sampler, scale))
 
     def integers(self, below: int | Integers, size: int) -> Integers:
         """Draw as `Randomness` says. numpy's Generator rejects bits that would favour some integers (Lemire 2019)."""

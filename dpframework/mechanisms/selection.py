@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import ByRelation
+from dpframework.facts.privacy_losses import ByRelation
 from dpframework.mechanisms.base import LATTICE_BITS, Calibration, Preview, PureMechanism
-from dpframework.mechanisms.losses import Losses, divide, double_at_most, times
 from dpframework.mechanisms.randomness import Noise, Randomness
+from dpframework.mechanisms.release_losses import Losses, divide, double_at_most, times
 from dpframework.queries.base import Norm, QueryFacts
 
 

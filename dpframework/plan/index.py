@@ -12,9 +12,9 @@ from dpframework.facts.row_partitions import attributes_of
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.edges import Edges
-from dpframework.plan.kinds import NodeKind, kind_of, name_of
+from dpframework.plan.node_kind_table import NodeKind, kind_of, name_of
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Sample, Sequential, Step, split_use
-from dpframework.plan.spend_node import Spend
+from dpframework.plan.spend_block_node import Spend
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -16,18 +16,18 @@ from dpframework.facts.derived_columns import OF_UNITS
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.input_limits import MOST_PLAN_DEPTH
-from dpframework.facts.output_files import FileKind
+from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.parameter_checks import names_of
-from dpframework.facts.privacy import NOTHING, Relation, exact, positive
+from dpframework.facts.privacy_losses import NOTHING, Relation, exact, positive
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, ROWS_ASSERTED, PrivacyUnit, UnitChange
 from dpframework.facts.value_checks import as_texts, positive_count
 from dpframework.mechanisms.base import Calibration
-from dpframework.mechanisms.joint_loss_cap import cap
+from dpframework.mechanisms.joint_loss_placeholder import cap
 from dpframework.plan.index import PlanIndex
-from dpframework.plan.kinds import write_node
+from dpframework.plan.node_kind_table import write_node
 from dpframework.plan.nodes import Node, Step, distinct
-from dpframework.plan.spend_node import Spend
+from dpframework.plan.spend_block_node import Spend
 from dpframework.results.error_bounds import TableSize
 
 #: The assumption that a run makes if it stops at rows that the schema does not hold.

@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
-from dpframework.facts.json_schemas import require_form
-from dpframework.facts.json_text import parsed_json
-from dpframework.facts.privacy import Relation
+from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_schema_check import require_form
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms import BUILT_IN
 from dpframework.mechanisms.base import Mechanism
-from dpframework.plan.kinds import KINDS, read_node
+from dpframework.plan.node_kind_table import KINDS, read_node
 from dpframework.plan.plan import SCHEMA_VERSION, Budget, Plan, PublicFacts, hash_of
 
 P = TypeVar("P", bound=Plan)

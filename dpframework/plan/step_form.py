@@ -8,14 +8,14 @@ from typing import Any
 
 import attrs
 
-from dpframework.facts.attribute_forms import attribute_from_dict
+from dpframework.facts.attribute_reader import attribute_from_dict
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError, nearest, refuse_loops
 from dpframework.facts.logical_descriptions import Cases, Description, description_from_dict
-from dpframework.facts.privacy import NOTHING
-from dpframework.formulas.formula_reading import read_score_claims, score_claims_form
+from dpframework.facts.privacy_losses import NOTHING
+from dpframework.formulas.formula_json_reader import read_score_claims, score_claims_form
 from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.mechanisms.losses import Losses
+from dpframework.mechanisms.release_losses import Losses
 from dpframework.plan.nodes import FromRelease, Parts, Step
 from dpframework.queries.base import QueryFacts, Sensitivity
 from dpframework.queries.plan_file_query import Declared

@@ -18,12 +18,12 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import read_text, write_whole
-from dpframework.facts.json_schemas import require_form
-from dpframework.facts.json_text import parsed_json
-from dpframework.facts.output_files import FileKind
-from dpframework.facts.privacy import Relation
+from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_schema_check import require_form
+from dpframework.facts.output_overwrite_rule import FileKind
+from dpframework.facts.privacy_losses import Relation
 from dpframework.formulas.claims import Claim, ScoreClaims
-from dpframework.formulas.score_shapes import Shape
+from dpframework.formulas.score_structures import Shape
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
 

@@ -1,7 +1,5 @@
 from .base import Norm as Norm, Query as Query, QueryFacts as QueryFacts, Sensitivity as Sensitivity
-from .block_counts import Counting as Counting
 from .boxes import BoxCounts as BoxCounts
-from .chosen_attributes import ReadsAmong as ReadsAmong
 from .counts import (
     CellCounts as CellCounts,
     Count as Count,
@@ -13,22 +11,24 @@ from .counts import (
 )
 from .entropy_sensitivity import entropy_change as entropy_change
 from .formula_scores import FormulaScores as FormulaScores, formula_sensitivity as formula_sensitivity
-from .grouped import GroupCounts as GroupCounts, GroupMoments as GroupMoments, GroupSums as GroupSums
+from .group_queries import GroupCounts as GroupCounts, GroupMoments as GroupMoments, GroupSums as GroupSums
 from .keys import KeyCounts as KeyCounts, Keys as Keys
 from .marginal_residuals import Residuals as Residuals
-from .marginals import Marginals as Marginals
+from .one_way_marginals_query import Marginals as Marginals
 from .plan_file_query import Declared as Declared
+from .query_counting import Counting as Counting
 from .ranks import QuantileScores as QuantileScores
 from .released_bounds import (
     AtReleasedBounds as AtReleasedBounds,
     ReleasedBins as ReleasedBins,
     ScaledSums as ScaledSums,
 )
-from .row_caps import (
+from .row_cap_queries import (
     AtReleasedRows as AtReleasedRows,
     RowsPerUnitScores as RowsPerUnitScores,
     numbers_of_rows as numbers_of_rows,
 )
-from .row_sets import RowSets as RowSets, in_common as in_common
+from .row_set_intersections import RowSets as RowSets, in_common as in_common
+from .runtime_attribute_queries import ReadsAmong as ReadsAmong
 from .scores import CandidateScores as CandidateScores, PiecewiseScores as PiecewiseScores, Supports as Supports
 from .sums import BoundDistances as BoundDistances, BoundedSum as BoundedSum

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpframework.queries.base import Query
 from dpframework.tables.blocks import Block
-from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.engine_base import Engine, Rows
 from dpframework.tables.joint_counts import JointCounts, joint_counts_of
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.formulas.claims import Change, Claim, ScoreClaims, bound_at
-from dpframework.formulas.derivation import derive
-from dpframework.formulas.rounding import rounding_of
-from dpframework.formulas.score_shapes import Cells, Parts
+from dpframework.formulas.rounding_error_bound import rounding_of
+from dpframework.formulas.score_structures import Cells, Parts
+from dpframework.formulas.sensitivity_derivation import derive
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.scores import CandidateScores
 

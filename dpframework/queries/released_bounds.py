@@ -27,7 +27,7 @@ from dpframework.facts.parameter_checks import whole_number
 from dpframework.formulas.claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import AttributeCounts, JointHistogram, TableCounts
-from dpframework.queries.grouped import GroupMoments, GroupNumbers, groups_reached
+from dpframework.queries.group_queries import GroupMoments, GroupNumbers, groups_reached
 from dpframework.queries.ranks import MOST_STEPS, QuantileScores
 from dpframework.queries.sums import STEPS, BoundDistances, WithinBounds
 from dpframework.tables.blocks import Block

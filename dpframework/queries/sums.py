@@ -26,7 +26,7 @@ from dpframework.facts.row_partitions import attributes_of
 from dpframework.facts.value_checks import finite_number
 from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
 from dpframework.formulas.formula import public
-from dpframework.formulas.score_shapes import Adds
+from dpframework.formulas.score_structures import Adds
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, share_sensitivities
 from dpframework.tables.blocks import Block

@@ -1,14 +1,19 @@
-from .cell_unions import CellTable as CellTable, Wanted as Wanted, distinct as distinct, nothing_above as nothing_above
-from .choice_budgets import (
+from .cell_union_redescriptions import (
+    CellTable as CellTable,
+    Wanted as Wanted,
+    distinct as distinct,
+    nothing_above as nothing_above,
+)
+from .joint_match_distribution import DESIGNS as DESIGNS
+from .match_choice_limits import (
     CAP as CAP,
     budget_of_choices as budget_of_choices,
     cap_of as cap_of,
     choices_carried as choices_carried,
     rows_meant as rows_meant,
 )
-from .joint_fit import DESIGNS as DESIGNS
-from .joint_redescriptions import OverlappingTables as OverlappingTables
+from .match_combination_search import OverlappingTables as OverlappingTables
 from .match_scores import Match as Match, MatchScores as MatchScores, binary_tests as binary_tests
 from .redescription import Redescription as Redescription, p_values as p_values
 from .redescriptions import Redescriptions as Redescriptions
-from .truth_tables import TruthCells as TruthCells
+from .truth_cells_query import TruthCells as TruthCells

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.logical_descriptions import Description, Equals, Literal
-from dpframework.queries.row_sets import RowSets, in_common
+from dpframework.queries.row_set_intersections import RowSets, in_common
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 from dpframework.tables.tallies import joint_codes

@@ -55,9 +55,9 @@ from dpframework.facts.logical_descriptions import And, Below, Description, Equa
 from dpframework.facts.parameter_checks import between_0_and_1, share_of_budget
 from dpframework.formulas.claims import ScoreClaims, score_claims
 from dpframework.formulas.formula import Formula, cells, least, public
-from dpframework.formulas.score_shapes import Cells
+from dpframework.formulas.score_structures import Cells
 from dpframework.queries.base import Norm, Sensitivity
-from dpframework.queries.block_counts import Counting
+from dpframework.queries.query_counting import Counting
 from dpframework.queries.scores import CandidateScores
 from dpframework.redescriptions.match_counts import Sets, ViewTests, common_counts, common_tables
 from dpframework.tables.blocks import Block

@@ -74,7 +74,7 @@ class Redescription(Kept):
         How many candidates the miner looked at before it showed this one, itself included.
     deviation
         The standard error of the Jaccard index where the counts come from a model of several tables
-        (`dpframework.redescriptions.joint_redescriptions`), by a bootstrap. None where they are sums of released
+        (`dpframework.redescriptions.match_combination_search`), by a bootstrap. None where they are sums of released
         counts.
 
     Examples

@@ -13,7 +13,7 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.notebook import html_line
+from dpframework.facts.notebook_html import html_line
 from dpframework.redescriptions import redescription_displays
 from dpframework.redescriptions.area_map import draw_map
 from dpframework.redescriptions.redescription import ERROR, MOST_SHARE, Redescription

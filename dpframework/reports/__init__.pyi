@@ -1,14 +1,14 @@
-from .attribute_reads import AttributeLoss as AttributeLoss, losses_by_attribute as losses_by_attribute
+from .attribute_losses import AttributeLoss as AttributeLoss, losses_by_attribute as losses_by_attribute
 from .markdown import markdown_report as markdown_report
-from .nodes import NodeRow as NodeRow, node_tree as node_tree
+from .node_rows import NodeRow as NodeRow, node_tree as node_tree
 from .odds import Learned as Learned, learned as learned, learned_sentence as learned_sentence
-from .publication_rows import ResultRow as ResultRow, result_rows as result_rows
 from .report_facts import About as About
 from .report_files import (
     releases_csv as releases_csv,
     releases_json as releases_json,
     write_report as write_report,
 )
+from .result_table_rows import ResultRow as ResultRow, result_rows as result_rows
 from .run_summary import RunSummary as RunSummary
 from .step_row import StepRow as StepRow, step_rows as step_rows
 from .terminal import terminal_report as terminal_report

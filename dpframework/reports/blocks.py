@@ -14,11 +14,11 @@ import attrs
 
 from dpframework.checks import Finding, Severity
 from dpframework.facts.value_checks import as_texts
-from dpframework.reports.attribute_reads import AttributeLoss
+from dpframework.reports.attribute_losses import AttributeLoss
 from dpframework.reports.loss_text import loss_text
 from dpframework.reports.odds import PRIORS, Learned, share_text
 from dpframework.reports.plan_drawing import NodeDrawing
-from dpframework.reports.publication_rows import ResultRow, bias_rows, bound_line, group_rows
+from dpframework.reports.result_table_rows import ResultRow, bias_rows, bound_line, group_rows
 from dpframework.results.error_bounds import percent_text
 from dpframework.results.matrix import Matrix
 

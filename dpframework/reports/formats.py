@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from pathlib import Path
 
-from dpframework.facts.output_files import FileKind
-from dpframework.facts.output_formats import format_by_name
+from dpframework.facts.output_format_helpers import format_by_name
+from dpframework.facts.output_overwrite_rule import FileKind
 
 
 class ReportFormat(enum.StrEnum):

@@ -11,7 +11,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from dpframework.facts.printable import printable_lines
-from dpframework.plan.kinds import KINDS
+from dpframework.plan.node_kind_table import KINDS
 from dpframework.reports.blocks import SectionBlock
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.page_drawing import difference_on_page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpframework.accountant import AccountedPlan, PureAccountant, ZCDPAccountant
-from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
+from dpframework.facts.privacy_losses import NO_EPSILON, PrivacyLoss, readable
 from dpframework.plan.nodes import Node, Step
 
 

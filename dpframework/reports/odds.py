@@ -26,7 +26,7 @@ from typing import final
 
 import attrs
 
-from dpframework.facts.privacy import PrivacyLoss, Relation
+from dpframework.facts.privacy_losses import PrivacyLoss, Relation
 from dpframework.facts.unit import PrivacyUnit
 
 #: How sure somebody may be of a claim beforehand, as probabilities.

@@ -9,7 +9,7 @@ import attrs
 
 from dpframework.facts.phrases import counted
 from dpframework.reports.difference.marks import Mark
-from dpframework.reports.nodes import NodeRow
+from dpframework.reports.node_rows import NodeRow
 from dpframework.reports.plan_drawing import NodeDrawing, draw_difference, draw_plan
 from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.step_row import NONE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpframework.accountant import AccountedPlan
-from dpframework.facts.privacy import PrivacyLoss, Relation
+from dpframework.facts.privacy_losses import PrivacyLoss, Relation
 from dpframework.plan.nodes import Sequential
 from dpframework.reports.loss_text import loss_text
 from dpframework.reports.report_facts import About, describe_approval

@@ -10,8 +10,8 @@ from typing import final
 import attrs
 
 from dpframework.checks import Severity
-from dpframework.checks.claim_strength import ONE_ROW_PER_PERSON
-from dpframework.facts.privacy import PrivacyLoss, Relation
+from dpframework.checks.claim_strength_checks import ONE_ROW_PER_PERSON
+from dpframework.facts.privacy_losses import PrivacyLoss, Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.facts.value_checks import as_texts

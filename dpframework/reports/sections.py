@@ -13,26 +13,26 @@ from typing import TypeAlias, final
 import attrs
 
 from dpframework.checks import check_page
-from dpframework.facts.privacy import PrivacyLoss, readable
+from dpframework.facts.privacy_losses import PrivacyLoss, readable
 from dpframework.formulas.mathml import shape_mathml
-from dpframework.formulas.score_shapes import Shape
-from dpframework.plan.kinds import KINDS
+from dpframework.formulas.score_structures import Shape
+from dpframework.plan.node_kind_table import KINDS
 from dpframework.reports import blocks
-from dpframework.reports.attribute_reads import AttributeLoss, losses_by_attribute
+from dpframework.reports.attribute_losses import AttributeLoss, losses_by_attribute
 from dpframework.reports.blocks import Paragraph, SectionBlock, TableBlock
 from dpframework.reports.loss_text import loss_text
-from dpframework.reports.nodes import NodeRow, node_tree
+from dpframework.reports.node_rows import NodeRow, node_tree
 from dpframework.reports.odds import learned
 from dpframework.reports.page_drawing import plan_on_page
 from dpframework.reports.plan_facts import part_rows, public_facts
-from dpframework.reports.publication_rows import ResultRow, merge, result_rows, size_sentence
 from dpframework.reports.report_facts import About, attribute_rows, verdict_facts
+from dpframework.reports.result_table_rows import ResultRow, merge, result_rows, size_sentence
 from dpframework.reports.run_summary import RunSummary
-from dpframework.reports.spend_blocks import block_table
+from dpframework.reports.spend_block_table import block_table
 from dpframework.reports.step_row import NONE, StepRow, step_rows
 from dpframework.reports.step_table import PlacedStep, StepTable
 from dpframework.reports.text_drawings import tree
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 from dpframework.study.study_plan import StudyPlan
 
 MOST_CELLS = 30  # the most rows or columns of a heat map; a larger matrix is shown as text only

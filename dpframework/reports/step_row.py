@@ -7,7 +7,7 @@ from typing import final
 
 import attrs
 
-from dpframework.facts.privacy import Relation, decimal_text
+from dpframework.facts.privacy_losses import Relation, decimal_text
 from dpframework.plan.claim_standing import standings
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.reports.loss_text import cost_text, loss_of

@@ -10,8 +10,8 @@ from dpframework.facts.printable import printable, printable_lines
 from dpframework.reports import blocks
 from dpframework.reports.odds import learned_sentence
 from dpframework.reports.plan_facts import headlines, is_alarming
-from dpframework.reports.publication_rows import bound_line, error_lines
 from dpframework.reports.report_facts import About, brief
+from dpframework.reports.result_table_rows import bound_line, error_lines
 from dpframework.reports.run_summary import RunSummary, summarize
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.reports.step_table import StepTable

@@ -17,7 +17,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import finite_from_0
 from dpframework.facts.phrases import counted
-from dpframework.facts.privacy import decimal_text, exact
+from dpframework.facts.privacy_losses import decimal_text, exact
 from dpframework.facts.value_checks import as_float
 from dpframework.results.result import Drawn, Kept, Tabular
 from dpframework.results.table_text import TextTable

@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.value_checks import as_texts
-from dpframework.results.count_table import as_labels
+from dpframework.results.count_table_base import as_labels
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.result import Drawn, Tabular
 from dpframework.results.table_text import TextTable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.notebook import html_text
+from dpframework.facts.notebook_html import html_text
 from dpframework.facts.parameter_checks import finite_from_0, from_0_to_1
 from dpframework.facts.value_checks import as_float, as_texts, as_whole_numbers
 from dpframework.results.by_key import ByKey

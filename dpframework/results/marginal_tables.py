@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.parameter_checks import finite_from_0
 from dpframework.facts.value_checks import as_float
-from dpframework.results.count_table import CountTable
+from dpframework.results.count_table_base import CountTable
 from dpframework.results.frequencies import Frequencies
 from dpframework.results.noisy_counts import Noisy
 from dpframework.results.result import Drawn, Tabular

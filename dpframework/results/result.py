@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.json_text import parsed_json
-from dpframework.facts.notebook import Shown, html_table
+from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.notebook_html import Shown, html_table
 from dpframework.results.matrix import matrices_of
 from dpframework.results.table_text import TextTable
 

@@ -8,7 +8,7 @@ from typing import final
 
 import attrs
 
-from dpframework.facts.notebook import html_line, html_table
+from dpframework.facts.notebook_html import html_line, html_table
 from dpframework.facts.value_checks import as_texts
 
 _WIDTH = 118  # the most characters of a line of the legend

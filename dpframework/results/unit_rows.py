@@ -12,7 +12,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import finite_from_0, is_whole_number
 from dpframework.facts.phrases import counted
-from dpframework.facts.privacy import exact
+from dpframework.facts.privacy_losses import exact
 from dpframework.facts.value_checks import as_float
 from dpframework.results.result import Drawn, Tabular
 from dpframework.results.table_text import TextTable

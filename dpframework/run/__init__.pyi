@@ -13,9 +13,9 @@ from .release_scope import (
     Run as Run,
     Scope as Scope,
 )
-from .row_count import (
+from .row_count_release import (
     left_by_row_count as left_by_row_count,
     plan_row_count as plan_row_count,
     release_row_count as release_row_count,
 )
-from .spend_block import SpendBlock as SpendBlock
+from .spend_block_scope import SpendBlock as SpendBlock

@@ -22,15 +22,15 @@ from dpframework.facts.errors import (
     is_failure,
 )
 from dpframework.facts.logical_descriptions import Cases
+from dpframework.facts.process_identity import ProcessMark, this_process
 from dpframework.facts.row_partitions import Cut
-from dpframework.facts.this_process import ProcessMark, this_process
 from dpframework.mechanisms.randomness import Randomness, seed_of
 from dpframework.queries.exact_answers import answers_of
 from dpframework.run.observers import Observer, Release
-from dpframework.run.read_only import read_only
+from dpframework.run.release_copies import read_only
 from dpframework.run.release_scope import Charge, ChargedRelease, require_own
 from dpframework.tables.coded_table import Table
-from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.engine_base import Engine, Rows
 from dpframework.tables.silence import silenced
 
 T = TypeVar("T")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import attrs
 
 from dpframework.facts.errors import refuse_loops
-from dpframework.facts.exact_form import exact_form
+from dpframework.facts.hash_json_form import exact_form
 from dpframework.facts.logical_descriptions import Description
-from dpframework.facts.privacy import Relation, exact, rho_below
+from dpframework.facts.privacy_losses import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.plan.nodes import Node
-from dpframework.plan.result_parts import PlannedPart
+from dpframework.plan.plan_part_classes import PlannedPart
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import Kept
 

@@ -13,7 +13,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.nodes import Node, sequential

@@ -19,11 +19,11 @@ from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar, cast
 
 from dpframework.facts.errors import ReleaseRefused
-from dpframework.facts.privacy import Relation
-from dpframework.plan.kinds import Composition
+from dpframework.facts.privacy_losses import Relation
+from dpframework.plan.node_kind_table import Composition
 from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sample, Sequential, Step
 from dpframework.plan.plan import Plan
-from dpframework.plan.spend_node import Spend
+from dpframework.plan.spend_block_node import Spend
 
 Commit: TypeAlias = Callable[[], None]
 Key: TypeAlias = "tuple[type[OnceState], str | None]"

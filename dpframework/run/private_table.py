@@ -21,11 +21,11 @@ from dpframework.plan.nodes import Step
 from dpframework.run.release_scope import ChargedRelease, Scope
 from dpframework.tables.blocks import cells_of
 from dpframework.tables.coded_table import Table
-from dpframework.tables.engines import InMemory, Rows
+from dpframework.tables.engine_base import InMemory, Rows
 
 if TYPE_CHECKING:
     from dpframework.run.gate import Gate
-    from dpframework.run.spend_block import SpendBlock
+    from dpframework.run.spend_block_scope import SpendBlock
 
 NOTHING_GIVEN: Mapping[str, Any] = MappingProxyType({})
 
@@ -209,7 +209,7 @@ class PrivateTable:
         ReleaseRefused
             If the plan holds no such block here, or it was opened before.
         """
-        from dpframework.run.spend_block import BlockScope, SpendBlock
+        from dpframework.run.spend_block_scope import BlockScope, SpendBlock
 
         return SpendBlock(self._rows, BlockScope(self._scope, self._scope.spend(name)), self._gate)
 

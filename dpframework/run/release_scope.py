@@ -12,14 +12,14 @@ import attrs
 
 from dpframework.facts.errors import ReleaseRefused, nearest
 from dpframework.facts.logical_descriptions import Cases
-from dpframework.facts.privacy import PrivacyLoss
+from dpframework.facts.privacy_losses import PrivacyLoss
+from dpframework.facts.process_identity import ProcessMark, this_process
 from dpframework.facts.row_partitions import NOTHING_DERIVED, Cut, MadeOf, number_of_parts, sources_of
-from dpframework.facts.this_process import ProcessMark, this_process
 from dpframework.mechanisms.base import Calibration
-from dpframework.plan.kinds import Accounting
+from dpframework.plan.node_kind_table import Accounting
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Sequential, Step
 from dpframework.plan.plan import Plan
-from dpframework.plan.spend_node import Spend
+from dpframework.plan.spend_block_node import Spend
 from dpframework.run.node_states import (
     OnceState,
     ParallelState,

@@ -1,9 +1,9 @@
 from .hookspecs import hookimpl as hookimpl
 from .miner_builder import Share as Share
-from .registry import miner as miner, share as share
+from .plugin_registry import miner as miner, share as share
 from .results import Results as Results
 from .study import Study as Study
 from .study_file import load_study as load_study
 from .study_plan import StudyPlan as StudyPlan
 from .study_run import StudyRun as StudyRun
-from .table_description import describe as describe
+from .whole_table_study import describe as describe

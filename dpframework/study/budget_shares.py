@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import decimal_text
+from dpframework.facts.privacy_losses import decimal_text
 from dpframework.mechanisms.selection import Exponential
 from dpframework.plan.nodes import Node, Sequential
 from dpframework.plan.plan import Budget, Plan

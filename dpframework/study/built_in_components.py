@@ -12,21 +12,21 @@ from dpframework.tables.built_in import BUILT_IN as ENGINES
 #: The miners of everyday questions, by name, each as its module in `dpframework.basics` and its class. A module is
 #: loaded only for a study with one of its miners.
 MINERS = {
-    "count": "counts:CountMiner",
-    "histogram": "histograms:HistogramMiner",
-    "crosstab": "crosstabs:CrosstabMiner",
-    "marginals": "marginals:MarginalsMiner",
-    "sum": "sums:SumMiner",
-    "mean": "means:MeanMiner",
-    "variance": "means:VarianceMiner",
-    "quantile": "quantiles:QuantileMiner",
-    "median": "quantiles:MedianMiner",
-    "ratio": "ratios:RatioMiner",
-    "top-k": "ratios:TopKMiner",
-    "keys": "keys:KeysMiner",
-    "adaptive-grid": "adaptive_grid:AdaptiveGridMiner",
-    "private-bounds": "bounds:PrivateBoundsMiner",
-    "rows-per-unit": "rows_per_unit:RowsPerUnitMiner",
+    "count": "count_miner:CountMiner",
+    "histogram": "histogram_miner:HistogramMiner",
+    "crosstab": "crosstab_miners:CrosstabMiner",
+    "marginals": "marginals_miner:MarginalsMiner",
+    "sum": "number_and_sum_miners:SumMiner",
+    "mean": "mean_and_variance_miners:MeanMiner",
+    "variance": "mean_and_variance_miners:VarianceMiner",
+    "quantile": "quantile_miners:QuantileMiner",
+    "median": "quantile_miners:MedianMiner",
+    "ratio": "share_and_top_k_miners:RatioMiner",
+    "top-k": "share_and_top_k_miners:TopKMiner",
+    "keys": "keys_miner:KeysMiner",
+    "adaptive-grid": "adaptive_grid_miner:AdaptiveGridMiner",
+    "private-bounds": "bounds_miner:PrivateBoundsMiner",
+    "rows-per-unit": "rows_per_unit_miner:RowsPerUnitMiner",
 }
 
 #: The accountants, by name, each as its module in `dpframework.accountant` and its class. A study without a delta loads

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpframework.facts.notebook import html_line, html_table
-from dpframework.facts.privacy import Relation, decimal_text
+from dpframework.facts.notebook_html import html_line, html_table
+from dpframework.facts.privacy_losses import Relation, decimal_text
 from dpframework.results.result import axes_or_new
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ import attrs
 from dpframework.accountant import Accountant, AccountedPlan
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError, PlanRefused
-from dpframework.facts.exact_form import exact_form
+from dpframework.facts.hash_json_form import exact_form
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.plan.nodes import Either, FromRelease, Node, Parallel, Repeat, Sample, Sequential, Step, walk
 from dpframework.plan.plan import Plan
-from dpframework.plan.spend_node import Spend
-from dpframework.tables.engines import Engine
+from dpframework.plan.spend_block_node import Spend
+from dpframework.tables.engine_base import Engine
 
 if TYPE_CHECKING:
     from dpframework.run.private_table import PrivateTable

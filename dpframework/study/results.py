@@ -12,15 +12,15 @@ import attrs
 
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import stage_folder, write_whole
-from dpframework.facts.notebook import html_budget, html_line, html_text
-from dpframework.facts.privacy import NO_EPSILON, PrivacyLoss, readable
+from dpframework.facts.notebook_html import html_budget, html_line, html_text
+from dpframework.facts.privacy_losses import NO_EPSILON, PrivacyLoss, readable
 from dpframework.facts.value_checks import as_texts
 from dpframework.results.json_safe import json_text, to_json_safe
 from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.results.result import Drawable
 from dpframework.run.release_scope import Charge
 from dpframework.study.notebook_views import as_float, cost_bars
-from dpframework.study.release_steps import step_numbers
+from dpframework.study.release_step_finder import step_numbers
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
 
@@ -221,7 +221,7 @@ class Results(Mapping[str, Any], Drawable):
         InputError
             If a file is missing, does not hold results, or is of another plan. The message names the file.
         """
-        from dpframework.study.run_folder import load_results
+        from dpframework.study.run_folder_reader import load_results
 
         return load_results(Path(folder))
 

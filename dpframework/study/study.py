@@ -13,7 +13,7 @@ import attrs
 from dpframework.accountant import Accountant
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Amount, Relation, decimal_text
+from dpframework.facts.privacy_losses import Amount, Relation, decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
@@ -23,17 +23,17 @@ from dpframework.plan.plan import DATA_FITS_SCHEMA, Budget, PublicFacts
 from dpframework.run.miner import Miner
 from dpframework.run.miner_chain import require_sources
 from dpframework.run.observers import Observer
-from dpframework.run.recorder import Recorder
+from dpframework.run.recorder_interface import Recorder
 from dpframework.study.budget_shares import Shares
 from dpframework.study.miner_builder import Share
 from dpframework.study.notebook_views import study_html
 from dpframework.study.plan_runner import plan_form, require_engine
+from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan import StudyPlan
-from dpframework.study.table_sources import Given
-from dpframework.tables.engines import Engine, InMemory
+from dpframework.tables.engine_base import Engine, InMemory
 
 if TYPE_CHECKING:
-    from dpframework.study.accuracy import Accuracy
+    from dpframework.study.epsilon_for_accuracy import Accuracy
     from dpframework.study.results import Results
     from dpframework.study.study_run import StudyRun
 
@@ -232,7 +232,7 @@ class Study:
         InputError
             As in `epsilon_for`.
         """
-        from dpframework.study.accuracy import accuracy_for
+        from dpframework.study.epsilon_for_accuracy import accuracy_for
 
         return accuracy_for(self, self._miners, step, within, rows)
 

@@ -15,20 +15,20 @@ from dpframework.facts.derived_columns import derived_columns
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.path_containment import inner_path, require_inside
-from dpframework.facts.privacy import Amount, Relation, exact, positive
+from dpframework.facts.privacy_losses import Amount, Relation, exact, positive
 from dpframework.facts.public_tables import with_tables
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, require_table, require_text
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.facts.unit_schemas import extend
-from dpframework.study.data import Data, require_views, values_read
 from dpframework.study.owner_configuration import owner_places
-from dpframework.study.registry import Registry, registry as installed
+from dpframework.study.plugin_registry import Registry, registry as installed
 from dpframework.study.study import Study
+from dpframework.study.table_place import Data, require_views, values_read
 from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
-from dpframework.tables.engines import Engine
+from dpframework.tables.engine_base import Engine
 from dpframework.tables.table_files import TableFiles
 
 _TABLES = ("data", "read", "derive", "privacy", "step", "engine")

@@ -13,17 +13,17 @@ from dpframework.accountant import Accountant, AccountedPlan
 from dpframework.checks import Finding, Severity, findings
 from dpframework.checks.base import Findings
 from dpframework.facts.errors import InputError, PlanRefused
-from dpframework.facts.notebook import html_budget, html_table
-from dpframework.facts.privacy import readable
+from dpframework.facts.notebook_html import html_budget, html_table
+from dpframework.facts.privacy_losses import readable
 from dpframework.mechanisms.base import Mechanism, Preview
-from dpframework.plan.error_preview import planned_parts, previews
-from dpframework.plan.graph import plan_graph
+from dpframework.plan.networkx_export import plan_graph
+from dpframework.plan.plan_parts_by_result import planned_parts, previews
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import Drawable
 from dpframework.run.miner import Miner
 from dpframework.study.miner_builder import build_miner
 from dpframework.study.notebook_views import cost_bars
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 if TYPE_CHECKING:
     from dpframework.plan.run_costs import RunCost

@@ -17,17 +17,17 @@ from dpframework.run.miner import Miner
 from dpframework.run.miner_chain import mine_part
 from dpframework.run.observers import Observer
 from dpframework.run.private_table import PrivateTable
-from dpframework.run.recorder import Recorder
+from dpframework.run.recorder_interface import Recorder
 from dpframework.run.release_scope import Run
-from dpframework.study.data import values_read
 from dpframework.study.plan_runner import release_all, require_no_choice, require_samples_anew
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 from dpframework.study.results import Results
+from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan import StudyPlan
 from dpframework.study.table_opener import open_table
-from dpframework.study.table_sources import Given
+from dpframework.study.table_place import values_read
 from dpframework.tables.coded_table import Table
-from dpframework.tables.engines import Engine
+from dpframework.tables.engine_base import Engine
 
 
 @final

@@ -12,13 +12,13 @@ from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QuerySto
 from dpframework.facts.periods import Period
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.run.recorder import Recorder
-from dpframework.study.data import require_read_for
+from dpframework.run.recorder_interface import Recorder
+from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan import StudyPlan
-from dpframework.study.table_sources import Given
+from dpframework.study.table_place import require_read_for
 from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
-from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.engine_base import Engine, Rows
 from dpframework.tables.silence import silenced
 from dpframework.tables.table_builder import require_public_counts
 from dpframework.tables.table_files import TableFiles

@@ -7,7 +7,7 @@ from .contributions import kept_rows as kept_rows
 from .dask_engine import Dask as Dask
 from .database_table import DatabaseTable as DatabaseTable
 from .duckdb_engine import DuckDB as DuckDB
-from .engines import (
+from .engine_base import (
     Engine as Engine,
     InMemory as InMemory,
     Mapped as Mapped,
@@ -38,7 +38,7 @@ from .joint_counts import (
     joint_counts_of as joint_counts_of,
 )
 from .kernels import popcount as popcount
-from .key_columns import KeyBook as KeyBook, KeyColumn as KeyColumn
+from .open_attribute_keys import KeyBook as KeyBook, KeyColumn as KeyColumn
 from .postgres_engine import Postgres as Postgres
 from .prediction_rows import (
     NewRows as NewRows,
@@ -61,4 +61,4 @@ from .tallies import (
     counts_by_class as counts_by_class,
     tally as tally,
 )
-from .two_views import read_two_views as read_two_views
+from .two_view_reader import read_two_views as read_two_views

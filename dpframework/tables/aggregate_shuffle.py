@@ -35,7 +35,7 @@ from dpframework.tables.shuffle import (
     require_all_fit,
 )
 from dpframework.tables.sources import rows_changed
-from dpframework.tables.unit_columns import ColumnEncoder, UnitColumns
+from dpframework.tables.unit_accumulators import ColumnEncoder, UnitColumns
 
 if TYPE_CHECKING:
     import polars as pl

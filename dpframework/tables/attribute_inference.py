@@ -17,7 +17,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.tables.bin_inference import feasible_bins, freedman_diaconis, k_means, midpoints
 from dpframework.tables.distinct_cells import DistinctCells
-from dpframework.tables.plain_columns import Column, as_numbers, is_textual
+from dpframework.tables.plain_cell_series import Column, as_numbers, is_textual
 
 if TYPE_CHECKING:
     import polars as pl

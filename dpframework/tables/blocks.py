@@ -19,7 +19,7 @@ from dpframework.facts.logical_descriptions import And, Below, Cases, Descriptio
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.row_partitions import NOTHING_DERIVED, Cut, MadeOf, attributes_of, with_sources
 from dpframework.facts.schema import Schema
-from dpframework.tables.key_columns import KeyColumn
+from dpframework.tables.open_attribute_keys import KeyColumn
 from dpframework.tables.places_in_unit import RowPlaces, as_row_places
 
 #: The most rows of a tile (see `Block.tiles`). Arrays made from a few columns of a tile stay in the processor's cache.

@@ -25,8 +25,8 @@ from dpframework.facts.packages import package_form
 from dpframework.facts.row_partitions import Cut
 from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table
-from dpframework.tables.engines import Mapped
-from dpframework.tables.key_columns import add_counts
+from dpframework.tables.engine_base import Mapped
+from dpframework.tables.open_attribute_keys import add_counts
 from dpframework.tables.silence import silenced
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.table_files import Piece

@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
-from dpframework.facts.notebook import html_line
+from dpframework.facts.notebook_html import html_line
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.tables.column_array_storage import read_only
 from dpframework.tables.encoding import encode_column, stored_dtype
-from dpframework.tables.key_columns import KeyColumn, keys_of_texts
+from dpframework.tables.open_attribute_keys import KeyColumn, keys_of_texts
 from dpframework.tables.places_in_unit import RowPlaces, as_row_places
-from dpframework.tables.plain_columns import quietly
+from dpframework.tables.plain_cell_series import quietly
 from dpframework.tables.silence import silenced
-from dpframework.tables.storage import read_only
 
 
 def _lock_columns(columns: Iterable[NDArray[np.unsignedinteger]]) -> tuple[NDArray[np.unsignedinteger], ...]:
@@ -206,7 +206,7 @@ class Table:
 
 def places_in_order(units: NDArray[np.uint32]) -> NDArray[np.unsignedinteger]:
     """Return the place of each row within its unit, from 0, in the order of the rows, shape (rows,)."""
-    from dpframework.tables.unit_kernels import places_in_units
+    from dpframework.tables.unit_row_choice_kernels import places_in_units
 
     places = places_in_units(units)[0]
     return places.astype(np.min_scalar_type(int(places.max(initial=0))))

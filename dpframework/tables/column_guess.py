@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpframework.facts.column_options import ISO, ColumnOptions
 from dpframework.facts.phrases import first_of
 from dpframework.tables.distinct_cells import DistinctCells
-from dpframework.tables.plain_columns import as_numbers
+from dpframework.tables.plain_cell_series import as_numbers
 from dpframework.tables.written_cells import styled_numbers, without_symbols
 from dpframework.tables.written_dates import parse_times
 

@@ -84,7 +84,7 @@ class RowChoice:
     """
 
     def __init__(self, ids: pl.Series, present: pl.Series, most: int, key: bytes) -> None:
-        from dpframework.tables.unit_kernels import places_in_units
+        from dpframework.tables.unit_row_choice_kernels import places_in_units
 
         self._ids, self._present, self._most, self._key = ids, present, most, key
         self._codes = unit_codes(ids)
@@ -152,7 +152,7 @@ def _places(
     `number` holds each unit's position among the units with several rows. `keys` are the keys of those units, or a
     function that returns them.
     """
-    from dpframework.tables.unit_kernels import places_in_units
+    from dpframework.tables.unit_row_choice_kernels import places_in_units
 
     places, sizes = places_in_units(codes)
     found = np.zeros(len(codes), dtype=np.min_scalar_type(most - 1))
@@ -175,7 +175,7 @@ def order_by_hash(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray
     places
         Each row's place among the rows of its unit in the order of the table.
     """
-    from dpframework.tables.unit_kernels import places_in_units
+    from dpframework.tables.unit_row_choice_kernels import places_in_units
 
     # `kept_rows` hashes none of these messages, so which rows are kept says nothing about their order.
     order = np.argsort(_row_keys(keys, units, places + _ORDER_OFFSET))  # equal keys are rare, and may have any order
@@ -270,7 +270,7 @@ def number_units(ids: Ids) -> tuple[NDArray[np.intp], int]:
 
 def _choose(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
     """Tell which rows have one of the `most` smallest keys of their unit. Equal keys are taken in row order."""
-    from dpframework.tables.unit_kernels import smallest_of_each
+    from dpframework.tables.unit_row_choice_kernels import smallest_of_each
 
     return smallest_of_each(_row_keys(keys, units, places), units, most)
 

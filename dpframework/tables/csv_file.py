@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.input_limits import MOST_COLUMNS, MOST_LINE_BYTES
 from dpframework.facts.read_options import ReadOptions
-from dpframework.tables.plain_columns import quietly
+from dpframework.tables.plain_cell_series import quietly
 from dpframework.tables.progress import tell_share
 
 if TYPE_CHECKING:

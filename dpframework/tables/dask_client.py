@@ -15,7 +15,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.parameter_checks import is_whole_number
-from dpframework.tables.dask_messages import NotPlain, client_class, plain_messages
+from dpframework.tables.dask_unpickle_filter import NotPlain, client_class, plain_messages
 
 PATIENCE = 120.0  # how many seconds to wait for a scheduler or a worker
 

@@ -30,8 +30,8 @@ from dpframework.tables.cluster_worker import ClusterWorker, CountRequest, Mask,
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
-from dpframework.tables.engines import Engine, rows_of
-from dpframework.tables.key_columns import add_counts
+from dpframework.tables.engine_base import Engine, rows_of
+from dpframework.tables.open_attribute_keys import add_counts
 from dpframework.tables.piecewise_reading import shuffle_of
 from dpframework.tables.table_builder import RowFindings, require_found
 from dpframework.tables.table_files import TableFiles

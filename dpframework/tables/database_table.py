@@ -7,10 +7,10 @@ from typing import final
 
 import attrs
 
+from dpframework.facts.attributes_by_side import require_joinable
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import printable_name
-from dpframework.facts.view_sides import require_joinable
 from dpframework.tables.unread_table import UnreadTable
 
 #: Beginnings of names of temporary tables that engines make, and of tables that belong to a database itself.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.input_limits import MOST_CELL_BYTES
-from dpframework.tables.plain_columns import as_numbers
+from dpframework.tables.plain_cell_series import as_numbers
 
 if TYPE_CHECKING:
     import polars as pl

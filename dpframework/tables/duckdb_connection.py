@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError, NotOpened
-from dpframework.tables.sql_column_types import CellKind, ColumnType
+from dpframework.tables.sql_cell_conversion import CellKind, ColumnType
 from dpframework.tables.sql_connection import CANCELLED, TIMED_OUT, SqlConnection, text
 
 T = TypeVar("T")

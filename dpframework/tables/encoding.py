@@ -21,8 +21,8 @@ from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.typechecks import typechecked
-from dpframework.tables.key_columns import KEY_CODES, NO_KEY, KeyBook, KeyColumn
-from dpframework.tables.plain_columns import Column, as_column, as_numbers, is_textual
+from dpframework.tables.open_attribute_keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
+from dpframework.tables.plain_cell_series import Column, as_column, as_numbers, is_textual
 
 _TRUTHS: dict[Form, int] = {
     **dict.fromkeys((0.0, "no", "f"), 0),

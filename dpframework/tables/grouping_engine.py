@@ -21,7 +21,7 @@ from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.row_partitions import NOTHING_DERIVED, Cut, MadeOf, number_of_parts, with_sources
 from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block, cells_of
-from dpframework.tables.engines import Engine, Rows, rows_of
+from dpframework.tables.engine_base import Engine, Rows, rows_of
 from dpframework.tables.joint_counts import Column, Crosstab, JointCounts, joint_counts_of
 
 

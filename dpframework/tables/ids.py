@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dpframework.facts.canonical_cells import EXACT, PLAIN, id_of_decimal, id_of_float, id_of_whole, of_id
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.tables.id_types import ACCEPTED, require_type_of_ids
-from dpframework.tables.plain_columns import is_missing, plain_cells
+from dpframework.tables.plain_cell_series import is_missing, plain_cells
 
 if TYPE_CHECKING:
     import polars as pl

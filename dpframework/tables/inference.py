@@ -20,7 +20,7 @@ from dpframework.tables.file_guess import guess_file, guess_skip
 from dpframework.tables.schema_draft import SchemaDraft, draft_of, require_all
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import open_source
-from dpframework.tables.two_views import join
+from dpframework.tables.two_view_reader import join
 
 
 @silenced(streams=True)

@@ -12,7 +12,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.input_limits import FREE_CELLS, MOST_CELLS_PER_BYTE, MOST_COLUMNS
-from dpframework.tables.plain_columns import quietly
+from dpframework.tables.plain_cell_series import quietly
 from dpframework.tables.table_paths import is_url
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table
 from dpframework.tables.derivation import derived_cells, read_cells
 from dpframework.tables.encoding import EncodedCells, EncodedColumn, cells_of, outside, require_fit, settle, unfit
-from dpframework.tables.engines import InMemory
-from dpframework.tables.plain_columns import as_column
+from dpframework.tables.engine_base import InMemory
+from dpframework.tables.plain_cell_series import as_column
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import columns_as_source, open_source
 from dpframework.tables.written_cells import as_written

@@ -18,7 +18,7 @@ from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import KEY_BYTES, RowChoice, number_units
 from dpframework.tables.ids import Ids, ids_in
-from dpframework.tables.plain_columns import as_column
+from dpframework.tables.plain_cell_series import as_column
 from dpframework.tables.row_dates import rows_in
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, columns_as_source, open_source, rows_changed
@@ -149,7 +149,7 @@ def _table_of_units(
     mapped: bool,
 ) -> Table:
     """Return the table with one row for each unit, made from all rows of the unit, in the order of first rows."""
-    from dpframework.tables.unit_columns import ColumnEncoder, UnitColumns
+    from dpframework.tables.unit_accumulators import ColumnEncoder, UnitColumns
 
     source, ids = with_ids(as_written(source, schema.in_files, unit), schema, unit, policy)
     if policy is OutOfDomain.ERROR:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit
 from dpframework.facts.periods import Period
-from dpframework.tables.plain_columns import plain_cells
+from dpframework.tables.plain_cell_series import plain_cells
 
 if TYPE_CHECKING:
     import polars as pl

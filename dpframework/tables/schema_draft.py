@@ -25,7 +25,7 @@ from dpframework.tables.column_guess import (
     yes_and_no,
 )
 from dpframework.tables.distinct_cells import DistinctCells, distinct_cells
-from dpframework.tables.plain_columns import Column, as_column, is_textual, plain_cells
+from dpframework.tables.plain_cell_series import Column, as_column, is_textual, plain_cells
 from dpframework.tables.written_cells import read_cells
 
 if TYPE_CHECKING:

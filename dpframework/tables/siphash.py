@@ -29,7 +29,7 @@ def siphash(first: Words, second: Words, message: Words) -> Words:
     >>> hex(siphash(*key, np.array([0x0706050403020100], dtype=np.uint64))[0])  # the authors' test vector of 8 bytes
     '0x93f5f5799a932462'
     """
-    from dpframework.tables.unit_kernels import hash_each
+    from dpframework.tables.unit_row_choice_kernels import hash_each
 
     found = np.empty(len(message), dtype=np.uint64)
     hash_each(first, second, message, found)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError, QueryStopped
-from dpframework.tables.sql_column_types import ColumnType
+from dpframework.tables.sql_cell_conversion import ColumnType
 
 T = TypeVar("T")
 MOST_STATEMENTS = 1000  # how many of the last statements are remembered

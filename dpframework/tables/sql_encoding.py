@@ -19,7 +19,7 @@ from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.schema import Schema
 from dpframework.tables.encoding import Unfit, cells_of, settle, stored_dtype, unfit
 from dpframework.tables.sql_bins import bin_of, double
-from dpframework.tables.sql_column_types import CellKind, ColumnType
+from dpframework.tables.sql_cell_conversion import CellKind, ColumnType
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.written_cells import read_cells
 

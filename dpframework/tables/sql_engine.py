@@ -11,15 +11,15 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.attributes_by_side import attributes_of_views
 from dpframework.facts.errors import DoesNotFit, InputError, NotOpened, QueryStopped
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import finite_number
-from dpframework.facts.view_sides import attributes_of_views
 from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.encoding import Unfit, require_fit
-from dpframework.tables.engines import Rows
+from dpframework.tables.engine_base import Rows
 from dpframework.tables.grouping_engine import CaseColumn, GroupingEngine, SelectedRows
 from dpframework.tables.grouping_sets import families, grouping_queries
 from dpframework.tables.joint_counts import Crosstab

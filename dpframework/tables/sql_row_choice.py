@@ -24,7 +24,7 @@ from dpframework.tables.contributions import KEY_BYTES, choose_places, order_by_
 from dpframework.tables.id_types import ACCEPTED
 from dpframework.tables.ids import missing_ids
 from dpframework.tables.row_dates import rows_in
-from dpframework.tables.sql_column_types import CellKind, ColumnType
+from dpframework.tables.sql_cell_conversion import CellKind, ColumnType
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_encoding import CellNumbers, SqlSource
 from dpframework.tables.written_cells import read_days, read_ids

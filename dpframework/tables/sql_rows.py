@@ -19,7 +19,7 @@ import attrs
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.input_limits import MOST_COLUMNS
 from dpframework.facts.read_options import ReadOptions
-from dpframework.tables.plain_columns import quietly
+from dpframework.tables.plain_cell_series import quietly
 
 if TYPE_CHECKING:
     import polars as pl

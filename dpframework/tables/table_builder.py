@@ -16,11 +16,11 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import MOST_ROWS, Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.coded_table import Table
+from dpframework.tables.column_array_storage import growing_array
 from dpframework.tables.derivation import derive, read_cells
 from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, stored_dtype, unfit
-from dpframework.tables.key_columns import KEY_CODES, KeyBook, KeyColumn
-from dpframework.tables.plain_columns import as_column
-from dpframework.tables.storage import growing_array
+from dpframework.tables.open_attribute_keys import KEY_CODES, KeyBook, KeyColumn
+from dpframework.tables.plain_cell_series import as_column
 
 
 def require_public_counts(schema: Schema, rows: int, source: str) -> None:
@@ -104,7 +104,7 @@ class TableBuilder:
     values
         The numeric attributes whose raw values are kept; None for all.
     mapped
-        Whether codes and values are kept in files instead of memory (see `storage`).
+        Whether codes and values are kept in files instead of memory (see `column_array_storage`).
     """
 
     def __init__(

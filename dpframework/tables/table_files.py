@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, final
 
 import attrs
 
+from dpframework.facts.attributes_by_side import require_joinable
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.facts.view_sides import require_joinable
 from dpframework.tables.silence import silenced
 from dpframework.tables.table_paths import files_at, is_url, name_of
 from dpframework.tables.unread_table import UnreadTable
@@ -75,7 +75,7 @@ class TableFiles(UnreadTable):
     def read(self, *, mapped: bool = False) -> Table:
         """Read the files in this process. This raises the errors of `read_table`."""
         from dpframework.tables.reading import read_table  # imported here, since plans need no reader
-        from dpframework.tables.two_views import read_two_views
+        from dpframework.tables.two_view_reader import read_two_views
 
         if self.right is not None:
             left, policy = self.path[0], self.out_of_domain

@@ -3,7 +3,7 @@
 Whether a row is kept depends on a hash of its unit's id and of its place among the unit's own rows (see
 `contributions`). A bucket adds up, in the order of the table, how many rows of a unit the earlier pieces have. So it
 knows the place of each row, and which places are kept. Its answer to a piece is one bit for each row with an id, and
-one more for each open attribute (see `key_shuffle`). Rows stay where they were read.
+one more for each open attribute (see `keys_per_unit_shuffle`). Rows stay where they were read.
 
 A piece sends each of its ids once, with a count. So without open attributes, a person with very many rows causes no
 longer messages than another person.
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpframework.tables.contributions import choose_places, number_units, ranges, unit_keys
 from dpframework.tables.ids import exact_ids
-from dpframework.tables.key_shuffle import (
+from dpframework.tables.keys_per_unit_shuffle import (
     find_keys_counted_once,
     firsts_of_units,
     keys_as_frames,
@@ -84,7 +84,7 @@ class IdRows:
 @final
 @attrs.frozen(repr=False)
 class BoundedRows(Shuffle[IdRows]):
-    """A shuffle that keeps at most k rows of each unit, and marks the first row with each key (see `key_shuffle`)."""
+    """A shuffle that keeps at most k rows of each unit, and marks the first row with each key."""
 
     def spread(self, piece: Piece, buckets: int) -> SpreadPiece[IdRows]:
         """See `Shuffle`."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import attrs
 
+from dpframework.facts.attributes_by_side import attributes_of_views
 from dpframework.facts.domain_policies import OutOfDomain, as_policy
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.value_checks import as_names
-from dpframework.facts.view_sides import attributes_of_views
 
 
 @attrs.frozen(kw_only=True)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 import numpy as np
 
+from dpframework.facts.attributes_by_side import attributes_of_views
 from dpframework.facts.errors import DoesNotFit
-from dpframework.facts.view_sides import attributes_of_views
 from dpframework.tables.contributions import number_units
 from dpframework.tables.ids import exact_ids, ids_in
-from dpframework.tables.plain_columns import Column, as_column
+from dpframework.tables.plain_cell_series import Column, as_column
 from dpframework.tables.shuffle import (
     IdFinding,
     Shuffle,
@@ -30,7 +30,7 @@ from dpframework.tables.shuffle import (
     pack_frames,
 )
 from dpframework.tables.sources import rows_changed, whole_column
-from dpframework.tables.two_views import id_twice, no_common_id
+from dpframework.tables.two_view_reader import id_twice, no_common_id
 
 if TYPE_CHECKING:
     import polars as pl

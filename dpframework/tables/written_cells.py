@@ -22,7 +22,7 @@ from dpframework.facts.column_options import ColumnOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.ids import SPACE, Ids, ids_of
-from dpframework.tables.plain_columns import Column, as_column, as_numbers, is_textual, plain_cells
+from dpframework.tables.plain_cell_series import Column, as_column, as_numbers, is_textual, plain_cells
 from dpframework.tables.sources import Source
 from dpframework.tables.written_dates import date_number, numbers_of_times, times_of_texts
 

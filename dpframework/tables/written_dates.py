@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpframework.facts.column_options import DATE_DIRECTIVES, ISO, TIME_DIRECTIVES, DateUnit
-from dpframework.tables.plain_columns import is_missing
+from dpframework.tables.plain_cell_series import is_missing
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,17 +13,22 @@ from .assertions import (
     assert_samples_as_stated as assert_samples_as_stated,
     assert_sensitivity_holds as assert_sensitivity_holds,
 )
-from .conformance import (
+from .conformance_suites import (
     MechanismConformance as MechanismConformance,
     MinerConformance as MinerConformance,
     QueryConformance as QueryConformance,
 )
+from .mechanisms.loss_claim_check import check_losses as check_losses
 from .mechanisms.loss_report import Claimed as Claimed, LossReport as LossReport
-from .mechanisms.losses import check_losses as check_losses
+from .mechanisms.mechanism_probes import Probe as Probe
 from .mechanisms.neighbour_answers import Answers as Answers
-from .mechanisms.probes import Probe as Probe
 from .mechanisms.samplers import SamplerReport as SamplerReport, check_sampler as check_sampler
 from .miners.audits import audit as audit
+from .miners.delta_tail_test import (
+    Tail as Tail,
+    TailReport as TailReport,
+    check_tail as check_tail,
+)
 from .miners.distinguisher import (
     Distinguished as Distinguished,
     distinguish as distinguish,
@@ -31,11 +36,6 @@ from .miners.distinguisher import (
 from .miners.findings import (
     AuditReport as AuditReport,
     Violation as Violation,
-)
-from .miners.tail_test import (
-    Tail as Tail,
-    TailReport as TailReport,
-    check_tail as check_tail,
 )
 from .queries.sensitivity import search_sensitivity as search_sensitivity
 from .queries.sensitivity_report import (
@@ -63,7 +63,7 @@ from .tables.row_reading import (
     built_in_readers as built_in_readers,
     check_reading as check_reading,
 )
-from .tables.unit_samples import assert_units_sampled as assert_units_sampled
+from .tables.unit_sample_check import assert_units_sampled as assert_units_sampled
 from .verification import verify_examples as verify_examples
 from .verification_report import (
     Audited as Audited,

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dpframework.facts.privacy import Amount, Relation
+from dpframework.facts.privacy_losses import Amount, Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import Query
 from dpframework.run.miner import Miner, Witness
 from dpframework.tables.derivation import with_derived
+from dpframework.verify.mechanisms.loss_claim_check import check_losses
 from dpframework.verify.mechanisms.loss_report import LossReport
-from dpframework.verify.mechanisms.losses import check_losses
+from dpframework.verify.mechanisms.mechanism_probes import Probe
 from dpframework.verify.mechanisms.neighbour_answers import Answers
-from dpframework.verify.mechanisms.probes import Probe
 from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler
 from dpframework.verify.miners.audits import audit
 from dpframework.verify.miners.distinguisher import Distinguished, distinguish

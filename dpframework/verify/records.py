@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.plan.code import code_form, code_of
 from dpframework.plan.nodes import sequential
 from dpframework.plan.verification_records import VerifiedCode

@@ -9,7 +9,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import BUILT_IN, Accountant
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Example
 from dpframework.verify.accountants.accountant_totals import AccountantReport, check_accountant

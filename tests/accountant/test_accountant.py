@@ -21,10 +21,10 @@ from scipy import stats
 
 import dpframework as dpf
 from dpframework.accountant import PLDAccountant, PureAccountant
+from dpframework.accountant.accounted_plan import built_in_at
 from dpframework.accountant.base import Accountant
 from dpframework.accountant.built_in import BUILT_IN
-from dpframework.accountant.distributions import AnyRho
-from dpframework.accountant.plan_totals import built_in_at
+from dpframework.accountant.event_distributions import AnyRho
 from dpframework.accountant.pld import _join
 from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.accountant.zcdp import zcdp_to_epsilon

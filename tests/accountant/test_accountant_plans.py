@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from dpframework.accountant import PureAccountant, ZCDPAccountant
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.verify.accountants.accountant_plans import MISTAKES, cases
-from dpframework.verify.accountants.enumeration import (
+from dpframework.verify.accountants.exact_loss_oracle import (
     KINDS,
     SOME_KINDS,
     delta_at,

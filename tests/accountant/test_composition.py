@@ -16,7 +16,7 @@ from scipy import stats
 
 import dpframework as dpf
 from dpframework.accountant import PureAccountant, ZCDPAccountant, composition
-from dpframework.accountant.distributions import (
+from dpframework.accountant.event_distributions import (
     INTERVAL,
     AnyPure,
     AnyRho,

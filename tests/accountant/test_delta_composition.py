@@ -21,7 +21,7 @@ from dpframework.accountant import (
     composition,
 )
 from dpframework.accountant.delta_composition import exact_delta_of
-from dpframework.facts.privacy import NOTHING, ByRelation
+from dpframework.facts.privacy_losses import NOTHING, ByRelation
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
 from dpframework.plan import Node, Step
 from dpframework.reports import markdown_report, text_drawings
@@ -29,7 +29,7 @@ from dpframework.reports.difference import difference
 from dpframework.reports.html import html_report
 from dpframework.reports.text_drawings import difference_tree
 from dpframework.verify import audit, check_accountant, check_losses
-from dpframework.verify.accountants.enumeration import RAREST, SCHEMA, delta_at, pairs_of
+from dpframework.verify.accountants.exact_loss_oracle import RAREST, SCHEMA, delta_at, pairs_of
 
 ADD, REPLACE = dpf.Relation
 ROUNDING = 1e-9

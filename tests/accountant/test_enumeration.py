@@ -29,7 +29,7 @@ from dpframework.mechanisms import (
     PermuteAndFlip,
 )
 from dpframework.plan import Node, Plan, Sample, Step, walk
-from dpframework.verify.accountants.enumeration import RAREST, SCHEMA, delta_at, largest_ratio, renyi
+from dpframework.verify.accountants.exact_loss_oracle import RAREST, SCHEMA, delta_at, largest_ratio, renyi
 
 ADD, REPLACE = dpf.Relation
 ROUNDING = 1e-9  # of floating point, in a loss

@@ -21,7 +21,7 @@ from dpframework.reports import plan_facts, text_drawings
 from dpframework.reports.difference import difference
 from dpframework.reports.html import html_difference, html_report
 from dpframework.run.miner import Example
-from dpframework.study.registry import GROUP, Registry
+from dpframework.study.plugin_registry import GROUP, Registry
 from dpframework.verify import verify_examples
 
 HOOK_PAGE = Path(__file__).resolve().parents[2] / "docs" / "hooks" / "dpframework_accountants.md"

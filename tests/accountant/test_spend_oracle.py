@@ -24,7 +24,7 @@ from dpframework.plan import Node, Spend
 from dpframework.queries.exact_answers import answer_of
 from dpframework.run import Run
 from dpframework.run.gate import Gate
-from dpframework.run.spend_block import BlockScope
+from dpframework.run.spend_block_scope import BlockScope
 
 ADD, REPLACE = dpf.Relation
 SCHEMA = dpf.Schema([dpf.Categorical("c", ["x", "y"]), dpf.Boolean("a")])

@@ -13,13 +13,13 @@ from accountant.test_units import planned
 
 import dpframework as dpf
 from dpframework.accountant import PLDAccountant
-from dpframework.accountant.distributions import AnyPure, AnyRho, SampledEvent, distribution
+from dpframework.accountant.event_distributions import AnyPure, AnyRho, SampledEvent, distribution
 from dpframework.accountant.pld import _count_events
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace
+from dpframework.mechanisms.answer_shift_bounds import unit_shifts
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
-from dpframework.mechanisms.shifts import unit_shifts
-from dpframework.queries.row_caps import AtReleasedRows
-from dpframework.verify.accountants.enumeration import SCHEMA, delta_at, pairs_of
+from dpframework.queries.row_cap_queries import AtReleasedRows
+from dpframework.verify.accountants.exact_loss_oracle import SCHEMA, delta_at, pairs_of
 
 DELTA = 1e-3
 COUNT = dpf.step("n", dpf.queries.Count(), Gaussian("0.5"))

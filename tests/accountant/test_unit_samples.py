@@ -20,12 +20,19 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan.plan import Plan
 from dpframework.tables.blocks import Block
 from dpframework.verify import audit
-from dpframework.verify.accountants.enumeration import RAREST, SCHEMA, delta_at, largest_ratio, renyi, unit_neighbours
+from dpframework.verify.accountants.exact_loss_oracle import (
+    RAREST,
+    SCHEMA,
+    delta_at,
+    largest_ratio,
+    renyi,
+    unit_neighbours,
+)
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.replay import samples_of
+from dpframework.verify.miners.transcript_replay import samples_of
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.table_handles import SmallTables, units_of
-from dpframework.verify.tables.unit_samples import assert_units_sampled
+from dpframework.verify.tables.unit_sample_check import assert_units_sampled
 
 ASSERTED = dpf.PrivacyUnit(rows=2)
 UNITS = [pytest.param(TWO, id="ids"), pytest.param(ASSERTED, id="asserted")]

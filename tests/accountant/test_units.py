@@ -26,7 +26,7 @@ from dpframework.accountant.base import Accountant as Base
 from dpframework.accountant.pure import AdditiveAccountant
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, Mechanism, PermuteAndFlip
 from dpframework.mechanisms.laplace import _LatticeLaplace
-from dpframework.verify.accountants.enumeration import SCHEMA, delta_at, largest_ratio, renyi
+from dpframework.verify.accountants.exact_loss_oracle import SCHEMA, delta_at, largest_ratio, renyi
 from dpframework.verify.tables.neighbours import Universe
 
 TWO = dpf.PrivacyUnit("person", 2)

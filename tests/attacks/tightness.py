@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.run.miner import Example
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 from dpframework.verify import audit
 
 LEAST = 0.9

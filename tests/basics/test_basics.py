@@ -22,12 +22,12 @@ from dpframework.basics import (
     RowsPerUnitMiner,
     SumMiner,
 )
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import DiscreteLaplace, KNorm
 from dpframework.plan.nodes import Step, walk
 from dpframework.results import Estimate, Frequencies, Noisy, QuantileEstimate
 from dpframework.verify.assertions import assert_private
-from dpframework.verify.conformance import MinerConformance
+from dpframework.verify.conformance_suites import MinerConformance
 
 REPLAYS = 800  # of each audit
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dpframework.basics import AdaptiveGridMiner
-from dpframework.basics.keys import KeysMiner
-from dpframework.facts.privacy import Relation
+from dpframework.basics.keys_miner import KeysMiner
+from dpframework.facts.privacy_losses import Relation
 from dpframework.run.miner import Miner
 from dpframework.verify import audit
 from dpframework.verify.miners.audit_subject import Subject

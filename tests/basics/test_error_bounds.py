@@ -13,8 +13,8 @@ from asked_errors import CASES, Case, measure
 from scipy import stats
 
 import dpframework as dpf
-from dpframework.basics.counts import count_estimate, whole_estimate
-from dpframework.basics.means import _error_within, _variance
+from dpframework.basics.count_miner import count_estimate, whole_estimate
+from dpframework.basics.mean_and_variance_miners import _error_within, _variance
 from dpframework.basics.share_errors import _chance_above, share_error
 from dpframework.mechanisms.noise_laws import LaplaceLaw, NormalLaw
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize

@@ -15,11 +15,11 @@ from scipy import stats
 
 import dpframework as dpf
 from dpframework.basics import MedianMiner, VarianceMiner
-from dpframework.basics.means import _variance
-from dpframework.basics.ratios import RatioMiner, TopKMiner
+from dpframework.basics.mean_and_variance_miners import _variance
+from dpframework.basics.share_and_top_k_miners import RatioMiner, TopKMiner
 from dpframework.results import Estimate, Groups, QuantileEstimate
 from dpframework.verify import audit
-from dpframework.verify.conformance import MinerConformance
+from dpframework.verify.conformance_suites import MinerConformance
 
 
 class Tight(MinerConformance):

@@ -13,10 +13,10 @@ from exact_rows import look_at
 
 import dpframework as dpf
 from dpframework.basics import HistogramMiner, MeanMiner, PrivateBoundsMiner, VarianceMiner
-from dpframework.basics.quantiles import MedianMiner
-from dpframework.basics.sums import SumMiner
+from dpframework.basics.number_and_sum_miners import SumMiner
+from dpframework.basics.quantile_miners import MedianMiner
 from dpframework.cli import main
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.plan.nodes import beside
 from dpframework.queries import AtReleasedBounds, BoundDistances, GroupMoments, QuantileScores, Query, Sensitivity
 from dpframework.queries.base import Norm

@@ -14,9 +14,9 @@ import pytest
 
 import dpframework as dpf
 from dpframework.basics import PrivateBoundsMiner
-from dpframework.basics.adaptive_grid import AdaptiveGridMiner
-from dpframework.basics.bounds import _Search
-from dpframework.basics.search_miner import Looks
+from dpframework.basics.adaptive_grid_miner import AdaptiveGridMiner
+from dpframework.basics.bounds_miner import _Search
+from dpframework.basics.box_search_base import Looks
 from dpframework.queries.boxes import BoxCounts
 from dpframework.results import AdaptiveGrid, FoundBounds
 from dpframework.verify import MinerConformance, QueryConformance

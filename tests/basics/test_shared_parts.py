@@ -14,10 +14,10 @@ import pytest
 import dpframework as dpf
 from dpframework.basics import MarginalsMiner, RowsPerUnitMiner
 from dpframework.basics.bounds_parameter import as_bounds, bounds_misfit
-from dpframework.basics.crosstabs import _biases, counting_mechanism
-from dpframework.basics.histograms import _cut_between, _rebin
-from dpframework.basics.means import _of_sum, _share_of, share_interval
-from dpframework.basics.one_way_marginals import NoisyHistogram, OneWayMarginals
+from dpframework.basics.crosstab_miners import _biases, counting_mechanism
+from dpframework.basics.histogram_miner import _cut_between, _rebin
+from dpframework.basics.mean_and_variance_miners import _of_sum, _share_of, share_interval
+from dpframework.basics.one_way_marginal_steps import NoisyHistogram, OneWayMarginals
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, KNorm
 from dpframework.queries import BoundedSum
 from dpframework.results.adaptive import FoundBounds

@@ -38,7 +38,7 @@ from unseen_tables import UNSEEN, unseen_table
 
 from dpframework.accountant.zcdp import zcdp_to_epsilon
 from dpframework.facts import exact
-from dpframework.facts.privacy import rho_below
+from dpframework.facts.privacy_losses import rho_below
 
 TABLES = ("adult", "mushroom", "nursery-urgent", "nltcs")
 METHODS = ("auto-zcdp", "independent-zcdp", "mbi-mst", "mbi-aim", "opendp-mst", "opendp-aim", "auto-pure", "rows")

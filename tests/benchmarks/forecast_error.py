@@ -23,7 +23,7 @@ import kernel_time
 import prices
 
 import dpframework as dpf
-from dpframework.lab import cost_forecast as forecasts
+from dpframework.lab import run_cost_forecast as forecasts
 
 HERE = Path(__file__).parent
 TEN = partial(kernel_time.made, 10**6, 1)

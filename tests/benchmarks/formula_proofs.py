@@ -26,7 +26,7 @@ from numba import njit
 
 from dpframework.formulas import Claim, ScoreClaims, audit, kernel_of, prove, refuting, scores_of, vacuous
 from dpframework.plan import Step, walk
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import scored_formulas as known

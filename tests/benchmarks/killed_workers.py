@@ -19,7 +19,7 @@ import polars as pl
 import dpframework as dpf
 from dpframework.facts.attributes import Numeric
 from dpframework.run import Example
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from killing import KillsAWorker

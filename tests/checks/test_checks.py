@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.checks import noise
 from dpframework.checks.base import Finding, Findings, Severity
 from dpframework.checks.built_in import BUILT_IN, findings
-from dpframework.checks.check_pages import CheckPage, check_page
+from dpframework.checks.finding_help_pages import CheckPage, check_page
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PartitionSelection, PermuteAndFlip
 from dpframework.plan import Step, Verified
 from dpframework.plan.code import code_of

@@ -425,7 +425,7 @@ def test_miners_and_mechanisms(capsys):
 
 
 def test_plugin_problems_are_warnings(capsys, monkeypatch):
-    from dpframework.study.registry import Problem, registry
+    from dpframework.study.plugin_registry import Problem, registry
 
     monkeypatch.setattr(registry(), "_problems", [Problem("torn", "cannot be imported")])
     code, out, err = run(capsys, "miners")
@@ -695,7 +695,7 @@ def test_planning_imports_nothing_heavy(study):
         "pydantic",
         "rich",
         "dpframework.cli.ledgers",
-        "dpframework.basics.keys",
+        "dpframework.basics.keys_miner",
         "dpframework.tables.dask_engine",
         "dpframework_distance.miner",  # the study has none of their miners
         "dpframework_greedy.serenade",

@@ -12,7 +12,7 @@ from dpframework.cli import main, verify as cli_verify
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram
 from dpframework.run.miner import Example
-from dpframework.study.registry import Registered, registry
+from dpframework.study.plugin_registry import Registered, registry
 from dpframework.verify import Verification
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])

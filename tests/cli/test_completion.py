@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpframework.cli import completion, main
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 STUDY = """
 [data]

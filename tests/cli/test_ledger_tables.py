@@ -12,7 +12,7 @@ import pytest
 import dpframework as dpf
 from dpframework import ledger as ledgers
 from dpframework.cli import ledger_tables as tables
-from dpframework.facts.privacy import ByRelation, PrivacyLoss, Relation
+from dpframework.facts.privacy_losses import ByRelation, PrivacyLoss, Relation
 from dpframework.ledger.approvals import Binding
 from dpframework.ledger.outside_releases import OutsideKind
 

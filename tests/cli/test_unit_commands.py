@@ -13,7 +13,7 @@ from dpframework.reports.difference import difference
 from dpframework.reports.html import html_report
 from dpframework.reports.plan_facts import public_facts
 from dpframework.reports.text_drawings import total_line
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 SCHEMA = """
 [[attribute]]

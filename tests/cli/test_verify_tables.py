@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from dpframework.cli import verify
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.verify.miners.findings import NEAR
 
 ADD, REPLACE = Relation

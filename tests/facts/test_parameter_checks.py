@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from dpframework.facts import Boolean, InputError, Schema, View
+from dpframework.facts.attributes_by_side import attributes_of_side
 from dpframework.facts.parameter_checks import (
     between_0_and_1,
     from_0_to_1,
@@ -20,7 +21,6 @@ from dpframework.facts.parameter_checks import (
     true_or_false,
     whole_number,
 )
-from dpframework.facts.view_sides import attributes_of_side
 
 
 @attrs.frozen(kw_only=True)

@@ -10,7 +10,7 @@ import pytest
 import dpframework as dpf
 from dpframework.formulas.claims import LAST_INCREMENT, Change, Claim, Neighbours, bound_at, norm_claims, score_claims
 from dpframework.formulas.formula import as_formula, cells, form, rows, x_log2_x
-from dpframework.formulas.rounding import (
+from dpframework.formulas.rounding_error_bound import (
     UNIT_ROUNDOFF,
     _Error,
     _error,

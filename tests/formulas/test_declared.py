@@ -12,13 +12,13 @@ import pytest
 
 import dpframework as dpf
 from dpframework.formulas import Cells, Parts, ScoreClaims, as_formula, kernel_of, public, query_problem, scores_of
-from dpframework.formulas.small_tables import tables_of
+from dpframework.formulas.largest_change_search import tables_of
 from dpframework.plan import Step, walk
 from dpframework.plan.claim_standing import covers
 from dpframework.queries import QuantileScores
 from dpframework.redescriptions import MatchScores
 from dpframework.redescriptions.match_scores import GIVEN_CAP
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 
 def scored_steps() -> Iterator[tuple[str, dpf.Schema, Any, Any, ScoreClaims]]:

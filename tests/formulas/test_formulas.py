@@ -48,11 +48,11 @@ from dpframework.formulas import (
     scores_of,
     sum_over_classes,
 )
-from dpframework.formulas.derivation import fit_bound
 from dpframework.formulas.formula import Formula, at_least, largest_over_classes, least, x_log2_x
+from dpframework.formulas.largest_change_search import tables_of
 from dpframework.formulas.mathml import shape_mathml
-from dpframework.formulas.score_shapes import Adds, Shape
-from dpframework.formulas.small_tables import tables_of
+from dpframework.formulas.score_structures import Adds, Shape
+from dpframework.formulas.sensitivity_derivation import fit_bound
 from dpframework.queries import FormulaScores, Norm
 
 HALF = Fraction(1, 2)

@@ -37,9 +37,9 @@ from dpframework.formulas import (
     sum_over_classes,
     x_log2_x,
 )
-from dpframework.formulas.goals_of_cells import cell_goals, range_goals
-from dpframework.formulas.goals_of_parts import FACTS, induction_goals, part_goals, replacement_goal
-from dpframework.formulas.goals_of_totals import norm_goals, outer_goals
+from dpframework.formulas.smt_goals_for_cells import cell_goals, range_goals
+from dpframework.formulas.smt_goals_for_parts import FACTS, induction_goals, part_goals, replacement_goal
+from dpframework.formulas.smt_goals_for_totals import norm_goals, outer_goals
 
 CHANGES = (Change.RISE, Change.FALL, Change.REPLACED)
 

@@ -42,9 +42,8 @@ from dpframework.formulas import (
     x_log2_x,
 )
 from dpframework.formulas.claims import ScoreClaims, score_claims
-from dpframework.formulas.goal_reader import _DENIALS, NAMED, GroundGoal
-from dpframework.formulas.goals_of_cells import cell_goals, range_goals
-from dpframework.formulas.ground_test import (
+from dpframework.formulas.smt_goal_evaluator import _DENIALS, NAMED, GroundGoal
+from dpframework.formulas.smt_goal_ground_test import (
     GroundPair,
     _problem,
     aggregate_of,
@@ -54,6 +53,7 @@ from dpframework.formulas.ground_test import (
     query_problem,
     range_problem,
 )
+from dpframework.formulas.smt_goals_for_cells import cell_goals, range_goals
 
 F = Fraction
 LOW, HIGH = public("low", 0, 1), public("high", -3, "1/2")

@@ -45,9 +45,9 @@ from dpframework.formulas import (
     table_rows,
     vacuous,
 )
-from dpframework.formulas.goals_of_cells import cell_goals
-from dpframework.formulas.goals_of_parts import part_goals
-from dpframework.formulas.ground_test import ground_problem
+from dpframework.formulas.smt_goal_ground_test import ground_problem
+from dpframework.formulas.smt_goals_for_cells import cell_goals
+from dpframework.formulas.smt_goals_for_parts import part_goals
 from dpframework.formulas.solvers import SOLVERS, solve
 
 needs_solvers = pytest.mark.skipif(not installed(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")

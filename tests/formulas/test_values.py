@@ -25,7 +25,6 @@ from dpframework.formulas import (
     as_formula,
     at_least,
     cells,
-    derivation,
     kernel_source,
     kernels,
     largest_over_classes,
@@ -37,16 +36,17 @@ from dpframework.formulas import (
     rows,
     rows_of_part,
     scores_of,
+    sensitivity_derivation,
     solvers,
     sum_over_classes,
     table_rows,
     x_log2_x,
 )
-from dpframework.formulas.cache import cache_folder, write_cached
 from dpframework.formulas.claims import LAST_INCREMENT, Neighbours
-from dpframework.formulas.derivation import _plus, _simple_above, derive, fit_bound
 from dpframework.formulas.evaluation import is_rational, value_of
 from dpframework.formulas.formula import constant, form, legend
+from dpframework.formulas.sensitivity_derivation import _plus, _simple_above, derive, fit_bound
+from dpframework.formulas.user_cache_folder import cache_folder, write_cached
 
 F = Fraction
 LEAVES: dict[Any, Any] = {a: F(3), b: F(5), c: F(0)}
@@ -341,15 +341,17 @@ def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatc
         """The claim where the largest change is on tables of so many rows, and less on smaller ones."""
         found = Neighbours((F(low), F(0)), (F(high), F(0)), change)
         left = iter(gaps)
-        monkeypatch.setattr(derivation, "search_change", lambda *_: found)
-        monkeypatch.setattr(derivation, "climb", lambda *given: asked.append((given[2].tolist(), given[4])) or given[2])
-        monkeypatch.setattr(derivation, "cell_gaps", lambda *_: [[next(left)]])
-        derived = derivation._derive_for_cells(shape, Change.RISE, group)
+        monkeypatch.setattr(sensitivity_derivation, "search_change", lambda *_: found)
+        monkeypatch.setattr(
+            sensitivity_derivation, "climb", lambda *given: asked.append((given[2].tolist(), given[4])) or given[2]
+        )
+        monkeypatch.setattr(sensitivity_derivation, "cell_gaps", lambda *_: [[next(left)]])
+        derived = sensitivity_derivation._derive_for_cells(shape, Change.RISE, group)
         assert derived.nearest is found
         assert (derived.claim.change, derived.claim.group) == (Change.RISE, group)
         return derived.claim.bound.constant
 
-    large = derivation.MOST_ATTAINED_ROWS
+    large = sensitivity_derivation.MOST_ATTAINED_ROWS
     assert claimed(large, large, F(7, 9), group=3) == F(7, 9)
     assert claimed(0, 1, F(-1)) == 0
     assert claimed(0, 1, F(999_999, 10**6)) == F(999_999, 10**6)

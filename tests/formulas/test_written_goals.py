@@ -41,9 +41,6 @@ from dpframework.formulas import (
     table_rows,
     x_log2_x,
 )
-from dpframework.formulas.goals_of_cells import cell_goals, simpler_claims
-from dpframework.formulas.goals_of_parts import part_goals, provable_facts
-from dpframework.formulas.goals_of_totals import norm_goals, outer_goals
 from dpframework.formulas.smt import (
     Goal,
     UnprovableError,
@@ -55,6 +52,9 @@ from dpframework.formulas.smt import (
     total,
     without_claim,
 )
+from dpframework.formulas.smt_goals_for_cells import cell_goals, simpler_claims
+from dpframework.formulas.smt_goals_for_parts import part_goals, provable_facts
+from dpframework.formulas.smt_goals_for_totals import norm_goals, outer_goals
 
 F = Fraction
 CHANGES = (Change.RISE, Change.FALL, Change.REPLACED)

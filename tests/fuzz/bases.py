@@ -18,7 +18,7 @@ from mutations import SECRET
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.ledger.chain import Chain
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 SCHEMA = """
 max_rows = 500

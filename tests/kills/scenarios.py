@@ -18,7 +18,7 @@ import dpframework as dpf
 from dpframework import cli
 from dpframework.facts.files import write_whole
 from dpframework.ledger.chain import Chain
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 ON = ("--data-set", "people")
 RUN = ["run", "study.toml", "--out", "out"]

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 import dpframework as dpf
-from dpframework.facts.privacy import ByRelation, round_up
+from dpframework.facts.privacy_losses import ByRelation, round_up
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace, Losses, PermuteAndFlip
 from dpframework.queries import Norm, Query, Sensitivity
 from known_bugs.catalogue import KnownBug, Number, Tool, drawn

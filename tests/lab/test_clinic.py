@@ -8,7 +8,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.lab.clinic import DIAGNOSES, LABS, PLANTED, clinic_schema, clinic_table, clinic_visits
-from dpframework.tables.engines import InMemory
+from dpframework.tables.engine_base import InMemory
 
 
 @pytest.fixture(scope="module")

@@ -192,7 +192,7 @@ if __name__ == "__main__":
     import typeguard  # noqa: F401
 
     import dpframework.lab.evaluation.measures  # noqa: F401
-    from dpframework.study.registry import registry
+    from dpframework.study.plugin_registry import registry
 
     registry()
 

@@ -11,7 +11,7 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.ledger import Binding, chain, data_digests
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.study.registry import Registered, registry
+from dpframework.study.plugin_registry import Registered, registry
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 ROWS = "ill\n" + "true\nfalse\n" * 50

@@ -22,13 +22,13 @@ import dpframework as dpf
 from dpframework.accountant import zcdp_to_epsilon
 from dpframework.cli import main
 from dpframework.cli.run import write_outputs
-from dpframework.facts.output_formats import clock_text
+from dpframework.facts.output_format_helpers import clock_text
 from dpframework.ledger import chain, sqlite
 from dpframework.ledger.chain import Chain
+from dpframework.ledger.journal_key_file import journal_key, key_place
 from dpframework.ledger.ledger import Ledger
 from dpframework.ledger.release_codec import fingerprint, from_json, to_json
 from dpframework.ledger.release_journal import Journal, seal
-from dpframework.ledger.sealing_key import journal_key, key_place
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection, PermuteAndFlip
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Categorical("town", ["A", "B", "C"])])

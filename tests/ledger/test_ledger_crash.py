@@ -25,10 +25,10 @@ from dpframework import cli
 from dpframework.cli.run import write_outputs
 from dpframework.ledger.chain import Chain
 from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.journal_key_file import journal_key
 from dpframework.ledger.release_journal import Journal
-from dpframework.ledger.sealing_key import journal_key
 from dpframework.run.gate import Gate
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=2)])
 STUDY = study_file(8, tree_step("first", 4), tree_step("second", 4, "age"))

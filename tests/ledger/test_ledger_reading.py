@@ -8,7 +8,7 @@ import pytest
 import dpframework as dpf
 from dpframework.ledger.chain import Chain
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.tables.engines import Engine
+from dpframework.tables.engine_base import Engine
 
 SECRET = "s3cr3t"
 SCHEMA = dpf.Schema([dpf.Boolean("ill")], max_rows=8)

@@ -10,8 +10,8 @@ from people import SCHEMA_FILE, TREE_STUDY
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.ledger.run import LedgerRun
-from dpframework.ledger.sealing_key import key_place
+from dpframework.ledger.journal_key_file import key_place
+from dpframework.ledger.ledger_run import LedgerRun
 
 
 def test_a_journal_goes_with_the_results_of_its_own_run_only(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.input_limits import MOST_NESTED_JSON as MOST_DEEP
-from dpframework.facts.json_text import parsed_json
+from dpframework.facts.json_reader import parsed_json
 from dpframework.ledger.release_codec import from_json, to_json
 
 

@@ -13,8 +13,8 @@ from noisy_runs import TABLE, interrupted_run, never, study_of
 
 import dpframework as dpf
 from dpframework.ledger.chain import Chain
+from dpframework.ledger.journal_key_file import journal_key, key_place
 from dpframework.ledger.release_journal import Journal, seal
-from dpframework.ledger.sealing_key import journal_key, key_place
 from dpframework.mechanisms import DiscreteLaplace
 
 on_posix = pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs the users and modes of POSIX")

@@ -15,10 +15,10 @@ import pytest
 import dpframework as dpf
 from dpframework.accountant import PlanCharge
 from dpframework.cli import main
-from dpframework.facts.privacy import ByRelation
+from dpframework.facts.privacy_losses import ByRelation
 from dpframework.ledger import GroupBy, LedgerTampered, OutsideKind, grouped, remainder
 from dpframework.ledger.chain import Chain
-from dpframework.ledger.run_subject import RecordedResult
+from dpframework.ledger.run_entry_subject import RecordedResult
 from dpframework.ledger.spending_report import _cost
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 

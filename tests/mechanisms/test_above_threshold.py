@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.privacy import ByRelation, Relation
+from dpframework.facts.privacy_losses import ByRelation, Relation
 from dpframework.mechanisms import Calibration
 from dpframework.mechanisms.above_threshold import AboveThreshold
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness

@@ -20,20 +20,20 @@ from scipy import stats
 
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms import (
-    digit_laplace,
-    exact_choice,
+    discrete_gaussian_sampler,
+    discrete_laplace_sampler,
+    exact_choice_sampler,
     opendp_samplers,
     permute_and_flip_log_probability,
-    rejection_gaussian,
 )
-from dpframework.mechanisms.digit_laplace import digits_of, discrete_laplace
-from dpframework.mechanisms.lattice import LatticePoints, round_to
+from dpframework.mechanisms.discrete_gaussian_sampler import discrete_gaussian, exact_exponent, exp_of_minus, exponents
+from dpframework.mechanisms.discrete_laplace_sampler import digits_of, discrete_laplace
+from dpframework.mechanisms.lattice_points import LatticePoints, round_to
 from dpframework.mechanisms.randomness import Noise, Samplers, SeededRandomness, SystemRandomness
-from dpframework.mechanisms.rejection_gaussian import discrete_gaussian, exact_exponent, exp_of_minus, exponents
 from dpframework.mechanisms.uniforms import exp_bounds
 
 LEVEL = 1e-6
-CHOICES = {"gumbel": exact_choice.exponential_choice, "exponential": exact_choice.permute_and_flip}
+CHOICES = {"gumbel": exact_choice_sampler.exponential_choice, "exponential": exact_choice_sampler.permute_and_flip}
 
 
 def words(seed: int) -> Callable[[int], Any]:
@@ -159,7 +159,7 @@ def test_numbers_are_made_of_digits_and_a_sign_that_no_digit_is_drawn_from(scale
 
 def test_bounds_of_a_quotient_hold_for_all_numbers_between_those_given() -> None:
     for power, whole in (((3, 5), (1, 2)), ((0, 1), (0, 0)), ((7, 9), (6, 7)), ((4, 4), (0, 3))):
-        least, most = digit_laplace.quotient_bounds(power, whole, 4, 10)
+        least, most = discrete_laplace_sampler.quotient_bounds(power, whole, 4, 10)
         corners = [Fraction(16 - x, 16 - y) * 2**10 for x in power for y in whole]
         assert least == math.floor(min(corners))
         assert most == math.ceil(max(corners))
@@ -171,7 +171,7 @@ def test_bounds_of_a_quotient_hold_for_all_numbers_between_those_given() -> None
 @pytest.mark.parametrize(
     ("scale", "margin", "size"),
     [
-        *((scale, rejection_gaussian.MARGIN, 200_000) for scale in (0.3, 0.99, 1.0, 6.3, 40.0, 300.0)),
+        *((scale, discrete_gaussian_sampler.MARGIN, 200_000) for scale in (0.3, 0.99, 1.0, 6.3, 40.0, 300.0)),
         *((scale, 0.05, 5_000) for scale in (0.5, 1.0, 40.0)),  # where many decisions are close
     ],
 )
@@ -253,7 +253,7 @@ def test_a_candidate_is_never_likelier_than_its_bucket_says() -> None:
     for scale in (1.0, 3.0, 2.0**20 / 0.7, 1e-3, 1e9):
         near = {round(k * scale * math.log(2)) + off for k in range(70) for off in (-1, 0, 1)}
         gaps = np.array(sorted(gap for gap in near if 0 <= gap < 2**62))
-        buckets, members = exact_choice.buckets_of(-gaps, scale)
+        buckets, members = exact_choice_sampler.buckets_of(-gaps, scale)
         assert members == np.bincount(buckets, minlength=64).tolist()
         for gap, bucket in zip(gaps.tolist(), buckets.tolist(), strict=True):
             assert gap == 0 or exp_bounds(-gap / Fraction(scale), 200)[1] <= 2 ** (200 - bucket)
@@ -269,7 +269,7 @@ def test_a_choice_is_the_same_however_many_scores_are_looked_at_at_once(
     scores = round_to(real, 0.25)
     at_once = [CHOICES[noise](words(seed), scores, 200.0) for seed in range(60)]
     for number in (1, 7, 499, 500):
-        monkeypatch.setattr(exact_choice, "AT_ONCE", number)
+        monkeypatch.setattr(exact_choice_sampler, "AT_ONCE", number)
         for given in (scores, LatticePoints(real, 0.25)):
             assert [CHOICES[noise](words(seed), given, 200.0) for seed in range(60)] == at_once
     assert len(set(at_once)) > 20
@@ -278,7 +278,7 @@ def test_a_choice_is_the_same_however_many_scores_are_looked_at_at_once(
 @pytest.mark.parametrize(("number", "rounds"), [(100, 3), (64, 1), (65, 2), (7, 0), (1, 4)])
 def test_as_many_survive_as_coins_say(number: int, rounds: int) -> None:
     random = words(number)
-    draws = np.array([exact_choice.survivors(random, number, rounds) for _ in range(10_000)])
+    draws = np.array([exact_choice_sampler.survivors(random, number, rounds) for _ in range(10_000)])
     assert follows(draws, lambda k: float(stats.binom.pmf(k, number, 0.5**rounds)))
 
 
@@ -296,10 +296,10 @@ def test_everything_is_drawn_by_the_samplers_that_are_chosen(
 
     monkeypatch.setattr(opendp_samplers, "noise", noted("opendp", np.zeros(1)))
     monkeypatch.setattr(opendp_samplers, "noisy_max", noted("opendp", 0))
-    monkeypatch.setattr(digit_laplace, "discrete_laplace", noted("ours", np.zeros(1)))
-    monkeypatch.setattr(rejection_gaussian, "discrete_gaussian", noted("ours", np.zeros(1)))
+    monkeypatch.setattr(discrete_laplace_sampler, "discrete_laplace", noted("ours", np.zeros(1)))
+    monkeypatch.setattr(discrete_gaussian_sampler, "discrete_gaussian", noted("ours", np.zeros(1)))
     for name in ("exponential_choice", "permute_and_flip"):
-        monkeypatch.setattr(exact_choice, name, noted("ours", 0))
+        monkeypatch.setattr(exact_choice_sampler, name, noted("ours", 0))
     for size, scale in ((1, 1.0), (1000, 2.0**52), (1000, 2.0**-30)):
         source.discrete_laplace(size, scale)
         source.discrete_gaussian(size, scale)

@@ -18,7 +18,7 @@ from scipy import stats
 
 import dpframework as dpf
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import ByRelation, Relation
+from dpframework.facts.privacy_losses import ByRelation, Relation
 from dpframework.mechanisms import (
     AboveThreshold,
     BlockNorm,
@@ -31,18 +31,18 @@ from dpframework.mechanisms import (
     Mechanism,
     PartitionSelection,
 )
+from dpframework.mechanisms.answer_shift_bounds import unit_changes
 from dpframework.mechanisms.built_in import BUILT_IN
-from dpframework.mechanisms.interval import ExponentialInterval
-from dpframework.mechanisms.lattice import LatticePoints
-from dpframework.mechanisms.losses import double_at_most
+from dpframework.mechanisms.exponential_interval_mechanism import ExponentialInterval
+from dpframework.mechanisms.lattice_points import LatticePoints
 from dpframework.mechanisms.randomness import Noise, Randomness, Samplers, SeededRandomness, SystemRandomness
+from dpframework.mechanisms.release_losses import double_at_most
 from dpframework.mechanisms.selection import (
     Exponential,
     PermuteAndFlip,
     permute_and_flip_log_probability,
     with_relative_error,
 )
-from dpframework.mechanisms.shifts import unit_changes
 from dpframework.queries import Sensitivity
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.scores import PiecewiseScores
@@ -788,7 +788,7 @@ def test_answers_are_rounded_some_at_a_time_and_keep_their_shape(monkeypatch: py
     answer = np.random.default_rng(5).normal(0, 1e3, (4, 6)).T
     at_once = real.on_lattice(answer)
     np.testing.assert_array_equal(at_once, np.rint(answer / float(real.unit)))
-    monkeypatch.setattr("dpframework.mechanisms.lattice.AT_ONCE", 5)
+    monkeypatch.setattr("dpframework.mechanisms.lattice_points.AT_ONCE", 5)
     np.testing.assert_array_equal(real.on_lattice(answer), at_once)
     assert real.on_lattice(2.0).shape == ()
 

@@ -15,8 +15,8 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace, PermuteAndFlip
 from dpframework.mechanisms.laplace import _LatticeLaplace
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
-from dpframework.tables.engines import _Blocks
-from dpframework.verify.miners.sameness import same
+from dpframework.tables.engine_base import _Blocks
+from dpframework.verify.miners.value_comparison import same
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 9, bins=3)])
 RNG = np.random.default_rng(5)

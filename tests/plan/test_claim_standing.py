@@ -11,9 +11,9 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.formulas import Proof, ScoreClaims, Verdict, query_problem
-from dpframework.formulas.ground_test import bound_of, neighbours
+from dpframework.formulas.smt_goal_ground_test import bound_of, neighbours
 from dpframework.formulas.stored_verdicts import rules_digest
 from dpframework.plan import Verified
 from dpframework.plan.claim_standing import Standing, covers, standings
@@ -21,7 +21,7 @@ from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import ProvedClaim, VerifiedCode, claim_digest
 from dpframework.queries import CellCounts, Histogram, Marginals, Norm, Sensitivity, Supports
 from dpframework.redescriptions import MatchScores
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 from dpframework.verify.miners.audit_subject import Subject
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Boolean("old", view="right")], max_rows=100)

@@ -23,7 +23,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInte
 from dpframework.plan import Budget, Node, Repeat, Step, plan_from_json, walk
 from dpframework.plan.code import component_digest
 from dpframework.plan.index import PlanIndex
-from dpframework.plan.kinds import kind_of, label_of
+from dpframework.plan.node_kind_table import kind_of, label_of
 from dpframework.plan.nodes import distinct
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])

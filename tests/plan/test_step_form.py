@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import dpframework as dpf
-from dpframework.facts.privacy import NOTHING
+from dpframework.facts.privacy_losses import NOTHING
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, PartitionSelection, PermuteAndFlip
 from dpframework.mechanisms.base import Mechanism
 from dpframework.plan import FromRelease, Step

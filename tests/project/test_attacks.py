@@ -7,8 +7,8 @@ import numpy as np
 from attacks import draws, runs, tightness
 from mechanisms.test_mechanisms import CASES, SOURCES, calibrated, expected
 
-from dpframework.facts.privacy import Relation
-from dpframework.ledger.run import LedgerRun
+from dpframework.facts.privacy_losses import Relation
+from dpframework.ledger.ledger_run import LedgerRun
 
 
 def test_a_run_resumed_on_other_rows_draws_nothing_again(tmp_path):

@@ -36,7 +36,7 @@ from warm import warm_commands
 import dpframework as dpf
 from dpframework.checks import BUILT_IN
 from dpframework.study import hookspecs
-from dpframework.study.registry import GROUP, Registry
+from dpframework.study.plugin_registry import GROUP, Registry
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

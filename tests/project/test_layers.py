@@ -36,7 +36,7 @@ PLANTED = [
     ("a table imports a run", SPINE, "dpframework/tables/blocks.py", "import dpframework.run.gate"),
     ("a reader imports another", SPINE, "dpframework/ledger/chain.py", "import dpframework.reports"),
     ("a room of no layer", SPINE, "dpframework/attic/__init__.py", '"""A room that the contract does not name."""'),
-    ("the core imports a plugin", NO_PLUGIN, "dpframework/study/registry.py", "import dpframework_trees"),
+    ("the core imports a plugin", NO_PLUGIN, "dpframework/study/plugin_registry.py", "import dpframework_trees"),
     ("a plugin imports another", INDEPENDENT, "dpframework_greedy/language.py", "import dpframework_trees.tree"),
     ("a plugin imports the gate", PUBLIC, "dpframework_greedy/language.py", "from dpframework.run.gate import Gate"),
     ("a plugin imports the lab", NO_LAB, "dpframework_trees/tree.py", "import dpframework.lab"),

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.queries import BoundDistances, BoundedSum, JointHistogram, Norm, QuantileScores
-from dpframework.verify.conformance import QueryConformance
+from dpframework.verify.conformance_suites import QueryConformance
 
 AGE = dpf.Numeric("age", 0, 4, bins=4)
 GAPS = dpf.Numeric("age", 0, 4, bins=4, missing=True)

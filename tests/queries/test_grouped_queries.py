@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.queries import BoundDistances, BoundedSum, Norm, QuantileScores
-from dpframework.queries.grouped import GroupCounts, GroupMoments, GroupSums
+from dpframework.queries.group_queries import GroupCounts, GroupMoments, GroupSums
 
 GAPS = dpf.Numeric("cost", 0, 4, bins=4, missing=True)
 FULL = dpf.Numeric("cost", 0, 4, bins=4)

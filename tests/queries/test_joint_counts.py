@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 import dpframework as dpf
 from dpframework.facts import Below, Boolean, Cases, Categorical, Equals, Not, Numeric
 from dpframework.queries.exact_answers import answer_of
-from dpframework.queries.row_sets import RowSets, in_common
-from dpframework.study.registry import registry
-from dpframework.tables.engines import InMemory, _Blocks
+from dpframework.queries.row_set_intersections import RowSets, in_common
+from dpframework.study.plugin_registry import registry
+from dpframework.tables.engine_base import InMemory, _Blocks
 from dpframework.tables.grouping_engine import GroupingEngine, SelectedRows, selected, whole_tables
 from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, as_cases, joint_counts_of
 from dpframework.verify import EngineConformance, QueryConformance

@@ -20,7 +20,7 @@ from dpframework.mechanisms.gaussian_threshold import _tail, threshold_of
 from dpframework.queries import KeyCounts, Keys
 from dpframework.queries.exact_answers import answer_of
 from dpframework.results import ReleasedKeys
-from dpframework.tables.key_columns import KeyColumn
+from dpframework.tables.open_attribute_keys import KeyColumn
 from dpframework.verify import MechanismConformance, audit, check_losses, search_sensitivity
 
 ADD, REPLACE = dpf.Relation

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpframework as dpf
-from dpframework.facts.privacy import ByRelation, Relation
+from dpframework.facts.privacy_losses import ByRelation, Relation
 from dpframework.queries import CellCounts, Count, Histogram, JointHistogram, Marginals, PiecewiseScores, Supports
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.counts import histogram_sensitivities, table_sensitivities

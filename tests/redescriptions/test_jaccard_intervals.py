@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, laplace, norm
 
 from dpframework.facts.logical_descriptions import Equals
-from dpframework.redescriptions.cell_unions import CellTable, Wanted
+from dpframework.redescriptions.cell_union_redescriptions import CellTable, Wanted
 from dpframework.redescriptions.jaccard_intervals import (
     OF_ALL,
     OF_FLOOR,

@@ -19,11 +19,12 @@ from dpframework.redescriptions import (
     Redescription,
     Redescriptions,
     Wanted,
-    joint_fit,
-    joint_redescriptions,
+    joint_match_distribution,
+    match_combination_search,
 )
-from dpframework.redescriptions.joint_fit import Floats, Joint, as_cells, fit, trios
-from dpframework.redescriptions.joint_redescriptions import (
+from dpframework.redescriptions.joint_match_distribution import Floats, Joint, as_cells, fit, trios
+from dpframework.redescriptions.kernels.joint_states import sum_states
+from dpframework.redescriptions.match_combination_search import (
     DEVIATIONS,
     Joined,
     _distinct,
@@ -31,7 +32,6 @@ from dpframework.redescriptions.joint_redescriptions import (
     candidates_of,
     laplace,
 )
-from dpframework.redescriptions.kernels.joint_states import sum_states
 
 ROWS = 4000
 NAMES = [[f"{view}{k}" for k in range(5)] for view in ("a", "b")]
@@ -257,8 +257,8 @@ def test_what_could_be_noise_is_not_read(monkeypatch: pytest.MonkeyPatch) -> Non
     The fit and the literals do not follow the noise here, so that all supports are as they would be without it.
     """
     counts = tables_of(TABLE, SIDES)
-    monkeypatch.setattr(joint_fit, "OF_NOISE", 0)
-    monkeypatch.setattr(joint_redescriptions, "OF_NOISE", 0)
+    monkeypatch.setattr(joint_match_distribution, "OF_NOISE", 0)
+    monkeypatch.setattr(match_combination_search, "OF_NOISE", 0)
 
     def read(variance: float) -> set[float]:
         found, _ = overlapping(counts, variance).read(Wanted(0.58), np.random.default_rng(0))
@@ -358,7 +358,7 @@ def test_what_a_member_changes_is_the_rows_of_all_cells_that_it_changes() -> Non
 
 def test_of_candidates_that_hold_for_nearly_the_same_rows_the_first_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the joint of the exact tables, whose blocks are compared with each other too."""
-    monkeypatch.setattr(joint_redescriptions, "AT_ONCE", 32)
+    monkeypatch.setattr(match_combination_search, "AT_ONCE", 32)
     joint = fit(5, np.stack([as_cells(one) for one in tables_of(TABLE, SIDES)]) / ROWS)
     everything = list(candidates_of(5, (True,) * 5))
     kept = _distinct(everything, joint)

@@ -9,16 +9,16 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.plan.kinds import KINDS
+from dpframework.plan.node_kind_table import KINDS
 from dpframework.plan.nodes import Sequential, Step
 from dpframework.reports.blocks import LearnedShares, Paragraph, TableBlock
 from dpframework.reports.difference import difference
 from dpframework.reports.difference.marks import Mark
-from dpframework.reports.nodes import node_tree
+from dpframework.reports.node_rows import node_tree
 from dpframework.reports.odds import Learned
 from dpframework.reports.page_drawing import _fold_if_large, difference_on_page, merge_equal, plan_on_page
 from dpframework.reports.plan_drawing import NodeDrawing
-from dpframework.reports.publication_rows import (
+from dpframework.reports.result_table_rows import (
     ResultRow,
     bias_rows,
     bound_line,

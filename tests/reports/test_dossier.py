@@ -14,9 +14,9 @@ from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
 from dpframework.plan import Verified, VerifiedCode
 from dpframework.reports.dossier import Basis, Statements, dossier, registry_entry, registry_text, statements_template
 from dpframework.reports.dossier.dossier_content import LedgerState
-from dpframework.reports.dossier.hazards import HAZARDS
+from dpframework.reports.dossier.nist_hazards import HAZARDS
 from dpframework.reports.dossier.owner_statements import TOPICS
-from dpframework.reports.dossier.questions import ITEMS, OUT_OF_SCOPE
+from dpframework.reports.dossier.review_board_questions import ITEMS, OUT_OF_SCOPE
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Numeric("age", 0, 100, bins=5)], about_rows=2000)
 SAID = {f"{topic}.{key}": f"the {key} of {topic}" for topic, keys in TOPICS.items() for key in keys}

@@ -14,8 +14,8 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts import Below, Equals
-from dpframework.facts.notebook import Shown, html_table
-from dpframework.facts.privacy import ByRelation, readable
+from dpframework.facts.notebook_html import Shown, html_table
+from dpframework.facts.privacy_losses import ByRelation, readable
 from dpframework.redescriptions import Redescription, Redescriptions
 from dpframework.results import Frequencies, Noisy
 from dpframework.study.notebook_views import cost_bars
@@ -209,7 +209,7 @@ def test_a_study_shows_each_step_with_its_miner_its_budget_and_what_else_it_was_
 
 
 def test_every_class_of_results_has_a_dataframe_a_picture_and_a_table():
-    from dpframework.study.registry import registry
+    from dpframework.study.plugin_registry import registry
 
     kinds = {found.component.result for found in registry().miners.values()} - {None}
     assert len(kinds) > 12

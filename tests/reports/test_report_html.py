@@ -26,7 +26,7 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.mechanisms import DiscreteLaplace, Gaussian
 from dpframework.plan import Node, repeat
-from dpframework.plan.graph import plan_graph
+from dpframework.plan.networkx_export import plan_graph
 from dpframework.queries import Histogram
 from dpframework.reports import RunSummary, markdown_report, node_tree, step_rows
 from dpframework.reports.difference import Mark, difference

@@ -11,14 +11,14 @@ import attrs
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.privacy import PrivacyLoss, Relation
+from dpframework.facts.privacy_losses import PrivacyLoss, Relation
 from dpframework.facts.unit import ROW
-from dpframework.plan.spend_node import Amounts
+from dpframework.plan.spend_block_node import Amounts
 from dpframework.queries import Sensitivity
 from dpframework.reports.difference.value_text import from_to
 from dpframework.reports.loss_text import share_of
 from dpframework.reports.odds import PRIORS, SLACK, TIMES_DELTA, Learned, learned, learned_sentence, share_text
-from dpframework.reports.spend_blocks import BlockSums, _amounts_text, _sums_text
+from dpframework.reports.spend_block_table import BlockSums, _amounts_text, _sums_text
 from dpframework.reports.step_row import _change
 from dpframework.reports.terminal_text import fit_facts, fit_prose, fit_tree
 from dpframework.reports.text_drawings import place_lines

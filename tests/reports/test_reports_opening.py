@@ -16,10 +16,10 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
 from dpframework.queries import Count, Histogram, Supports
 from dpframework.reports import About, RunSummary, learned, markdown_report, releases_csv, releases_json, result_rows
-from dpframework.reports.attribute_reads import losses_by_attribute
+from dpframework.reports.attribute_losses import losses_by_attribute
 from dpframework.reports.html import html_report
 from dpframework.reports.odds import PRIORS, posterior
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 
 A, B, C = dpf.Boolean("a"), dpf.Boolean("b"), dpf.Categorical("c", ["x", "y", "z"])
 SCHEMA = dpf.Schema([A, B, C], max_rows=1000)

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import dpframework as dpf
-from dpframework.facts.notebook import html_table, html_text
+from dpframework.facts.notebook_html import html_table, html_text
 from dpframework.results.matrix import Matrix
 from dpframework.results.result import Kept, axes_or_new
 

@@ -13,7 +13,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
-from dpframework.tables.engines import _Blocks
+from dpframework.tables.engine_base import _Blocks
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("old")])
 MANY, FEW = (dpf.Table.from_codes(SCHEMA, np.ones((2, rows), dtype=np.uint8)) for rows in (3, 2))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.run.read_only import read_only
+from dpframework.run.release_copies import read_only
 
 SCHEMA = dpf.Schema([dpf.Categorical("order", ["pizza", "salad", "pie"]), dpf.Boolean("ill")])
 TABLE = dpf.Table.from_codes(SCHEMA, [[0, 0, 1, 2, 2], [0, 1, 0, 1, 1]])

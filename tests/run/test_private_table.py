@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import dpframework as dpf
 from dpframework.facts.errors import DPFrameworkError
-from dpframework.facts.privacy import rho_below
+from dpframework.facts.privacy_losses import rho_below
 from dpframework.mechanisms import DiscreteLaplace, Exponential, ExponentialInterval, PermuteAndFlip
 from dpframework.queries import histogram_sensitivities
 from dpframework.run import Example

@@ -24,7 +24,7 @@ from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.queries import KeyCounts, Keys
 from dpframework.queries.exact_answers import answer_of
 from dpframework.tables.encoding import encode_column
-from dpframework.tables.key_columns import KeyBook
+from dpframework.tables.open_attribute_keys import KeyBook
 
 SECRET = "ullapool-where-one-person-lives"
 SCHEMA = dpf.Schema([Open("town"), dpf.Boolean("ill")])

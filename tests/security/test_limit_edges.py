@@ -17,18 +17,18 @@ from dpframework_trees.tree_pair_counts import pair_work, pairs_misfit
 from dpframework_trees.tree_weights import require_feasible
 
 import dpframework as dpf
-from dpframework.basics.workloads import Workload
+from dpframework.basics.marginals_workload import Workload
 from dpframework.facts.expression_operands import labels_of
 from dpframework.facts.expressions import parse
 from dpframework.facts.public_tables import as_public_table
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit_aggregates import aggregate
-from dpframework.formulas.formula_reading import read_formula
+from dpframework.formulas.formula_json_reader import read_formula
 from dpframework.mechanisms.block_norm import BlockNorm
 from dpframework.mechanisms.knorm import KNorm
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 from dpframework.queries.marginal_residuals import Residuals
-from dpframework.queries.marginals import Marginals
+from dpframework.queries.one_way_marginals_query import Marginals
 from dpframework.queries.ranks import QuantileScores
 from dpframework.tables.table_builder import require_public_counts
 
@@ -139,26 +139,26 @@ LIMITS = {
     ),
     "groups": Limit(
         lambda n: planned("mean", n, attribute="x", by=["n"]), 4, "by makes 5 groups, more than 4",
-        "dpframework.basics.where_and_by.MOST_GROUPS",
+        "dpframework.basics.grouped_miner_base.MOST_GROUPS",
     ),
     "attributes of a cross table": Limit(
         lambda n: planned("crosstab", 4, attributes=["n", "ill", "x", "more"][:n]), 3, "has two or three"
     ),
     "cells of a cross table": Limit(
         lambda n: planned("crosstab", n, attributes=["n", "ill"]), 4, "cells, more than 8",
-        "dpframework.basics.crosstabs.MOST_CODES", 8,
+        "dpframework.basics.crosstab_miners.MOST_CODES", 8,
     ),
     "cells of a marginal": Limit(
         lambda n: planned("marginals", n, of=[["n", "ill"]]), 4, "cells, more than 8",
-        "dpframework.basics.marginals.MOST_CODES", 8,
+        "dpframework.basics.marginals_miner.MOST_CODES", 8,
     ),
     "values of groups": Limit(
         lambda n: planned("top-k", n, attribute="ill", by=["n"]), 4, "cells, more than 8",
-        "dpframework.basics.ratios.MOST_CODES", 8,
+        "dpframework.basics.share_and_top_k_miners.MOST_CODES", 8,
     ),
     "marginals": Limit(
         lambda n: Workload((TEN,) * 4, {(k,): 1.0 for k in range(n)}, False), 3, "are more than 3",
-        "dpframework.basics.workloads.MOST_SETS",
+        "dpframework.basics.marginals_workload.MOST_SETS",
     ),
     "weights of residuals": Limit(lambda n: residuals(3 * n), (1 << 20) // 9, "must be from 1 to 1,048,576"),
     "operations of a formula": Limit(lambda n: read_formula(nested(n)), 100, "more than 100 operations"),

@@ -21,7 +21,7 @@ import dpframework as dpf
 from dpframework import cli
 from dpframework.cli import main
 from dpframework.cli.terminal import Screen
-from dpframework.facts.output_formats import csv_text
+from dpframework.facts.output_format_helpers import csv_text
 from dpframework.facts.printable import is_printable, printable, printable_lines
 from dpframework.plan import Budget, PublicFacts
 from dpframework.reports import text_drawings

@@ -16,7 +16,7 @@ import dpframework as dpf
 from dpframework import cli
 from dpframework.cli import main
 from dpframework.facts.files import write_whole
-from dpframework.facts.output_files import FileKind
+from dpframework.facts.output_overwrite_rule import FileKind
 
 ON = ("--data-set", "people")
 EXPERIMENT = """
@@ -101,7 +101,7 @@ def test_only_one_module_of_the_project_opens_files_to_write_them():
     allowed = {
         "facts/files.py": "the one place",
         "cli/skeleton/__init__.py": "into a staged folder",
-        "formulas/cache.py": "into the user's cache folder, which no argument names",
+        "formulas/user_cache_folder.py": "into the user's cache folder, which no argument names",
         "reports/templates.py": "beside the templates, as Python keeps compiled modules",
         "facts/unfinished_files.py": "beside its place, until it is whole",
         "ledger/signatures.py": "into a temporary folder",
@@ -110,8 +110,8 @@ def test_only_one_module_of_the_project_opens_files_to_write_them():
         "verify/tables/engine_tables.py": "into pytest's folder",
         "verify/tables/people_tables.py": "into pytest's folder",
         "lab/experiment/store.py": "makes its folder",
-        "lab/cost_forecast.py": "tells Linux to forget the most memory that the process had",
-        "facts/output_files.py": "reads",
+        "lab/run_cost_forecast.py": "tells Linux to forget the most memory that the process had",
+        "facts/output_overwrite_rule.py": "reads",
         "cli/progress.py": "standard error, by a descriptor of its own",
         "tables/silence.py": "to nowhere",
     }

@@ -17,7 +17,7 @@ from dpframework.facts.errors import is_failure
 from dpframework.facts.files import read_by_library
 from dpframework.queries import Count, Query, Sensitivity
 from dpframework.tables.blocks import Block
-from dpframework.tables.plain_columns import quietly
+from dpframework.tables.plain_cell_series import quietly
 
 SECRET = "Ada Lovelace"
 SCHEMA = dpf.Schema([dpf.Boolean("a")])

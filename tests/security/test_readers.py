@@ -37,7 +37,7 @@ JSON = {"json.load", "json.loads", "orjson.loads", "ujson.loads"}
 
 #: What may be there, and why.
 ALLOWED = {
-    ("dpframework/facts/json_text.py", "json.loads"): "the one reader",
+    ("dpframework/facts/json_reader.py", "json.loads"): "the one reader",
     ("dpframework/facts/packages.py", "entry_points"): "plugins: installed, so trusted; their names and code's digest",
     ("dpframework/lab/experiment/job_list.py", "entry_points"): "versions of installed plugins",
     ("dpframework/cli/skeleton/__init__.py", "entry_points"): "names that are taken",
@@ -50,12 +50,12 @@ ALLOWED = {
     # Messages between the processes of one run, not files.
     ("dpframework/tables/cluster_table.py", "import cloudpickle"): "messages to workers",
     ("dpframework/tables/cluster_worker.py", "import cloudpickle"): "messages to workers",
-    ("dpframework/tables/dask_messages.py", "import pickle"): "the base of a reader of three classes",
+    ("dpframework/tables/dask_unpickle_filter.py", "import pickle"): "the base of a reader of three classes",
     ("dpframework/tables/cluster_worker.py", "__import__"): "packages that the client has, on a worker",
     ("dpframework/lab/experiment/runner.py", "import joblib"): "processes; it reads no file",
     ("dpframework/lab/experiment/runner.py", "import importlib.util"): "whether matplotlib is installed",
     # The kit tests that objects survive a copy; what it reads it has just written, in memory.
-    ("dpframework/verify/conformance.py", "import pickle"): "a copy in memory",
+    ("dpframework/verify/conformance_suites.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/miners/hidden_state.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/tables/leak_conformance.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/accountants/accountant_totals.py", "import pickle"): "a copy in memory",
@@ -65,7 +65,7 @@ ALLOWED = {
     ("dpframework/verify/queries/other_process.py", "import importlib.util"): "modules that this process has imported",
     ("dpframework/verify/queries/other_process.py", "import_module"): "modules that this process has imported",
     ("dpframework/verify/queries/other_process.py", "exec_module"): "modules that this process has imported",
-    ("dpframework/lab/cost_forecast.py", "import pickle"): "a study of this process, to one that it starts",
+    ("dpframework/lab/run_cost_forecast.py", "import pickle"): "a study of this process, to one that it starts",
     # Names that stand in the source itself.
     ("dpframework/cli/__init__.py", "import importlib"): "its own modules, when first used",
     ("dpframework/cli/__init__.py", "import_module"): "its own modules, when first used",
@@ -126,7 +126,7 @@ def test_nothing_in_the_source_runs_what_it_reads() -> None:
     names = {path: path.relative_to(ROOT).as_posix() for path in SOURCES}
     held = {(names[path], what): line for path in SOURCES for line, what in found(path)}
     unknown = {f"{file}:{held[file, what]}: {what}" for file, what in held if (file, what) not in ALLOWED}
-    assert not unknown, "read files with dpframework.facts.json_text, and look names up in a table of known ones"
+    assert not unknown, "read files with dpframework.facts.json_reader, and look names up in a table of known ones"
     assert not set(ALLOWED) - set(held), "an exception that nothing needs any more"
 
 

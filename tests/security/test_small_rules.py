@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 import dpframework as dpf
-from dpframework.facts import output_files, printable as shown
+from dpframework.facts import output_overwrite_rule, printable as shown
 from dpframework.facts.errors import NotOpened
 from dpframework.facts.input_limits import MOST_KEY_PARTS, MOST_NESTED, MOST_NESTED_JSON, MOST_TOML_BYTES
-from dpframework.facts.json_text import parsed_json
-from dpframework.facts.output_files import IN_OWN_FOLDER, FileKind, require_output
+from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER, FileKind, require_output
 from dpframework.facts.path_containment import inner_path, require_inside, require_relative
 from dpframework.facts.toml import (
     expand,
@@ -161,7 +161,7 @@ def test_the_owner_s_file_is_the_owner_s_or_root_s_and_only_they_write_it(
 
 
 def test_what_may_be_replaced_is_of_its_kind_and_of_its_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(output_files, "MOST_JSON_BYTES", 8)
+    monkeypatch.setattr(output_overwrite_rule, "MOST_JSON_BYTES", 8)
     kind, file = FileKind.of_beginning("a list", "ab"), tmp_path / "out"
 
     def refused(found: bytes | None, given: FileKind | None = kind) -> str:

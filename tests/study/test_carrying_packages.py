@@ -21,7 +21,7 @@ import typeguard
 
 import dpframework as dpf
 from dpframework.facts import typechecks
-from dpframework.study.registry import Registry
+from dpframework.study.plugin_registry import Registry
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")])
 

@@ -17,9 +17,9 @@ from people import study_file
 
 import dpframework as dpf
 from dpframework.cli import main
-from dpframework.facts.privacy import last_digit, rho_below
+from dpframework.facts.privacy_losses import last_digit, rho_below
 from dpframework.results.error_bounds import ErrorBound, TableSize
-from dpframework.study import accuracy, budget_shares as shares_module
+from dpframework.study import budget_shares as shares_module, epsilon_for_accuracy
 from dpframework.study.budget_shares import noise
 from dpframework.study.miner_builder import build_miner
 from dpframework.study.study_file import load_study
@@ -744,11 +744,11 @@ def test_an_epsilon_is_given_up_where_it_would_be_absurd():
 
 
 def test_larger_epsilons_are_tried_percent_by_percent_with_six_digits_rounded_up():
-    found = list(itertools.islice(accuracy._epsilons_from(Fraction(1, 3)), 4))
+    found = list(itertools.islice(epsilon_for_accuracy._epsilons_from(Fraction(1, 3)), 4))
     assert found == [Fraction(text) for text in ("0.333334", "0.336667", "0.34", "0.343334")]
-    assert next(accuracy._epsilons_from(Fraction(123456789))) == 123457000
-    assert next(accuracy._epsilons_from(Fraction(7, 2))) == Fraction(7, 2)
-    tried = list(accuracy._epsilons_from(Fraction(1)))
+    assert next(epsilon_for_accuracy._epsilons_from(Fraction(123456789))) == 123457000
+    assert next(epsilon_for_accuracy._epsilons_from(Fraction(7, 2))) == Fraction(7, 2)
+    tried = list(epsilon_for_accuracy._epsilons_from(Fraction(1)))
     assert (len(tried), tried[-1]) == (1000, Fraction("10.99"))
 
 

@@ -11,9 +11,9 @@ from noisy_mode import NoisyMode
 from people import SCHEMA_FILE
 
 import dpframework as dpf
-from dpframework.study.data import Data, _texts
-from dpframework.study.registry import Registry
+from dpframework.study.plugin_registry import Registry
 from dpframework.study.study_file import load_study
+from dpframework.study.table_place import Data, _texts
 
 STUDY = """
 [data]

@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 import dpframework as dpf
 from dpframework.facts import DoesNotFit
 from dpframework.study.study_file import load_study
-from dpframework.tables import contributions, unit_kernels
+from dpframework.tables import contributions, unit_row_choice_kernels
 from dpframework.tables.contributions import kept_rows, unit_codes
 from dpframework.tables.schema_fit import check_fit
 
@@ -334,7 +334,7 @@ def test_rows_of_the_smallest_keys_are_chosen_by_a_sort_and_without_one(
     keys: list[int], people: int, most: int, seed: int
 ) -> None:
     whose = np.random.default_rng(seed).integers(0, people, len(keys))
-    found = unit_kernels.smallest_of_each(np.array(keys, dtype=np.uint64), whose, most)
+    found = unit_row_choice_kernels.smallest_of_each(np.array(keys, dtype=np.uint64), whose, most)
     for person in range(people):
         rows = sorted((key, row) for row, key in enumerate(keys) if whose[row] == person)
         assert np.flatnonzero(found & (whose == person)).tolist() == sorted(row for _, row in rows[:most])

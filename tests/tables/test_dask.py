@@ -19,7 +19,7 @@ from killing import KillsAWorker
 
 import dpframework as dpf
 from dpframework.facts.packages import distributions
-from dpframework.plan.kinds import label_of
+from dpframework.plan.node_kind_table import label_of
 from dpframework.study.study_file import load_study
 from dpframework.tables import cluster_worker, dask_engine
 from dpframework.tables.cluster_table import ClusterRows, OpenedTable

@@ -17,7 +17,7 @@ import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.plan import Step, walk
 from dpframework.queries.exact_answers import answer_of
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 from dpframework.tables import Crosstab, sql_engine
 from dpframework.tables.duckdb_connection import DuckDBConnection
 from dpframework.tables.duckdb_engine import DuckDB

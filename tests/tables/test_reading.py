@@ -28,7 +28,7 @@ from dpframework.tables.encoding import (
     encode_column,
     unfit,
 )
-from dpframework.tables.plain_columns import as_column, as_numbers
+from dpframework.tables.plain_cell_series import as_column, as_numbers
 from dpframework.verify import assert_read_row_by_row, built_in_readers, check_reading
 
 HALVES = dpf.Categorical("c", ["1.0", "1.5", "2.0", "2.5"], missing=True)

@@ -24,7 +24,7 @@ from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import ranges
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.ids import ids_of
-from dpframework.tables.key_shuffle import firsts_of_units
+from dpframework.tables.keys_per_unit_shuffle import firsts_of_units
 from dpframework.tables.piecewise_reading import read_in_pieces, shuffle_of
 from dpframework.tables.shuffle import (
     IdFinding,

@@ -16,7 +16,7 @@ import pytest
 import dpframework as dpf
 from dpframework.tables import grouping_sets, sql_encoding
 from dpframework.tables.duckdb_connection import DuckDBConnection
-from dpframework.tables.sql_column_types import ColumnType
+from dpframework.tables.sql_cell_conversion import ColumnType
 from dpframework.tables.sql_engine import SqlEngine
 from dpframework.tables.sql_expressions import SqlColumns
 from dpframework.tables.sql_row_choice import RowChooser

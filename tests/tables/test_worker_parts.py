@@ -17,7 +17,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.errors import DoesNotFit, NotOpened
-from dpframework.tables import dask_client, dask_messages as plain
+from dpframework.tables import dask_client, dask_unpickle_filter as plain
 from dpframework.tables.dask_client import Connection, _local_settings
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.shuffle import (

@@ -12,7 +12,7 @@ import pytest
 from dpframework.accountant import AdditiveAccountant, PLDAccountant, PureAccountant, ZCDPAccountant
 from dpframework.facts import ByRelation
 from dpframework.facts.errors import PlanRefused
-from dpframework.facts.privacy import PrivacyLoss, Relation
+from dpframework.facts.privacy_losses import PrivacyLoss, Relation
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan.nodes import step
 from dpframework.plan.plan import Plan
@@ -25,7 +25,7 @@ from dpframework.verify.accountants.accountant_totals import (
     check_accountant,
     has_claim,
 )
-from dpframework.verify.accountants.enumeration import delta_at, pairs_of, renyi
+from dpframework.verify.accountants.exact_loss_oracle import delta_at, pairs_of, renyi
 
 ADD, REPLACE = Relation
 NONE, TENTH = Fraction(0), Fraction(1, 10)

@@ -18,7 +18,7 @@ import pytest
 import dpframework as dpf
 from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import places_in_order
-from dpframework.tables.engines import _Blocks, _Rows
+from dpframework.tables.engine_base import _Blocks, _Rows
 from dpframework.tables.table_files import TableFiles
 from dpframework.verify import EngineConformance
 from dpframework.verify.tables.engine_tables import SCHEMA

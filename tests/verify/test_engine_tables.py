@@ -15,7 +15,7 @@ import pytest
 
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.blocks import Block
-from dpframework.tables.engines import InMemory, _Blocks
+from dpframework.tables.engine_base import InMemory, _Blocks
 from dpframework.tables.table_files import TableFiles
 from dpframework.verify import EngineConformance
 from dpframework.verify.tables import engine_conformance as suite_module

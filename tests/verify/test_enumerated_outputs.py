@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from dpframework.facts.logical_descriptions import Equals
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, PartitionSelection
 from dpframework.plan.nodes import FromRelease, Node, Step, either, parallel, post, repeat, sample, sequential, step
 from dpframework.plan.plan import Budget, Plan, PublicFacts
 from dpframework.queries import Count, Histogram
-from dpframework.verify.accountants import enumeration
+from dpframework.verify.accountants import exact_loss_oracle
 from dpframework.verify.accountants.accountant_plans import _IllAndRows, cases
-from dpframework.verify.accountants.enumeration import (
+from dpframework.verify.accountants.exact_loss_oracle import (
     NodeOnRows,
     Oracle,
     delta_at,
@@ -30,7 +30,7 @@ from dpframework.verify.accountants.enumeration import (
 )
 
 ADD, REPLACE = Relation
-SCHEMA, INFINITE = enumeration.SCHEMA, math.inf
+SCHEMA, INFINITE = exact_loss_oracle.SCHEMA, math.inf
 A, C = SCHEMA["a"], SCHEMA["c"]
 ROW, OTHER, THIRD = (0, 0), (0, 2), (1, 1)
 
@@ -67,23 +67,23 @@ class Listed:
 
 
 def test_kinds_of_rows_are_all_and_some_that_differ_in_every_attribute() -> None:
-    assert enumeration.KINDS == ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2))
-    assert enumeration.SOME_KINDS == ((0, 0), (0, 1), (1, 0), (1, 2))
+    assert exact_loss_oracle.KINDS == ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2))
+    assert exact_loss_oracle.SOME_KINDS == ((0, 0), (0, 1), (1, 0), (1, 2))
 
 
 def test_log_ratios_are_infinite_where_one_table_lacks_an_output() -> None:
-    assert enumeration._log_ratio(0.5, 0.25) == math.log(2)
-    assert enumeration._log_ratio(0.25, 0.5) == -math.log(2)
-    assert enumeration._log_ratio(0.5, 0.0) == INFINITE
-    assert enumeration._log_ratio(0.0, 0.5) == -INFINITE
+    assert exact_loss_oracle._log_ratio(0.5, 0.25) == math.log(2)
+    assert exact_loss_oracle._log_ratio(0.25, 0.5) == -math.log(2)
+    assert exact_loss_oracle._log_ratio(0.5, 0.0) == INFINITE
+    assert exact_loss_oracle._log_ratio(0.0, 0.5) == -INFINITE
 
 
 def test_outputs_of_one_ratio_to_nine_digits_are_added_up() -> None:
-    merged = enumeration._merge([(0.2, 0.1), (0.1, 0.3), (0.4, 0.2), (0.0, 0.4), (0.1, 0.0), (0.2, 0.0)])
+    merged = exact_loss_oracle._merge([(0.2, 0.1), (0.1, 0.3), (0.4, 0.2), (0.0, 0.4), (0.1, 0.0), (0.2, 0.0)])
     assert np.allclose(merged, [(0.6, 0.3), (0.1, 0.3), (0.0, 0.4), (0.3, 0.0)], rtol=1e-12)
     apart = [(math.exp(x), 1.0) for x in (0.0, 4e-10, 2e-9)]
-    assert [b for _, b in enumeration._merge(apart)] == [2.0, 1.0]
-    assert enumeration._together(((0.5, 0.25), (0.5, 0.75)), ((0.5, 0.25), (0.5, 0.75))) == (
+    assert [b for _, b in exact_loss_oracle._merge(apart)] == [2.0, 1.0]
+    assert exact_loss_oracle._together(((0.5, 0.25), (0.5, 0.75)), ((0.5, 0.25), (0.5, 0.75))) == (
         (0.25, 0.0625),
         (0.5, 0.375),
         (0.25, 0.5625),
@@ -100,57 +100,57 @@ def test_noisy_values_are_listed_to_sixty_beyond_either_answer(x: int, y: int) -
         p, q = laplace(x, k, 0.1), laplace(y, k, 0.1)
         known = expected.setdefault(round(math.log(p / q), 9), [0.0, 0.0])
         known[0], known[1] = known[0] + p, known[1] + q
-    found = enumeration._noisy(calibration, x, y)
+    found = exact_loss_oracle._noisy(calibration, x, y)
     assert np.allclose(sorted(found), sorted(map(tuple, expected.values())), rtol=1e-9)
-    chances = enumeration._chances(calibration, np.array([x]).tobytes(), np.dtype(np.int64))
+    chances = exact_loss_oracle._chances(calibration, np.array([x]).tobytes(), np.dtype(np.int64))
     assert np.allclose(chances, [laplace(x, k, 0.1) for k in range(-60, 61)], rtol=1e-9)
 
 
 def test_outputs_that_are_rare_on_both_tables_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     chances = ((0.5, 0.25, 0.125, 0.125, 0.0), (0.125, 0.25, 0.125, 0.0, 0.5))
     outputs = [(0, 1, k) for k in range(5)]
-    every = list(enumeration._densities(Listed(chances), outputs))  # type: ignore[arg-type]
+    every = list(exact_loss_oracle._densities(Listed(chances), outputs))  # type: ignore[arg-type]
     assert np.allclose(every, [(0.5, 0.125), (0.25, 0.25), (0.125, 0.125), (0.125, 0.0), (0.0, 0.5)])
-    monkeypatch.setattr(enumeration, "RAREST", max(every[2]))
-    left = list(enumeration._densities(Listed(chances), outputs))  # type: ignore[arg-type]
+    monkeypatch.setattr(exact_loss_oracle, "RAREST", max(every[2]))
+    left = list(exact_loss_oracle._densities(Listed(chances), outputs))  # type: ignore[arg-type]
     assert left == [every[0], every[1], every[4]]
     monkeypatch.undo()
     rare = Listed(((1.0, 2e-14, 0.5e-14, 0.0), (1.0, 0.0, 0.5e-14, 0.9e-14)))
-    found = list(enumeration._densities(rare, [(0, 1, k) for k in range(4)]))  # type: ignore[arg-type]
+    found = list(exact_loss_oracle._densities(rare, [(0, 1, k) for k in range(4)]))  # type: ignore[arg-type]
     assert np.allclose(found, [(1.0, 1.0), (2e-14, 0.0)], rtol=1e-9, atol=0)
 
 
 def test_a_choice_is_any_of_its_candidates() -> None:
     listed = Listed(((0.5, 0.25, 0.25), (0.125, 0.25, 0.625)), selects=True)
-    chosen = enumeration._choice_probabilities(listed, (0, 0, 0), (1, 1, 1))  # type: ignore[arg-type]
+    chosen = exact_loss_oracle._choice_probabilities(listed, (0, 0, 0), (1, 1, 1))  # type: ignore[arg-type]
     assert np.allclose(chosen, [(0.5, 0.125), (0.25, 0.25), (0.25, 0.625)])
     answer = np.array([1, 1, 1])
-    chances = enumeration._chances(listed, answer.tobytes(), answer.dtype)  # type: ignore[arg-type]
+    chances = exact_loss_oracle._chances(listed, answer.tobytes(), answer.dtype)  # type: ignore[arg-type]
     assert np.allclose(chances, [0.125, 0.25, 0.625])
 
 
 def test_rows_become_tables_answers_and_parts() -> None:
     rows = ((*ROW, "mine"), THIRD, OTHER)
-    table = enumeration._table(rows)
+    table = exact_loss_oracle._table(rows)
     assert [column.tolist() for column in table.columns] == [[0, 1, 0], [0, 1, 2]]
-    assert enumeration._table(()).rows == 0
-    assert enumeration._answer(Histogram(C), (ROW, OTHER, OTHER)).tolist() == [1, 0, 2]
-    assert enumeration._parts(A, rows) == [(rows[0], OTHER), (THIRD,)]
-    assert enumeration._parts(C, rows) == [(rows[0],), (THIRD,), (OTHER,)]
-    assert enumeration._parts((Equals("a", "true"),), rows) == [(THIRD,)]
-    assert enumeration._outer(np.array([1.0, 2.0]), np.array([3.0, 4.0])).tolist() == [3.0, 4.0, 6.0, 8.0]
+    assert exact_loss_oracle._table(()).rows == 0
+    assert exact_loss_oracle._answer(Histogram(C), (ROW, OTHER, OTHER)).tolist() == [1, 0, 2]
+    assert exact_loss_oracle._parts(A, rows) == [(rows[0], OTHER), (THIRD,)]
+    assert exact_loss_oracle._parts(C, rows) == [(rows[0],), (THIRD,), (OTHER,)]
+    assert exact_loss_oracle._parts((Equals("a", "true"),), rows) == [(THIRD,)]
+    assert exact_loss_oracle._outer(np.array([1.0, 2.0]), np.array([3.0, 4.0])).tolist() == [3.0, 4.0, 6.0, 8.0]
 
 
 def test_a_partition_by_a_release_may_be_by_any_attribute() -> None:
     one, other = count("n"), count("m")
-    assert list(enumeration._splits(parallel(one, by=C), (OTHER,), ())) == [
+    assert list(exact_loss_oracle._splits(parallel(one, by=C), (OTHER,), ())) == [
         (NodeOnRows(one, (), ()), NodeOnRows(one, (), ()), NodeOnRows(one, (OTHER,), ()))
     ]
-    assert list(enumeration._splits(parallel(one, other, by=A), (ROW,), (THIRD,))) == [
+    assert list(exact_loss_oracle._splits(parallel(one, other, by=A), (ROW,), (THIRD,))) == [
         (NodeOnRows(one, (ROW,), ()), NodeOnRows(other, (), (THIRD,)))
     ]
     released = parallel(one, by=FromRelease("split"))
-    assert [len(split) for split in enumeration._splits(released, (ROW,), ())] == [2, 3]
+    assert [len(split) for split in exact_loss_oracle._splits(released, (ROW,), ())] == [2, 3]
 
 
 def test_samples_are_mixtures_over_the_units_that_are_drawn() -> None:
@@ -158,10 +158,10 @@ def test_samples_are_mixtures_over_the_units_that_are_drawn() -> None:
     node = sample("0.25", count())
     plan = plan_of(node)
     outputs = range(-60, 61)
-    two = enumeration._joint(node, plan, (ROW, ROW))
+    two = exact_loss_oracle._joint(node, plan, (ROW, ROW))
     expected = [9 / 16 * laplace(0, k) + 6 / 16 * laplace(1, k) + 1 / 16 * laplace(2, k) for k in outputs]
     assert np.allclose(two, expected, rtol=1e-9)
-    unit = enumeration._joint(node, plan, ((*ROW, "one's"), (*THIRD, "one's"), (*ROW, "another's")))
+    unit = exact_loss_oracle._joint(node, plan, ((*ROW, "one's"), (*THIRD, "one's"), (*ROW, "another's")))
     expected = [
         9 / 16 * laplace(0, k) + 3 / 16 * laplace(1, k) + 3 / 16 * laplace(2, k) + 1 / 16 * laplace(3, k)
         for k in outputs
@@ -178,9 +178,9 @@ def test_lists_of_outputs_are_of_all_releases_of_a_sample() -> None:
         (repeat(2, n), np.outer(one, one)),
         (parallel(n, by=A), np.outer(one, none)),
     ):
-        assert np.allclose(enumeration._joint(node, plan_of(node), (ROW,)), expected.ravel(), rtol=1e-9)
+        assert np.allclose(exact_loss_oracle._joint(node, plan_of(node), (ROW,)), expected.ravel(), rtol=1e-9)
     with pytest.raises(AssertionError):
-        enumeration._joint(either(n, m), plan_of(either(n, m)), (ROW,))
+        exact_loss_oracle._joint(either(n, m), plan_of(either(n, m)), (ROW,))
 
 
 def test_outputs_of_a_sample_are_added_up_by_their_ratio() -> None:
@@ -197,12 +197,12 @@ def test_outputs_of_a_sample_are_added_up_by_their_ratio() -> None:
 def test_outputs_of_a_sample_that_are_rare_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that one table cannot have are kept where they are likely on the other."""
     held = {(ROW,): [0.5, 0.25, 0.25, 0.0, 0.0, 0.0], (): [0.0, 0.3125, 0.125, 0.125, 0.25, 0.3125]}
-    monkeypatch.setattr(enumeration, "_joint", lambda node, plan, rows: np.array(held[rows]))
-    monkeypatch.setattr(enumeration, "RAREST", 0.25)
+    monkeypatch.setattr(exact_loss_oracle, "_joint", lambda node, plan, rows: np.array(held[rows]))
+    monkeypatch.setattr(exact_loss_oracle, "RAREST", 0.25)
     node = sample("0.25", count())
     found = Oracle(plan_of(node), max)._sample(node, (ROW,), ())
     assert sorted(found) == [(0.0, 0.3125), (0.5, 0.0)]
-    monkeypatch.setattr(enumeration, "RAREST", 0.2)
+    monkeypatch.setattr(exact_loss_oracle, "RAREST", 0.2)
     again = sample("0.25", count())
     found = Oracle(plan_of(again), max)._sample(again, (ROW,), ())
     assert sorted(found) == [(0.0, 0.5625), (0.25, 0.3125), (0.5, 0.0)]
@@ -210,7 +210,7 @@ def test_outputs_of_a_sample_that_are_rare_are_left_out(monkeypatch: pytest.Monk
 
 def test_ratios_of_a_sample_are_compared_to_nine_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     held = {(ROW,): [0.2, 0.2, 0.2], (): [0.2, 0.2 * math.exp(4e-10), 0.2 * math.exp(2e-9)]}
-    monkeypatch.setattr(enumeration, "_joint", lambda node, plan, rows: np.array(held[rows]))
+    monkeypatch.setattr(exact_loss_oracle, "_joint", lambda node, plan, rows: np.array(held[rows]))
     node = sample("0.25", count())
     assert len(Oracle(plan_of(node), max)._sample(node, (ROW,), ())) == 2
 
@@ -329,8 +329,8 @@ def test_neighbours_differ_by_one_unit_with_any_number_of_its_rows(rows: int) ->
 
 
 def test_a_number_that_shows_whether_a_row_is_sampled() -> None:
-    assert enumeration._answer(_IllAndRows(), (ROW, OTHER, THIRD, (1, 0))).tolist() == [82]
-    assert enumeration._answer(_IllAndRows(), ()).tolist() == [0]
+    assert exact_loss_oracle._answer(_IllAndRows(), (ROW, OTHER, THIRD, (1, 0))).tolist() == [82]
+    assert exact_loss_oracle._answer(_IllAndRows(), ()).tolist() == [0]
     assert _IllAndRows().answer_length == 1
     (case,) = [case for case in cases() if case.rule == "replaced sample"]
     assert case.node == sample("0.3", step("r", _IllAndRows(), DiscreteLaplace(1)))

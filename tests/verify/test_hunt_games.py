@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.queries import Count, Histogram, PiecewiseScores
 from dpframework.verify.miners import loss_search, worst_transcripts

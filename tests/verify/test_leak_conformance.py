@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpframework.tables.engines import Engine
+from dpframework.tables.engine_base import Engine
 from dpframework.verify.tables.leak_conformance import LeakConformance
 from dpframework.verify.tables.reference_engines import ByTables, Together
 

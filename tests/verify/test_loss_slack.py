@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dpframework.facts.privacy import ByRelation, Relation
-from dpframework.verify.mechanisms.losses import KINK, SLACK, _LossComparison
+from dpframework.facts.privacy_losses import ByRelation, Relation
+from dpframework.verify.mechanisms.loss_claim_check import KINK, SLACK, _LossComparison
 from dpframework.verify.patience import Patience
 
 

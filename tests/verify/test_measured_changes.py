@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 import dpframework as dpf
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.queries import Count, Histogram, PiecewiseScores, Query
 from dpframework.verify.queries.answer_changes import UNBOUNDED, answer_problem, change_of, measure
 from dpframework.verify.queries.sensitivity import declared_changes, search_sensitivity

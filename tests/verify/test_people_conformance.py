@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from dpframework.facts.unit import PrivacyUnit
-from dpframework.tables.engines import Engine
+from dpframework.tables.engine_base import Engine
 from dpframework.verify.tables.people_conformance import PeopleConformance
 from dpframework.verify.tables.reference_engines import ByTables, Together
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 import dpframework as dpf
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Mechanism
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity
-from dpframework.verify.mechanisms.losses import check_losses
+from dpframework.verify.mechanisms.loss_claim_check import check_losses
 from dpframework.verify.mechanisms.neighbour_answers import STEPS, answers_of, invent_answers, shifts
 
 SCORES = ["integer scores, monotonic", "integer scores, two-sided", "real scores, monotonic", "real scores, two-sided"]

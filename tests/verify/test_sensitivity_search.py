@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import UnitChange
 from dpframework.queries import Count, Keys, PiecewiseScores, Query
 from dpframework.verify.patience import Patience

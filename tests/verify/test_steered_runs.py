@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify.miners import steering

@@ -13,11 +13,11 @@ import pytest
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_visits
 from dpframework.plan.plan import Plan
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 from dpframework.verify import audit
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.behaviour import Behaviour
-from dpframework.verify.miners.witness_replay import replay_witness
+from dpframework.verify.miners.author_witness_replay import replay_witness
+from dpframework.verify.miners.same_behaviour_check import Behaviour
 from dpframework.verify.tables.neighbours import Sizes, Universe
 
 EXAMPLES = {

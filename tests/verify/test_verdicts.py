@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 import dpframework as dpf
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.verify.miners.distinguisher import Distinguished, _bound, _Event, _events, distinguish, features
 from dpframework.verify.miners.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, Violation, reach
 from dpframework.verify.patience import Patience

@@ -17,7 +17,7 @@ from dpframework.plan import Verified, VerifiedCode, judged
 from dpframework.plan.verification_records import Judged
 from dpframework.queries import Histogram
 from dpframework.run.miner import Example
-from dpframework.study.registry import Registered, registry
+from dpframework.study.plugin_registry import Registered, registry
 from dpframework.verify import Verification, verify_examples
 from dpframework.verify.records import remembered
 

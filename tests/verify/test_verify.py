@@ -45,15 +45,15 @@ from dpframework.verify import (
     search_sensitivity,
     verify_examples,
 )
-from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
-from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.conformance_suites import MechanismConformance, MinerConformance, QueryConformance
+from dpframework.verify.mechanisms.mechanism_probes import Probe
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.replay import Weigher, replay
-from dpframework.verify.miners.sameness import same
+from dpframework.verify.miners.delta_tail_test import check_tail
 from dpframework.verify.miners.step_claims import StepChecks
 from dpframework.verify.miners.table_search import label_rows, shrink_tables
-from dpframework.verify.miners.tail_test import check_tail
 from dpframework.verify.miners.transcript import record
+from dpframework.verify.miners.transcript_replay import Weigher, replay
+from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Sizes, Universe, all_tables
 

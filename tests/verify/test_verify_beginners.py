@@ -18,7 +18,7 @@ from dpframework.facts.unit import ONE_ROW
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace
 from dpframework.queries import CandidateScores, Count, Histogram, Norm, Query, Sensitivity, histogram_sensitivities
 from dpframework.verify import MinerConformance, search_sensitivity
-from dpframework.verify.conformance import _subject
+from dpframework.verify.conformance_suites import _subject
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Numeric("age", 2, 8, cuts=[4])])
 FLAGS = dpf.Schema([dpf.Boolean(f"flag{k}") for k in range(8)])

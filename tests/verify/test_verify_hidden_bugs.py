@@ -24,7 +24,7 @@ from dpframework.mechanisms import DiscreteLaplace, Laplace, PermuteAndFlip
 from dpframework.queries import Histogram, JointHistogram, Query, histogram_sensitivities
 from dpframework.verify import Reader, audit, check_reading, search_sensitivity
 from dpframework.verify.mechanisms.randomness_checks import draw_problems
-from dpframework.verify.miners.sameness import same
+from dpframework.verify.miners.value_comparison import same
 
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE
 RNG = np.random.default_rng(0)  # known to everybody

@@ -17,7 +17,7 @@ from dpframework.queries import CandidateScores, Histogram, Norm, Sensitivity
 from dpframework.verify import MinerConformance, assert_private, audit, check_losses
 from dpframework.verify.mechanisms.neighbour_answers import invent_answers
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.replay import Weigher
+from dpframework.verify.miners.transcript_replay import Weigher
 from dpframework.verify.miners.worst_transcripts import outputs, worst_transcript
 from dpframework.verify.verification import verify_examples
 

@@ -15,7 +15,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
 from dpframework.queries import Count, Histogram
 from dpframework.verify import audit
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.behaviour import Behaviour
+from dpframework.verify.miners.same_behaviour_check import Behaviour
 from dpframework.verify.miners.steering import steer
 from dpframework.verify.patience import Patience
 

@@ -16,7 +16,7 @@ from dpframework_trees.criteria import Criterion, criterion_named
 from dpframework_trees.queries import CodesByClass, SplitScores, ThresholdScores
 
 import dpframework as dpf
-from dpframework.facts.privacy import rational_above
+from dpframework.facts.privacy_losses import rational_above
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Either, Node, Parallel, Repeat, Sequential, Step
 from dpframework.queries import Norm, Sensitivity

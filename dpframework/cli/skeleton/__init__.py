@@ -16,7 +16,7 @@ from typing import final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.study.registry import GROUP, registry
+from dpframework.study.plugin_registry import GROUP, registry
 
 LONGEST = 40  # the most characters of a name, so that no line of the files becomes too long
 _PREFIX = "dpframework-"

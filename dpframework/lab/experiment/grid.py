@@ -19,11 +19,11 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.experiment.user_functions import Code
-from dpframework.study.data import Data
+from dpframework.study.table_place import Data
 
 #: Names of coordinates and columns that parameters and measured values cannot take.
 RESERVED = ("data", "method", "epsilon", "repetition", "fold", "cell", "seconds", "private", "value", "measure")

@@ -11,7 +11,7 @@ import attrs
 
 from dpframework.lab.experiment.grid import Experiment, Summary, canonical
 from dpframework.lab.experiment.job import FinishedCell
-from dpframework.lab.experiment.results import text_of
+from dpframework.lab.experiment.results_table import text_of
 from dpframework.lab.experiment.spread import Spread
 
 SECONDS = "seconds"

@@ -10,13 +10,13 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError, first_line
-from dpframework.facts.json_text import parsed_json
+from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.lab.evaluation.table_folds import fold_positions, number_of_rows, select_rows
 from dpframework.lab.experiment.user_functions import Code
-from dpframework.study.data import Data
 from dpframework.study.table_opener import group_rows
+from dpframework.study.table_place import Data
 from dpframework.tables.coded_table import Table
 
 KEPT = 4  # the most tables that a process keeps; cells of one table are computed one after another

@@ -10,14 +10,14 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import DPFrameworkError, InputError, RunStopped, first_line, place_of_error
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.lab.evaluation.trial import Trial
 from dpframework.lab.experiment.grid import RESERVED, Cell
 from dpframework.lab.experiment.input_tables import Fold, TableSource, rows_of
 from dpframework.lab.experiment.user_functions import Code
-from dpframework.study.registry import registry
+from dpframework.study.plugin_registry import registry
 from dpframework.study.study import Study
 from dpframework.study.study_file import add_miner
 from dpframework.tables.coded_table import Table

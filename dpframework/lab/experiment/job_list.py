@@ -17,8 +17,8 @@ from dpframework.lab.experiment.grid import Cell, Experiment, NamedTables, canon
 from dpframework.lab.experiment.input_tables import FileTable, Fold, GeneratedTable, rows_of
 from dpframework.lab.experiment.job import BaselineRun, Job, MeasureRun, MinerRun, RunTerms, measure_of
 from dpframework.lab.experiment.user_functions import Code, require_accepts
-from dpframework.study.data import require_read_for
-from dpframework.study.registry import GROUP, registry
+from dpframework.study.plugin_registry import GROUP, registry
+from dpframework.study.table_place import require_read_for
 from dpframework.version import __version__
 
 

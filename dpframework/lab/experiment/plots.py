@@ -13,7 +13,7 @@ import numpy as np
 
 from dpframework.lab.experiment.grid import Summary, canonical
 from dpframework.lab.experiment.groups import GroupSpread
-from dpframework.lab.experiment.results import text_of
+from dpframework.lab.experiment.results_table import text_of
 from dpframework.results.result import without_math
 
 ACROSS = 3

@@ -13,8 +13,8 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
-from dpframework.facts.json_text import parsed_json
-from dpframework.facts.output_files import IN_OWN_FOLDER
+from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER
 from dpframework.lab.experiment.grid import Cell
 from dpframework.lab.experiment.job import FinishedCell
 from dpframework.ledger.sqlite import connect, meaning

@@ -9,17 +9,17 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts import output_formats
+from dpframework.facts import output_format_helpers
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import write_whole
-from dpframework.facts.output_files import IN_OWN_FOLDER
+from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER
 from dpframework.facts.printable import printable
-from dpframework.facts.privacy import decimal_text
+from dpframework.facts.privacy_losses import decimal_text
 from dpframework.lab.experiment.grid import Experiment, Summary, canonical
 from dpframework.lab.experiment.groups import SECONDS, GroupSpread, groups_of
 from dpframework.lab.experiment.job import FailedCell, FinishedCell
 from dpframework.lab.experiment.plots import png
-from dpframework.lab.experiment.results import results_frame, text_of, write_results
+from dpframework.lab.experiment.results_table import results_frame, text_of, write_results
 from dpframework.lab.experiment.spread import Spread
 from dpframework.version import __version__
 
@@ -110,7 +110,7 @@ def csv_text(summary: Summary, groups: Sequence[GroupSpread]) -> str:
     """Return a table's groups as CSV, with one line for each group and all statistics."""
     names = [*summary.by, "value", *(field.name for field in attrs.fields(Spread))]
     forms = (group.to_dict() for group in groups)
-    text: str = output_formats.csv_text(names, ([form.get(name, "") for name in names] for form in forms))
+    text: str = output_format_helpers.csv_text(names, ([form.get(name, "") for name in names] for form in forms))
     return text
 
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from dpframework.accountant import AccountedPlan
 from dpframework.plan.index import PlanIndex
-from dpframework.plan.kinds import kind_of, name_of
+from dpframework.plan.node_kind_table import kind_of, name_of
 from dpframework.plan.nodes import Node, Post, Step
 from dpframework.reports.difference.merged_plans import MergedNode
 from dpframework.reports.difference.node_side import Side, own_content

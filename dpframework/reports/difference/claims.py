@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.privacy import PrivacyLoss
+from dpframework.facts.privacy_losses import PrivacyLoss
 from dpframework.plan.nodes import Parallel, Step
 from dpframework.queries.base import Sensitivity
 from dpframework.reports.difference.node_side import Side, own_content

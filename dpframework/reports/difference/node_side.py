@@ -9,9 +9,9 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import AccountedPlan
-from dpframework.facts.privacy import PrivacyLoss
+from dpframework.facts.privacy_losses import PrivacyLoss
 from dpframework.plan.index import PlacedNode
-from dpframework.plan.kinds import kind_of
+from dpframework.plan.node_kind_table import kind_of
 from dpframework.plan.nodes import Node
 from dpframework.reports.loss_text import loss_of
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from dpframework.accountant import AccountedPlan
 from dpframework.checks import Finding, Severity
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.plan.plan import Plan
 from dpframework.reports.difference.value_text import describe_changes, from_to, loss_words, quoted
 

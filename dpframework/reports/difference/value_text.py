@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpframework.facts.privacy import PrivacyLoss, readable
+from dpframework.facts.privacy_losses import PrivacyLoss, readable
 
 
 def words(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 The questions are the topics of the pyramid of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy
 Guarantees": a guarantee rests on the algorithms below it, and the algorithms rest on the handling of the rows. The
-module `hazards` says which question answers each hazard of that publication. We worded the questions ourselves and
+module `nist_hazards` says which question answers each hazard of that publication. We worded the questions ourselves and
 compared them with its public draft (December 2023). We read only the abstract of the W3C note "Considerations for
 Reviewing Differential Privacy Systems" (draft of 2026). It names the trade-off between privacy, utility and the number
 of trusted parties.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import attrs
 
 from dpframework.facts.value_checks import as_texts
-from dpframework.reports.dossier.hazards import HAZARDS, Hazard
+from dpframework.reports.dossier.nist_hazards import HAZARDS, Hazard
 from dpframework.reports.dossier.owner_statements import Statements
 from dpframework.study.study_plan import StudyPlan
 
@@ -204,7 +204,7 @@ def dossier(
     results
         The results of a run, if there was a run.
     """
-    from dpframework.reports.dossier.questions import ITEMS, OUT_OF_SCOPE
+    from dpframework.reports.dossier.review_board_questions import ITEMS, OUT_OF_SCOPE
 
     subject = DossierSubject(plan, statements or Statements(), ledger, results)
     return Dossier(tuple(AnsweredItem(item, tuple(item.answers(subject))) for item in ITEMS), OUT_OF_SCOPE)

@@ -15,7 +15,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.output_files import FileKind
+from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, toml_lines
 
 #: The statements that an owner may make: for each topic its keys, and for each key the question that it answers.

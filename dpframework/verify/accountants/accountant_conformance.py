@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dpframework.accountant import Accountant
-from dpframework.facts.privacy import Amount
+from dpframework.facts.privacy_losses import Amount
 from dpframework.verify.accountants.accountant_totals import DELTAS, check_accountant
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.logical_descriptions import Equals
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Mechanism, PartitionSelection, PermuteAndFlip
 from dpframework.plan.nodes import (
@@ -28,10 +28,10 @@ from dpframework.plan.nodes import (
     step,
 )
 from dpframework.plan.plan import Budget, Plan, PublicFacts
-from dpframework.plan.spend_node import Spend, kind, spend
+from dpframework.plan.spend_block_node import Spend, kind, spend
 from dpframework.queries import Count, Histogram, Query, Sensitivity
 from dpframework.tables.blocks import Block
-from dpframework.verify.accountants.enumeration import SCHEMA
+from dpframework.verify.accountants.exact_loss_oracle import SCHEMA
 
 A, C = SCHEMA["a"], SCHEMA["c"]
 PERSON = PrivacyUnit("person", 2)

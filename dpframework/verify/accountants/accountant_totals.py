@@ -2,7 +2,7 @@
 
 Plans, checks, runs and audits rely on the accountant. If it is wrong, the claim of every study that it totals is wrong,
 and no release shows that. So each rule of composition is tried on plans that are so small that all their outputs on two
-neighbouring tables can be listed (see `enumeration`). Each plan is tried under both relations, some for units of
+neighbouring tables can be listed (see `exact_loss_oracle`). Each plan is tried under both relations, some for units of
 several rows.
 """
 
@@ -19,14 +19,14 @@ import attrs
 
 from dpframework.accountant import Accountant
 from dpframework.facts.errors import PlanRefused
-from dpframework.facts.privacy import Amount, PrivacyLoss, Relation, decimal_text, exact
+from dpframework.facts.privacy_losses import Amount, PrivacyLoss, Relation, decimal_text, exact
 from dpframework.facts.unit import ROW
-from dpframework.plan.kinds import kind_of
+from dpframework.plan.node_kind_table import kind_of
 from dpframework.plan.nodes import Node, sequential
 from dpframework.plan.plan import Plan
 from dpframework.verify.accountants.accountant_plans import MISTAKES, Case, cases
-from dpframework.verify.accountants.enumeration import RAREST, delta_at, largest_ratio, pairs_of, renyi
-from dpframework.verify.problem_report import ProblemReport
+from dpframework.verify.accountants.exact_loss_oracle import RAREST, delta_at, largest_ratio, pairs_of, renyi
+from dpframework.verify.problem_report_base import ProblemReport
 
 #: The deltas of the studies that an accountant is tried for. Deltas that it does not admit are left out.
 DELTAS = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10))

@@ -16,11 +16,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm
-from dpframework.verify.miners.sameness import same
+from dpframework.verify.miners.value_comparison import same
 
 STEPS = range(-3, 5)  # by how many steps of the lattice answers differ from the base answer
 MANY = 10**6  # a large base answer, which is tried in addition to 0

@@ -15,13 +15,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.privacy import NOTHING, Relation
+from dpframework.facts.privacy_losses import NOTHING, Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 from dpframework.verify.mechanisms.output_keys import output_numbers
 from dpframework.verify.mechanisms.output_totals import total_problems
 from dpframework.verify.mechanisms.sampler_statistics import OFF, with_scale
-from dpframework.verify.miners.sameness import same
+from dpframework.verify.miners.value_comparison import same
 
 REPEATED = 8  # how many draws are repeated with the same randomness, one by one and together
 BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two answers each batch has

@@ -25,10 +25,10 @@ from dpframework.mechanisms.randomness import (
     SeededRandomness,
     SystemRandomness,
 )
-from dpframework.verify.mechanisms.probes import Probe, one_by_one, probes, scale_sensitivity, unlike
+from dpframework.verify.mechanisms.mechanism_probes import Probe, one_by_one, probes, scale_sensitivity, unlike
 from dpframework.verify.mechanisms.randomness_checks import disagreement, draw_problems
 from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
-from dpframework.verify.problem_report import ProblemReport
+from dpframework.verify.problem_report_base import ProblemReport
 
 TRIED = 500  # how many draws are made to see how well an answer shows the noise
 TELLING = 0.01  # the log-likelihood ratio that one draw should give: 1400 draws then reach a probability of 1e-6

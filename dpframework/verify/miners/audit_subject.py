@@ -12,7 +12,7 @@ import attrs
 from dpframework.accountant import BUILT_IN, Accountant, AccountedPlan, PureAccountant
 from dpframework.accountant.delta_composition import exact_delta_of
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import PrivacyLoss, Relation, decimal_text
+from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit, UnitChange
 from dpframework.plan.nodes import sequential

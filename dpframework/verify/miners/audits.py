@@ -17,21 +17,21 @@ import numpy as np
 
 from dpframework.accountant import Accountant
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Amount, Relation, decimal_text, exact
+from dpframework.facts.privacy_losses import Amount, Relation, decimal_text, exact
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Miner, Witness
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.behaviour import MOST_ROWS, SMALL, Behaviour, loss_text
+from dpframework.verify.miners.author_witness_replay import Witnessed, replay_witness
+from dpframework.verify.miners.delta_tail_test import TailReport, check_tail_of
 from dpframework.verify.miners.findings import AuditReport, Violation
 from dpframework.verify.miners.loss_search import TIGHT, Hunt
 from dpframework.verify.miners.query_trace import with_climbed_rows
-from dpframework.verify.miners.replay import Weigher
+from dpframework.verify.miners.same_behaviour_check import MOST_ROWS, SMALL, Behaviour, loss_text
 from dpframework.verify.miners.steering import steer
 from dpframework.verify.miners.table_search import MOST_SHRINKS, WorstPair, label_pair, shrink_tables
-from dpframework.verify.miners.tail_test import TailReport, check_tail_of
 from dpframework.verify.miners.transcript import Transcript, record
-from dpframework.verify.miners.witness_replay import Witnessed, replay_witness
+from dpframework.verify.miners.transcript_replay import Weigher
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.neighbours import Rows, changes
 

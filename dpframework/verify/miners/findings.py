@@ -7,9 +7,9 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.tail_test import TailReport
+from dpframework.verify.miners.delta_tail_test import TailReport
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.tables.neighbours import Rows
 

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from dpframework.verify.miners.sameness import cell_content
+from dpframework.verify.miners.value_comparison import cell_content
 
 ENVIRONMENT, CACHE = "the environment", "the cache of"
 CORE = __name__.partition(".")[0]

@@ -12,12 +12,12 @@ import numpy as np
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions import Cases
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
 from dpframework.queries.exact_answers import answer_of
+from dpframework.verify.mechanisms.mechanism_probes import probes
 from dpframework.verify.mechanisms.neighbour_answers import Answers, invent_answers
-from dpframework.verify.mechanisms.probes import probes
 from dpframework.verify.mechanisms.samplers import serves
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record

@@ -7,14 +7,14 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Query, QueryFacts
+from dpframework.verify.mechanisms.loss_claim_check import UNIT, check_losses
 from dpframework.verify.mechanisms.loss_report import LossReport
-from dpframework.verify.mechanisms.losses import UNIT, check_losses
+from dpframework.verify.mechanisms.mechanism_probes import Probe
 from dpframework.verify.mechanisms.neighbour_answers import invent_answers
-from dpframework.verify.mechanisms.probes import Probe
 from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.query_trace import (
@@ -28,7 +28,7 @@ from dpframework.verify.miners.query_trace import (
 )
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.other_process import LocalAnswer, OtherProcess, differences, is_foreign
-from dpframework.verify.queries.related_schemas import related_mechanisms, related_miners, related_schemas
+from dpframework.verify.queries.schema_variants import related_mechanisms, related_miners, related_schemas
 from dpframework.verify.queries.sensitivity import search_sensitivity, search_smallest_tables
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 

@@ -22,7 +22,7 @@ import numpy as np
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import ReleaseRefused
 from dpframework.facts.logical_descriptions import Cases
-from dpframework.facts.privacy import decimal_text
+from dpframework.facts.privacy_losses import decimal_text
 from dpframework.facts.row_partitions import Cut
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.randomness import SeededRandomness

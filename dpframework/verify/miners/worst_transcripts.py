@@ -24,7 +24,6 @@ from dpframework.queries.exact_answers import answer_of
 from dpframework.run.release_scope import Charge
 from dpframework.verify.mechanisms.output_keys import NUMBERS, puts_out_numbers
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
-from dpframework.verify.miners.replay import core_loss
 from dpframework.verify.miners.transcript import (
     DerivationEvent,
     Event,
@@ -35,6 +34,7 @@ from dpframework.verify.miners.transcript import (
     WatchedGate,
     run_through,
 )
+from dpframework.verify.miners.transcript_replay import core_loss
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.table_handles import Held
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.queries import PiecewiseScores
 from dpframework.verify.tables.neighbours import Change, Pair, Universe

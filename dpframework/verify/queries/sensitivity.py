@@ -12,7 +12,7 @@ import numpy as np
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.logical_descriptions import Cases
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import UnitChange
 from dpframework.queries import Norm, PiecewiseScores, Query

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.verify.tables.neighbours import Rows
 
 ROUNDING = 1e-9  # how much larger than declared a change may be, relative and absolute, since answers are rounded

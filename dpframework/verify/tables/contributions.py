@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit, UnitChange
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import KEY_BYTES
-from dpframework.tables.engines import InMemory
+from dpframework.tables.engine_base import InMemory
 from dpframework.tables.piecewise_reading import read_in_pieces
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame
 from dpframework.tables.table_files import TableFiles

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpframework.facts.attributes import Attribute
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.verify.tables.row_kinds import Columns, histogram_change, outside_of_domain
 
 

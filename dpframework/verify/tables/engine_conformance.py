@@ -28,7 +28,7 @@ from dpframework.facts.errors import DPFrameworkError, InputError, NotOpened
 from dpframework.facts.schema import Schema
 from dpframework.queries import Counting, Histogram, JointHistogram, Query
 from dpframework.tables.blocks import Block
-from dpframework.tables.engines import Engine, InMemory, Rows
+from dpframework.tables.engine_base import Engine, InMemory, Rows
 from dpframework.tables.joint_counts import Crosstab, JointCounts, UnitPlaces
 from dpframework.tables.table_files import TableFiles
 from dpframework.verify.tables.engine_tables import (
@@ -49,7 +49,7 @@ from dpframework.verify.tables.engine_tables import (
     write_odd,
 )
 from dpframework.verify.tables.leak_conformance import LeakConformance
-from dpframework.verify.tables.unit_samples import assert_units_sampled
+from dpframework.verify.tables.unit_sample_check import assert_units_sampled
 
 ODD_ROWS = 4_000  # the rows of a table with labels and numbers that databases confuse
 LARGE = (70_000, 12_000, 1_001)  # the rows of large files, the first with more rows than 16 bits can count

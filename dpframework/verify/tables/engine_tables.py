@@ -18,7 +18,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.queries import BoundedSum, GroupSums, Histogram, JointHistogram, Query
 from dpframework.tables.blocks import Block
-from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.engine_base import Engine, Rows
 from dpframework.tables.joint_counts import Crosstab, JointCounts
 from dpframework.tables.table_files import TableFiles
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dpframework.tables.engines import Engine
-from dpframework.verify.file_watch import watch_files
+from dpframework.tables.engine_base import Engine
+from dpframework.verify.file_access_watch import watch_files
 from dpframework.verify.tables.engine_tables import all_counts, write
 from dpframework.verify.tables.people_conformance import PeopleConformance
 

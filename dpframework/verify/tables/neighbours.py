@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table
 from dpframework.tables.derivation import with_derived
 from dpframework.tables.encoding import EncodedColumn, stored_dtype
-from dpframework.tables.key_columns import KEY_CODES, NO_KEY, KeyBook, KeyColumn
+from dpframework.tables.open_attribute_keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.reading import table_from_columns
 
 Rows: TypeAlias = bytes

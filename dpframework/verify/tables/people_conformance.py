@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.tables.database_table import DatabaseTable
-from dpframework.tables.engines import Engine, InMemory, Rows
+from dpframework.tables.engine_base import Engine, InMemory, Rows
 from dpframework.tables.table_files import TableFiles
 from dpframework.verify.tables.engine_tables import miscount
 from dpframework.verify.tables.people_tables import TOWNS, people_counts, tables_of_people, write_views, write_visits

@@ -19,7 +19,7 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.queries import BoundedSum, Histogram, JointHistogram, Keys
-from dpframework.tables.engines import Engine, Rows
+from dpframework.tables.engine_base import Engine, Rows
 from dpframework.tables.table_files import TableFiles
 
 Table: TypeAlias = tuple[str, TableFiles]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from dpframework.tables.blocks import Block
-from dpframework.tables.engines import Threads, _Blocks
+from dpframework.tables.engine_base import Threads, _Blocks
 from dpframework.tables.joint_counts import joint_counts_of
 
 

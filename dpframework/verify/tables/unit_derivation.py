@@ -13,10 +13,10 @@ from typing import TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.privacy import Relation
+from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.schema import Schema
 from dpframework.tables.derivation import with_derived
-from dpframework.tables.unit_columns import UnitColumns
+from dpframework.tables.unit_accumulators import UnitColumns
 from dpframework.verify.tables.derivation_findings import DerivationFindings
 from dpframework.verify.tables.row_kinds import Columns, RowKinds, same_cells, some_rows
 

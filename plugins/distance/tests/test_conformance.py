@@ -15,7 +15,7 @@ from dpframework_distance.queries import (
 from dpframework_distance.sensitivities import RowBounds
 
 import dpframework as dpf
-from dpframework.verify.conformance import MinerConformance, QueryConformance
+from dpframework.verify.conformance_suites import MinerConformance, QueryConformance
 
 ATTRIBUTES = [
     dpf.Boolean("ill"),

@@ -17,8 +17,8 @@ from dpframework_greedy.surplus_score import Surplus
 
 import dpframework as dpf
 from dpframework.queries import Norm, QueryFacts, Sensitivity
-from dpframework.verify.conformance import MechanismConformance, MinerConformance, QueryConformance
-from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.conformance_suites import MechanismConformance, MinerConformance, QueryConformance
+from dpframework.verify.mechanisms.mechanism_probes import Probe
 
 SCHEMA = dpf.Schema(
     [

@@ -8,7 +8,7 @@ from dpframework_greedy import SerenadeCS
 
 from dpframework import Relation
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.witness_replay import replay_witness
+from dpframework.verify.miners.author_witness_replay import replay_witness
 
 EPSILON = 90  # of the choice of a pair: .9 of the example's 100
 SPREADS = (1.5, 2)  # of two indices, where a row is added and where one is replaced

@@ -18,7 +18,7 @@ from dpframework_greedy.successive_choices import Group
 from dpframework_greedy.surplus_score import Surplus
 
 import dpframework as dpf
-from dpframework.tables.engines import InMemory, Threads
+from dpframework.tables.engine_base import InMemory, Threads
 
 SCHEMA = dpf.Schema(
     [

@@ -25,7 +25,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Step, walk
 from dpframework.redescriptions import CellTable, Match, MatchScores, Redescription, Redescriptions, Wanted
 from dpframework.results import Noisy
-from dpframework.verify.conformance import QueryConformance
+from dpframework.verify.conformance_suites import QueryConformance
 
 SCHEMA = dpf.Schema(
     [

@@ -31,7 +31,7 @@ from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.noisy_counts import Noisy
 from dpframework.verify import audit, check_sampler
-from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.mechanisms.mechanism_probes import Probe
 
 SCHEMA = SerenadeES.examples()["jaccard"].schema
 CS, ES = (functools.partial(kind, score="logistic") for kind in (SerenadeCS, SerenadeES))  # by rows: test_match_tables
@@ -216,7 +216,7 @@ def swamped(plan: dpf.StudyPlan) -> set[str]:
 def test_preview_and_a_finding_tell_what_the_budget_carries() -> None:
     poor = plan_of(ES(epsilon=1, min_support=200, pairs=20, rounds=80, budget="d3"), clinic_schema())
     assert swamped(poor) == {"pairs", "extensions"}
-    from dpframework.plan.error_preview import previews
+    from dpframework.plan.plan_parts_by_result import previews
 
     texts = {path.split("/")[-1]: preview.text for path, preview in previews(poor).items()}
     assert "this epsilon carries" in texts["pairs"]

@@ -7,7 +7,7 @@ from dpframework_tables import SyntheticTable
 from dpframework_tables.queries import ModelDistances, NamedMarginal
 
 import dpframework as dpf
-from dpframework.verify.conformance import MinerConformance, QueryConformance
+from dpframework.verify.conformance_suites import MinerConformance, QueryConformance
 
 ATTRIBUTES = [
     dpf.Boolean("ill"),

@@ -8,7 +8,7 @@ from dpframework_trees.default import DPClassifierMiner
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 from dpframework_trees.tree_choice import TreeChoice
 
-from dpframework.verify.conformance import MinerConformance
+from dpframework.verify.conformance_suites import MinerConformance
 
 
 class TestDPID3(MinerConformance):

@@ -28,8 +28,8 @@ from dpframework import InMemory, Relation, Threads
 from dpframework.mechanisms import Calibration
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.verify import assert_private
-from dpframework.verify.conformance import MechanismConformance, QueryConformance
-from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.conformance_suites import MechanismConformance, QueryConformance
+from dpframework.verify.mechanisms.mechanism_probes import Probe
 
 SCHEMA = dpf.Schema(
     [

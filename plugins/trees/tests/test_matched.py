@@ -27,10 +27,10 @@ from dpframework.plan import Step, walk
 from dpframework.redescriptions import DESIGNS, Match, MatchScores, Redescriptions
 from dpframework.run import left_by_row_count
 from dpframework.verify import audit
-from dpframework.verify.conformance import MinerConformance
+from dpframework.verify.conformance_suites import MinerConformance
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.replay import Weigher
-from dpframework.verify.miners.witness_replay import replay_witness
+from dpframework.verify.miners.author_witness_replay import replay_witness
+from dpframework.verify.miners.transcript_replay import Weigher
 
 ROWS = 5000
 

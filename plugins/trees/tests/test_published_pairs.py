@@ -8,7 +8,7 @@ from dpframework_trees import MCMCTreePair
 from dpframework_trees.tree_pairs import largest_replacement
 
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.witness_replay import replay_witness
+from dpframework.verify.miners.author_witness_replay import replay_witness
 
 ANIMALS, PLACES = list(itertools.product(range(2), range(2))), list(itertools.product(range(3), range(3)))
 KINDS = list(itertools.product(ANIMALS, PLACES))

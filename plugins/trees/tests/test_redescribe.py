@@ -23,11 +23,11 @@ import dpframework as dpf
 from dpframework.lab.clinic import clinic_schema, clinic_table
 from dpframework.plan import Step, walk
 from dpframework.redescriptions import p_values
-from dpframework.verify.conformance import MechanismConformance, QueryConformance
-from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.conformance_suites import MechanismConformance, QueryConformance
+from dpframework.verify.mechanisms.mechanism_probes import Probe
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.replay import replay
 from dpframework.verify.miners.transcript import record
+from dpframework.verify.miners.transcript_replay import replay
 from dpframework.verify.tables.neighbours import Universe
 from dpframework.verify.tables.table_handles import SmallTables
 

@@ -26,7 +26,7 @@ import dpframework as dpf
 from dpframework.facts import Relation
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm
-from dpframework.verify.conformance import QueryConformance
+from dpframework.verify.conformance_suites import QueryConformance
 
 DESIGN = Design([(0, 1), (0, 1, 2)], 2, 40, 100, (), MOST_WHOLE, 200)
 SCHEMA = dpf.Schema(

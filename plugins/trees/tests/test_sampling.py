@@ -25,8 +25,8 @@ from dpframework.mechanisms import Calibration
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.tables import Block
 from dpframework.tables.blocks import cells_of
-from dpframework.verify.conformance import MechanismConformance, QueryConformance
-from dpframework.verify.mechanisms.probes import Probe
+from dpframework.verify.conformance_suites import MechanismConformance, QueryConformance
+from dpframework.verify.mechanisms.mechanism_probes import Probe
 
 SCHEMA = dpf.Schema(
     [

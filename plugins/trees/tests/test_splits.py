@@ -21,7 +21,7 @@ from dpframework import (
     Threads,
 )
 from dpframework.tables.blocks import cells_of
-from dpframework.tables.engines import _Blocks
+from dpframework.tables.engine_base import _Blocks
 
 SCHEMA = Schema(
     [

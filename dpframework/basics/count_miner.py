@@ -1,0 +1,124 @@
+"""Counts of all rows, of the rows that a description holds for, or of each group, with integer noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.crosstab_miners import counting_mechanism
+from dpframework.basics.grouped_miner_base import GroupedMiner, as_description, values_compared
+from dpframework.facts.attributes import Boolean, Numeric
+from dpframework.facts.logical_descriptions import Description
+from dpframework.facts.schema import Schema
+from dpframework.plan.nodes import Node, step
+from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.queries.base import Query
+from dpframework.queries.counts import Count, JointHistogram
+from dpframework.queries.group_queries import GroupCounts
+from dpframework.results.error_bounds import BoundKind, ErrorBound
+from dpframework.results.estimates import Estimate
+from dpframework.results.groups import Groups
+from dpframework.results.noisy_counts import CONFIDENCE, Noisy
+from dpframework.run.miner import Example
+from dpframework.run.private_table import PrivateTable
+
+
+@final
+@attrs.frozen
+class CountMiner(GroupedMiner):
+    """The number of rows, or of those that a public description holds for, in the table or in each group.
+
+    Under replace-one the number of all rows is public, so only a count with a description or of groups is worth its
+    budget. Groups are disjoint, so under add-or-remove-one each count has the noise of a single count. Under
+    replace-one a row may leave one group and enter another, so the noise of groups is larger.
+
+    Parameters
+    ----------
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
+    where
+        A description, or the form that `Description.to_dict` returns. In a study file, write
+        `where = { equals = ["sex", "Male"] }` or `where = { below = ["age", 30] }`, joined by `and`, `or`, `not`.
+        None counts all rows.
+    by
+        The name of an attribute, or several names, whose labels make the groups.
+
+    Examples
+    --------
+    >>> CountMiner(where={"equals": ["sex", "Male"]}, epsilon=1).where
+    Equals(attribute='sex', value='Male')
+    """
+
+    name = "count"
+    result = Estimate
+    where: Description | None = attrs.field(default=None, converter=as_description)
+
+    def plan_rows(self, schema: Schema) -> Node:
+        """Plan the one count, or the counts of all groups as one release."""
+        groups = self.groups(schema)
+        query: Query = Count(self.where)
+        if groups and self.where is None:
+            query = JointHistogram(groups)
+        elif groups:
+            query = GroupCounts(groups, where=self.where)
+        return step("count", query, counting_mechanism(self.counter, query, schema) if groups else self.counter)
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return the names of the attributes that are compared with a number other than a public cut."""
+        return values_compared(schema, self.where)
+
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the error of the count, or of the counts of all groups, as a number of rows."""
+        calibration = part.calibration("count")
+        if calibration is None:
+            return part.bounds_of_steps()
+        what = ("number of rows" if self.where is None else f"number of rows with {self.where}") + self.group_text
+        if self.by:
+            return [attrs.evolve(part.bound_of(what, calibration), steps=("count",))]
+        number = part.rows_bound(what, calibration.preview.within, BoundKind.NUMBER)
+        bound = attrs.evolve(number, steps=("count",))
+        rows = part.size.largest
+        return [bound if rows is None else attrs.evolve(bound, likely=rows, likely_text="the whole table")]
+
+    def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
+        """Release the count, or the counts of all groups."""
+        released, variance = table.release("count"), table.calibration("count").variance
+        what = "rows" if self.where is None else f"rows with {self.where}"
+        if not self.by:
+            return count_estimate(what, released, variance)
+        return self.table_of(table.schema, what, [whole_estimate(what, one, variance) for one in released.ravel()])
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return examples with all rows, some rows, a public number of rows, groups, and released rows per unit."""
+        from dpframework.basics.rows_per_unit_miner import released_rows_example
+
+        schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])
+        young = {"and": [{"equals": ["ill", "true"]}, {"below": ["age", 40]}]}
+        return {
+            "rows": Example(
+                schema, cls(epsilon=1), loose="a row in place of another does not change how many there are"
+            ),
+            "described": Example(schema, cls(young, epsilon=1)),
+            "rows-public": Example(attrs.evolve(schema, rows=6), cls(young, epsilon=1)),
+            "groups": Example(schema, cls({"below": ["age", 40]}, by="ill", epsilon=1)),
+            "released-rows": released_rows_example(schema, cls(young, rows_per_unit="most", epsilon=1)),
+            "zcdp": Example(schema, cls(young, rho=Fraction(1, 8)), EXAMPLE_DELTA),
+        }
+
+
+def count_estimate(what: str, released: float, variance: float, level: float = CONFIDENCE) -> Estimate:
+    """Return a released count with its interval."""
+    count = Noisy(released, variance)
+    return Estimate(what, count.value, *count.interval(level))
+
+
+def whole_estimate(what: str, released: float, variance: float, level: float = CONFIDENCE) -> Estimate:
+    """Return a released whole count with its interval, whose ends are whole numbers, as the exact count is."""
+    found = count_estimate(what, released, variance, level)
+    return attrs.evolve(found, low=math.ceil(found.low), high=math.floor(found.high))

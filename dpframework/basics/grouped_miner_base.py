@@ -1,0 +1,131 @@
+"""Two parameters of everyday miners: which rows are used (`where`), and into which groups they are divided (`by`).
+
+Whether a row is used, and in which group, depends on its own values and on public facts alone: a description with
+public thresholds, and the labels that the schema lists. Which groups there are never depends on the rows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from dpframework.basics.row_cap_miner_base import RowsMiner
+from dpframework.facts.attributes import Attribute
+from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Below, Description, Equals, description_from_dict
+from dpframework.facts.open_attribute import Open
+from dpframework.facts.parameter_checks import named_once
+from dpframework.facts.schema import Schema
+from dpframework.results.estimates import Estimate, QuantileEstimate
+from dpframework.results.groups import Groups
+
+MOST_GROUPS = 100_000
+
+
+def as_description(where: Description | Mapping[str, Any] | None, name: str = "where") -> Description | None:
+    """Return a description, or read one from the form that `Description.to_dict` returns; None stays None.
+
+    Raises
+    ------
+    InputError
+        If the value is something else, or the form is not that of a description.
+    """
+    if where is None or isinstance(where, Description):
+        return where
+    if not isinstance(where, Mapping):
+        raise InputError(f'{name} is {where!r}; a description is needed, such as {{ equals = ["sex", "Male"] }}')
+    return description_from_dict(where)
+
+
+def require_description(schema: Schema, *descriptions: Description | None) -> None:
+    """Refuse descriptions with a value that the schema does not list, or a threshold for a non-numeric attribute.
+
+    Raises
+    ------
+    InputError
+        If there is such a description, or the schema lacks the attribute of such a test.
+    """
+    for literal in literals_of(*descriptions):
+        if isinstance(literal, Equals) and not isinstance(schema[literal.attribute], Open):
+            literal.code(schema)
+        elif isinstance(literal, Below):
+            literal.numeric(schema)
+
+
+def literals_of(*descriptions: Description | None) -> Iterator[Any]:
+    """Yield each test of an attribute within some descriptions."""
+    return itertools.chain.from_iterable(one.literals() for one in descriptions if one is not None)
+
+
+def values_compared(schema: Schema, *descriptions: Description | None) -> list[str]:
+    """Return the names of the attributes that descriptions compare with a number other than a public cut."""
+    tests = literals_of(*descriptions)
+    return list(dict.fromkeys(one.attribute for one in tests if isinstance(one, Below) and not one.is_cut(schema)))
+
+
+def _by(names: str | Iterable[str]) -> tuple[str, ...]:
+    given = (names,) if isinstance(names, str) else tuple(names)
+    if not all(isinstance(name, str) for name in given):
+        raise InputError(f"by is {names!r}; the name of an attribute, or a list of names, is needed")
+    named_once("by", given)
+    return given
+
+
+@attrs.frozen
+class GroupedMiner(RowsMiner):
+    """The base class of miners that can use only the rows that a description holds for, and can group them.
+
+    Attributes
+    ----------
+    by
+        The names of the attributes that make the groups. There is a group for each label, or each combination of
+        labels, that the schema lists. Without names there are no groups. A single name may be given as text.
+    where
+        A description of the rows that are used, or the form that `Description.to_dict` returns; None for all rows.
+    """
+
+    by: tuple[str, ...] = attrs.field(default=(), converter=_by, kw_only=True)
+    where: Description | None = attrs.field(default=None, converter=as_description, kw_only=True)
+
+    def groups(self, schema: Schema) -> tuple[Attribute, ...]:
+        """Return the attributes of the groups.
+
+        Raises
+        ------
+        InputError
+            If the schema lacks an attribute, one of the attributes is open, there are too many groups, or
+            `require_description` refuses `where`.
+        """
+        require_description(schema, self.where)
+        found = tuple(schema[name] for name in self.by)
+        for one in found:
+            if isinstance(one, Open):
+                raise InputError(
+                    f"attribute '{one.name}' is open, so that no group of it is known beforehand; use the miner 'keys' "
+                    f'with each, such as attribute = "{one.name}", each = {{ mean = "NAME" }}'
+                )
+        number = math.prod(one.size for one in found)
+        if number > MOST_GROUPS:
+            raise InputError(f"by makes {number} groups, more than {MOST_GROUPS}; take fewer attributes or bins")
+        return found
+
+    @property
+    def where_text(self) -> str:
+        """The description as text, for a reader of results."""
+        return "" if self.where is None else f" where {self.where}"
+
+    @property
+    def group_text(self) -> str:
+        """The attributes of the groups as text, for a reader of plans."""
+        return f" by {' by '.join(repr(name) for name in self.by)}" if self.by else ""
+
+    def table_of(
+        self, schema: Schema, what: str, results: Iterable[Estimate] | Iterable[QuantileEstimate], note: str = ""
+    ) -> Groups:
+        """Return the results of all groups as a table, in the order of their labels."""
+        labels = itertools.product(*(one.labels for one in self.groups(schema)))
+        return Groups(self.by, what, labels, results, note)

@@ -1,0 +1,185 @@
+"""The keys of an open attribute that enough rows have.
+
+An open attribute is one whose values nobody lists beforehand, such as towns or products. These values are its keys.
+
+There is one release of `queries.Keys`. With an epsilon it is made by `mechanisms.PartitionSelection`, whose rule shows
+as many keys as any rule of that epsilon and delta can, if a unit has one key. With a rho it is made by
+`mechanisms.GaussianThreshold`, for units of several keys. The noisy counts come with the keys and cost nothing more.
+
+With `each`, half of the budget shows the keys. The other half pays for a histogram, a cross table or a mean of the rows
+of each key, and of all other rows together. In the plan, one node stands for the releases of all keys, and their noise
+does not depend on which keys are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.crosstab_miners import CrosstabMiner
+from dpframework.basics.histogram_miner import HistogramMiner
+from dpframework.basics.mean_and_variance_miners import MeanMiner
+from dpframework.facts.attributes import Boolean
+from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Cases, Equals
+from dpframework.facts.open_attribute import Open, require_open
+from dpframework.facts.privacy_losses import Relation, positive, positive_delta, positive_rho
+from dpframework.facts.schema import Schema
+from dpframework.mechanisms.answer_shift_bounds import unit_changes
+from dpframework.mechanisms.gaussian_threshold import GaussianThreshold
+from dpframework.mechanisms.partition_selection import PartitionSelection
+from dpframework.plan.nodes import FromRelease, Node, parallel, sequential, step
+from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.queries.keys import Keys
+from dpframework.results.by_key import ByKey
+from dpframework.results.error_bounds import BoundKind, ErrorBound
+from dpframework.results.keys import KeyTable, ReleasedKeys
+from dpframework.run.miner import Example, Miner, Witness
+from dpframework.run.private_table import PrivateTable
+
+BY_KEY = "by key"
+#: The miners that `each` may name.
+EACH: Mapping[str, Callable[..., BasicMiner]] = {
+    "histogram": HistogramMiner,
+    "crosstab": CrosstabMiner,
+    "mean": MeanMiner,
+}
+
+
+def _each(given: Any) -> tuple[str, Any] | None:
+    """Return the name of a miner in `EACH`, and the name or names of its attributes; None stays None."""
+    if given is None:
+        return None
+    known = (
+        given if isinstance(given, Mapping) else dict([given]) if isinstance(given, tuple) and len(given) == 2 else {}
+    )
+    if len(known) != 1 or next(iter(known)) not in EACH:
+        forms = '{ histogram = "NAME" }, { crosstab = ["NAME", "NAME"] } or { mean = "NAME" }'
+        raise InputError(f"each is {given!r}; one of {forms} is needed")
+    ((kind, names),) = known.items()
+    return kind, tuple(names) if isinstance(names, list) else names
+
+
+_NEW_KEYS = (
+    "under replace-one at most 0.83 of the cost can be lost: the cost allows for a row that changes two counts and "
+    "also shows a key of its own, but a row with a key of its own changes at most one other count"
+)
+
+
+@final
+@attrs.frozen
+class KeysMiner(Miner):
+    """The values of an open attribute that enough rows have, and how many rows have each.
+
+    Parameters
+    ----------
+    attribute
+        The name of an open attribute.
+    epsilon, rho
+        The budget. An epsilon shows more keys if each unit has one key, and a rho if units have about four or more.
+    delta
+        The largest probability with which a key of a single unit is shown. It is part of the study's delta.
+    each
+        What to release for each key and for all other rows, with half of the budget: the name of an everyday miner with
+        its attributes, such as `{"histogram": "ill"}`, `{"crosstab": ["ill", "sex"]}` or `{"mean": "age"}`.
+
+    Examples
+    --------
+    >>> KeysMiner("town", epsilon=1, delta="1e-6").delta
+    Fraction(1, 1000000)
+    """
+
+    name = "keys"
+    result = KeyTable
+    attribute: str
+    epsilon: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive), kw_only=True)
+    rho: Fraction | None = attrs.field(default=None, converter=attrs.converters.optional(positive_rho), kw_only=True)
+    delta: Fraction = attrs.field(converter=positive_delta, kw_only=True)
+    each: tuple[str, Any] | None = attrs.field(default=None, converter=_each, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse two budgets or none, and attributes that the miner of each key refuses."""
+        if (self.epsilon is None) == (self.rho is None):
+            raise InputError("give one budget beside delta: epsilon, or rho where a unit has several keys")
+        _ = self.by_key  # raises if the miner of each key refuses its attributes
+
+    @property
+    def selector(self) -> PartitionSelection | GaussianThreshold:
+        """The mechanism that chooses which keys are shown, and adds noise to their counts."""
+        share = 1 if self.each is None else 2
+        if self.rho is not None:
+            return GaussianThreshold(self.rho / share, self.delta)
+        assert self.epsilon is not None  # one of the two is given
+        return PartitionSelection(self.epsilon / share, self.delta)
+
+    @property
+    def by_key(self) -> BasicMiner | None:
+        """The miner of the rows of each key, with half of the budget."""
+        if self.each is None:
+            return None
+        kind, names = self.each
+        budget = {
+            name: None if own is None else own / 2 for name, own in (("epsilon", self.epsilon), ("rho", self.rho))
+        }
+        return EACH[kind](names, **budget)
+
+    def plan(self, schema: Schema) -> Node:
+        """Plan the release of the keys and, with `each`, one node for the releases of all keys."""
+        attribute, by_key = require_open(schema[self.attribute], "the miner 'keys'"), self.by_key
+        keys = step("keys", Keys(attribute), self.selector)
+        if by_key is None:
+            return keys
+        cut = FromRelease("keys", attributes=[attribute.name])
+        return sequential(keys, parallel(by_key.plan(schema.of_part()), by=cut, name=BY_KEY))
+
+    def values_read(self, schema: Schema) -> Collection[str] | None:
+        """Return the names of the attributes whose values, beyond their codes, the miner of each key reads."""
+        return () if self.by_key is None else self.by_key.values_read(schema)
+
+    def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the error of the counts that are shown, with a sentence on which keys are left out."""
+        calibration = part.calibration("keys")
+        if calibration is None:
+            return part.bounds_of_steps()
+        shows = self.selector.shows(calibration)
+        bound = part.rows_bound(
+            f"counts of the keys of '{self.attribute}' that are shown", shows.within, BoundKind.COUNTS
+        )
+        never = "never" if shows.sure == 1 else f"in {float(100 - 100 * shows.sure):g} %"
+        left_out = f"a key of {shows.half} is left out half of the time, one of {shows.always} or more {never}"
+        bounds = [attrs.evolve(bound, steps=("keys",), biases=[left_out])]
+        return [*bounds, *part.bounds_of_others(bounds)]
+
+    def mine(self, table: PrivateTable) -> KeyTable:
+        """Release the keys and, with `each`, the results for each key and for all other rows."""
+        released, calibration = table.release("keys"), table.calibration("keys")
+        shows, changed = self.selector.shows(calibration), unit_changes(calibration.facts, Relation.ADD_OR_REMOVE_ONE)
+        numbers = shows.within, shows.half, shows.always, float(shows.sure)
+        found = KeyTable(self.attribute, released, *numbers, "rows" if changed == 1 else "units")
+        if self.by_key is None:
+            return found
+        parts = table.partition(Cases(Equals(self.attribute, key) for key in found.keys), name=BY_KEY)
+        # The last part holds all other rows.
+        return attrs.evolve(found, each=ByKey(found.keys, [self.by_key.mine(part) for part in parts]))
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return examples with one attribute, with another one and a public number of rows, and in zCDP."""
+        schema = Schema([Open("town")])
+        beside = Schema([Open("town"), Boolean("ill")], rows=6)
+        # The row moves from town b, which is not shown, to town a, which is shown, and becomes healthy.
+        rows = [{"town": town, "ill": ill} for town, ill in (("a", True), ("b", True), ("a", False))]
+        moved = Witness([(rows[0], 1), (rows[1], 4)], rows[1], rows[2], {"keys": ReleasedKeys(("a",), (5,))})
+        return {
+            "keys": Example(schema, cls("town", epsilon=1, delta="0.05")),
+            "rows-public": Example(
+                beside, cls("town", epsilon=2, delta="0.1", each={"histogram": "ill"}), witnesses=[moved]
+            ),
+            "zcdp": Example(
+                schema, cls("town", rho=Fraction(1, 2), delta="0.05"), EXAMPLE_DELTA + Fraction(1, 10), loose=_NEW_KEYS
+            ),
+        }

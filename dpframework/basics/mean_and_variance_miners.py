@@ -1,0 +1,384 @@
+"""The miners of the mean and of the variance of a numeric attribute, over all rows that have a value or by group."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.number_and_sum_miners import NumberMiner, number_examples, released_examples
+from dpframework.basics.share_errors import share_error
+from dpframework.facts.attributes import Boolean, Numeric
+from dpframework.facts.errors import InputError
+from dpframework.facts.schema import Schema
+from dpframework.mechanisms.base import Calibration
+from dpframework.mechanisms.noise_laws import NoiseLaw
+from dpframework.plan.nodes import Node
+from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.queries.group_queries import GroupMoments
+from dpframework.queries.released_bounds import ScaledSums
+from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds
+from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
+from dpframework.results.estimates import Estimate
+from dpframework.results.groups import Groups
+from dpframework.results.noisy_counts import CONFIDENCE
+from dpframework.run.miner import Example
+from dpframework.run.private_table import PrivateTable
+
+_GRID = 257  # how many numbers a are tried for the upper end of a variance's interval (see `VarianceMiner`)
+
+
+@final
+@attrs.frozen
+class MeanMiner(NumberMiner):
+    """The mean of a numeric attribute over the rows that have a value, with each value clamped to bounds.
+
+    **Where the number of those rows is public** (the schema has `rows`, no value may be missing, and neither `where`
+    nor `by` is given), the sum of the differences from the middle of the bounds is released and divided by that number.
+    Adding a row moves that sum by at most half the width w of the bounds, and replacing one by at most w. So under
+    replace-one the noise on the mean has the standard deviation sqrt(2) w / (epsilon n).
+
+    **Otherwise** the pair of `queries.BoundDistances` is released: A, the sum of the values' distances from the lower
+    bound, and B, the sum of those from the upper one, both in units of w. The mean is lower + w A / (A + B). Let p be
+    A / (A + B). Then the errors a and b of the pair shift the mean by w ((1 - p) a - p b) / n, to first order. That is
+    a standard deviation of sqrt(2) w sqrt(p**2 + (1 - p)**2) / (epsilon n) under add-or-remove-one, with
+    p**2 + (1 - p)**2 between 1/2 and 1. A centred sum and a count, at half of the epsilon each, would have twice that
+    variance, whatever p is. (At half of a rho each they would have the same variance.)
+
+    **With `by`** one release holds the pairs of all groups. A row is in one group, so each pair has the same noise as
+    the pair of the whole table would have (`queries.GroupMoments`).
+
+    A mean that is computed from a pair has Fieller's interval: it consists of all shares m for which (1 - m) A - m B is
+    no further from 0 than its noise reaches with 95 % probability.
+
+    Parameters
+    ----------
+    attribute, bounds, by, where
+        As for `SumMiner`.
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
+
+    Examples
+    --------
+    >>> schema = Schema([Numeric("age", 0, 100, bins=4)])
+    >>> MeanMiner("age", epsilon=1).plan(schema).name
+    'distances'
+    >>> MeanMiner("age", epsilon=1).plan(attrs.evolve(schema, rows=500)).name
+    'sum'
+    >>> MeanMiner("age", by="town", where={"below": ["age", 65]}, epsilon=1).by
+    ('town',)
+    """
+
+    name = "mean"
+    result = Estimate
+
+    def _centre(self, schema: Schema) -> BoundedSum | ScaledSums | None:
+        """Return the query for the centred sum if the number of rows that have a value is public, else None."""
+        plain = BoundedSum(**self.within(schema))
+        if schema.rows is None or plain.optional or self.by:
+            return None
+        if self.own_sources:
+            return ScaledSums(**self.within(schema), centred=True)
+        return attrs.evolve(plain, centre=plain.lower + (plain.upper - plain.lower) / 2)
+
+    def plan_rows(self, schema: Schema) -> Node:
+        """Plan the one sum, the pair of sums, or the pairs of all groups as one release."""
+        centred = self._centre(schema)
+        if centred is not None:
+            return self.plan_step("sum", centred, self.measurer)
+        return self.plan_step("distances", self._distances(schema), self.measurer)
+
+    def _distances(self, schema: Schema) -> BoundDistances | GroupMoments:
+        """Return the query for the pair of sums, or for the pairs of all groups."""
+        groups = self.groups(schema)
+        return GroupMoments(**self.within(schema), by=groups) if groups else BoundDistances(**self.within(schema))
+
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return an error bound that holds whatever the mean is, for the number of rows that the plan expects.
+
+        The noise of a sum is divided by the public number of rows, and the mean is clamped to its bounds. The error of
+        a pair is `share_errors.share_error` times the width of the bounds.
+        """
+        if part.schema is None:
+            return part.bounds_of_steps()
+        centred = self._centre(part.schema)
+        path = "distances" if centred is None else "sum"
+        calibration = part.calibration(path)
+        if calibration is None:
+            return part.bounds_of_steps()
+        query = centred or BoundDistances(**self.within(part.schema))
+        width = query.upper - query.lower
+
+        def error(rows: float) -> float:
+            if centred is None:
+                return width * share_error(rows, calibration.noise_law)
+            whole = rows * (2.0 if isinstance(centred, ScaledSums) else width)  # the width in the release's own unit
+            return width * _error_within(calibration.noise_law, whole)
+
+        rows = expected_rows(self, part)
+        return [
+            ErrorBound(
+                self.planned("mean"),
+                None if rows is None else error(rows),
+                "",
+                size=part.size,
+                whole=width,
+                whole_text=f"the range from {query.lower:,.10g} to {query.upper:,.10g}",
+                likely=width / 2,
+                likely_text="half of its range, so that the middle would be as good a guess",
+                note=errors_by_rows(error, self) if rows is None else self.note("" if centred else WORST_ROWS),
+                biases=[*self.biases(query)],
+                steps=(path,),
+            )
+        ]
+
+    def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
+        """Release the sum or the pairs, and divide."""
+        centred, rows, what = self._centre(table.schema), table.schema.rows, self.named("mean")
+        if centred is not None and rows is not None:
+            released, at = self.release(table, "sum", centred)
+            return _clamp(what, at, *_of_sum(float(np.ravel(released)[0]), table.calibration("sum"), at, rows))
+        released, bounds = self.release(table, "distances", self._distances(table.schema))
+        pairs, calibration = np.reshape(released, (-1, 2)), table.calibration("distances")
+        means = []
+        for pair in pairs.tolist():
+            # A share says how far a mean lies on the way from the lower bound to the upper one.
+            shares = _share_of(pair, calibration)
+            mean, low, high = (bounds.lower + (bounds.upper - bounds.lower) * share for share in shares)
+            means.append(_clamp(what, bounds, mean, low, high))
+        return self.table_of(table.schema, what, means) if self.by else means[0]
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return the examples that the miners of sums and of means share."""
+        return number_examples(cls)
+
+
+def _error_within(law: NoiseLaw, width: float) -> float:
+    """Return the error of a noisy number that is clamped to bounds, as a share of their width.
+
+    The stated error holds whatever the exact number is. An error of up to half of the width can occur on both sides, at
+    worst if the exact number is in the middle. A larger error can occur on one side only.
+    """
+    both, one = (float(law.quantile(np.array(1 - error))) / width for error in ((1 - CONFIDENCE) / 2, 1 - CONFIDENCE))
+    return both if both <= 0.5 else min(max(one, 0.5), 1.0)
+
+
+def expected_rows(miner: NumberMiner, part: PlannedPart) -> int | None:
+    """Return about how many rows a number is computed from; None if that is unknown, as with `where` or `by`."""
+    return None if miner.by or miner.where is not None else part.rows
+
+
+def errors_by_rows(error: Callable[[float], float], miner: NumberMiner) -> str:
+    """Return a note that gives the errors for 1,000 and for 100,000 rows."""
+    some = ", ".join(f"±{error(rows):.3g} for {rows:,}" for rows in (1000, 100_000))
+    of = "rows of a group" if miner.by else "rows"
+    return miner.note(f"depends on the number of {of} ({some})")
+
+
+def _clamp(what: str, bounds: WithinBounds, mean: float, low: float, high: float) -> Estimate:
+    """Return a mean with its interval, all within bounds."""
+    mean, low, high = (min(max(x, bounds.lower), bounds.upper) for x in (mean, low, high))
+    return Estimate(what, mean, min(low, mean), max(high, mean))
+
+
+def _of_sum(
+    released: float, calibration: Calibration, query: BoundedSum | ScaledSums, rows: int
+) -> tuple[float, float, float]:
+    """Return a mean and the ends of its interval, from the released sum of differences from a centre."""
+    unit, centre = query.unit() if isinstance(query, ScaledSums) else (1.0, query.centre)
+    mean, within = centre + unit * released / rows, unit * calibration.preview.within / rows
+    return mean, mean - within, mean + within
+
+
+def _share_of(pair: Sequence[float], calibration: Calibration) -> tuple[float, float, float]:
+    """Return how far a mean lies on the way from the lower bound to the upper one, and the ends of its interval.
+
+    All three are shares of the way. The first is 1/2 if there seem to be no rows. Both sums are first divided by the
+    step of the noise's lattice, so that they are whole numbers, as counts are.
+    """
+    unit = float(calibration.unit)
+    below, above = pair
+    return share_interval(below / unit, above / unit, calibration.variance / unit**2)
+
+
+def share_interval(one: float, other: float, variance: float) -> tuple[float, float, float]:
+    """Return the share of the first of two noisy numbers in their sum, and the ends of its interval by Fieller.
+
+    The share is 1/2 if both numbers seem to be 0.
+
+    Parameters
+    ----------
+    one, other
+        The two noisy numbers, in whole steps of a lattice. Their noise is independent.
+    variance
+        The variance of the noise of each number, in steps squared.
+    """
+    from dpframework.results.noisy_counts import Noisy, error_of, quantile
+    from dpframework.results.share_intervals import least_share
+
+    first, second, most = Noisy(one, variance), Noisy(other, variance), quantile(error_of(CONFIDENCE))
+    one, other = max(one, 0.0), max(other, 0.0)
+    share = one / (one + other) if one + other > 0 else 0.5
+    low, high = least_share(first, second, most), 1 - least_share(second, first, most)
+    return share, min(low, share), max(high, share)
+
+
+@final
+@attrs.frozen
+class VarianceMiner(NumberMiner):
+    """The variance of a numeric attribute over the rows that have a value, with each value clamped to bounds.
+
+    It is the mean of the squared distances from the mean: divide by n, not by n - 1. Its square root is the standard
+    deviation. The square roots of an interval's ends are the ends of the interval for the standard deviation.
+
+    One release of `queries.GroupMoments` with degree 2 is made. Its sensitivity is that of a histogram. Let t be the
+    place of a value between the bounds, from 0 to 1. The release holds the sums A of (1 - t)**2, B of 2 t (1 - t) and C
+    of t**2. The number of rows is n = A + B + C, the mean of t is (B / 2 + C) / n, and that of t**2 is C / n. So the
+    variance is w**2 (C / n - ((B / 2 + C) / n)**2), where w is the width of the bounds.
+
+    **The interval.** Each released sum is off by at most the reach of its noise, except with probability 5 % / 3
+    (two-sided). So with 95 % probability all three sums lie in a box. The variance is the smallest, over all a, of the
+    mean of (t - a)**2, which is
+
+        (a**2 A + (a**2 - a) B + (1 - a)**2 C) / (A + B + C).
+
+    For a fixed a, this mean is smallest and largest at corners of the box. So the smallest variance in the box is the
+    variance of a corner. For the upper end, the largest value at a corner is computed for each a on a grid. No variance
+    in the box exceeds any of these values, so the smallest of them is the upper end. No variance is above w**2 / 4
+    or below 0.
+
+    Parameters
+    ----------
+    attribute, bounds, by, where
+        As for `SumMiner`.
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
+
+    Examples
+    --------
+    >>> VarianceMiner("age", epsilon=1).plan(Schema([Numeric("age", 0, 100, bins=4)])).name
+    'moments'
+    """
+
+    name = "variance"
+    result = Estimate
+
+    def _query(self, schema: Schema) -> GroupMoments:
+        return GroupMoments(**self.within(schema), by=self.groups(schema), degree=2)
+
+    def plan_rows(self, schema: Schema) -> Node:
+        """Plan the three sums, or the sums of all groups, as one release.
+
+        Raises
+        ------
+        InputError
+            If the bounds are so far apart that the largest variance is not a float.
+        """
+        query = self._query(schema)
+        width = query.upper - query.lower
+        if math.isinf(width * width):
+            raise InputError(
+                f"'{self.attribute}' lies between {query.lower:g} and {query.upper:g}, and the square of that width is "
+                "too large for a float; give narrower bounds"
+            )
+        return self.plan_step("moments", query, self.measurer)
+
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return an error bound that holds whatever the variance is, for the number of rows that the plan expects.
+
+        Let each of the three sums be off by at most r, except with probability 5 % / 3 each. For a fixed a, the mean of
+        (t - a)**2 is off by at most (r + r / 2 + r) / (n - 3 r), since its weights a**2, a**2 - a and (1 - a)**2, each
+        minus the variance, lie between -1 and 1, the middle one between -1/2 and 0. With the exact mean as a, this
+        bounds the error on one side, and with the released mean as a on the other.
+        """
+        calibration = part.calibration("moments")
+        if calibration is None or part.schema is None:
+            return part.bounds_of_steps()
+        query, reach = self._query(part.schema), _reach(calibration)
+        square = (query.upper - query.lower) ** 2
+
+        def error(rows: float) -> float:
+            return square * min(2.5 * reach / (rows - 3 * reach), 0.25) if rows > 3 * reach else square / 4
+
+        rows = expected_rows(self, part)
+        return [
+            ErrorBound(
+                self.planned("variance"),
+                None if rows is None else error(rows),
+                "",
+                size=part.size,
+                whole=square / 4,
+                whole_text=f"the largest variance, {square / 4:,.10g}",
+                likely=square / 8,
+                likely_text="half of the largest one, so that the middle would be as good a guess",
+                note=errors_by_rows(error, self) if rows is None else self.note(WORST_ROWS),
+                biases=[*self.biases(query)],
+                steps=("moments",),
+            )
+        ]
+
+    def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
+        """Release the sums, and compute the variance from them."""
+        released, query = self.release(table, "moments", self._query(table.schema))
+        square, reach = (query.upper - query.lower) ** 2, _reach(table.calibration("moments"))
+        sums, what = np.reshape(released, (-1, 3)), self.named("variance")
+        found = [Estimate(what, *(square * end for end in _variance(own, reach))) for own in sums]
+        return self.table_of(table.schema, what, found) if self.by else found[0]
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return examples with a public number of rows, groups, zCDP, released bounds, and released rows per unit."""
+        change = Schema([Numeric("change", -3, 5, bins=2)])
+        sick = Schema([Numeric("change", -3, 5, bins=2, missing=True), Boolean("ill")])
+        return {
+            "rows-public": Example(attrs.evolve(change, rows=6), cls("change", epsilon=1)),
+            "groups": Example(sick, cls("change", by="ill", epsilon=1)),
+            "zcdp": Example(change, cls("change", rho=Fraction(1, 8)), EXAMPLE_DELTA),
+            **released_examples(cls),
+        }
+
+
+def _reach(calibration: Calibration) -> float:
+    """Return a bound that the errors of three released sums all keep with 95 % probability."""
+    error = (1 - CONFIDENCE) / 3
+    return float(calibration.noise_law.quantile(np.array(1 - error / 2))) + float(calibration.unit)
+
+
+def _variance(sums: NDArray[np.float64], reach: float) -> tuple[float, float, float]:
+    """Return the variance in squared widths of the bounds, and the ends of its interval (see `VarianceMiner`).
+
+    Parameters
+    ----------
+    sums
+        The released sums A, B and C.
+    reach
+        How far each sum may be off.
+    """
+    corners = np.array(list(itertools.product(*([max(s - reach, 0.0), max(s + reach, 0.0)] for s in sums.tolist()))))
+    corners = corners[corners.sum(axis=1) > 0]
+    if not len(corners):
+        return 0.125, 0.0, 0.25
+    grid = np.linspace(0, 1, _GRID)
+    weights = np.array([grid**2, grid**2 - grid, (1 - grid) ** 2])
+    low = float(_spread(corners).min())
+    high = float((corners @ weights / corners.sum(axis=1)[:, None]).max(axis=0).min())
+    inside = np.maximum(sums, 0.0)
+    middle = float(_spread(inside[None])[0]) if inside.sum() > 0 else 0.125
+    low = min(max(low, 0.0), 0.25)
+    # In a box of sums that no table can have, even the upper end may lie below the lower one.
+    high = min(max(high, low), 0.25)
+    return min(max(middle, low), high), low, high
+
+
+def _spread(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the variance that follows from each triple of sums, shape (triples,)."""
+    rows = sums.sum(axis=1)
+    return np.asarray(sums[:, 2] / rows - ((sums[:, 1] / 2 + sums[:, 2]) / rows) ** 2)

@@ -1,0 +1,270 @@
+"""One-way marginals of several attributes, planned and released with a part of a miner's budget.
+
+In pure epsilon the histograms have K-norm noise, in groups of attributes by size (see `dpframework.mechanisms.KNorm`).
+A group that `KNorm` cannot serve has Laplace noise.
+
+In zCDP one release with Gaussian noise holds their residuals (see `marginals_workload`): the number of rows, once for
+all attributes, and what each histogram says beyond it. Noise on each count by itself would measure the number of rows
+again in every histogram, at 1/n of the budget of a histogram with n values. With residuals, all histograms have one
+sum, with one noise. A public number of rows is not released.
+
+All residuals have noise of one variance T per count, and the sum has S = T / sqrt(sum of 1 / n**2). This makes the mean
+variance of a count least if all histograms matter equally. Noise of variance N on each count, for the same rho, makes
+no count more exact:
+
+- adding or removing a row costs 1 / S + sum of (1 - 1/n) / T, which is (sqrt(sum of 1 / n**2) + sum of (1 - 1/n)) / T.
+  That is at most the number of histograms divided by T, since the root of a sum of squares is at most the sum. So T <=
+  N. Replacing a row costs 2 / T for each histogram, as counts do, so T = N;
+- a count's variance is (1 - 1/n) T + S / n**2, and S / n**2 <= T / n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.basics.marginals_workload import Set, Workload, cell_variance, marginal_of
+from dpframework.facts.attributes import Attribute
+from dpframework.mechanisms import (
+    Calibration,
+    DiscreteLaplace,
+    Gaussian,
+    KNorm,
+    cell_variances,
+    groups_by_size,
+)
+from dpframework.plan.nodes import Step, step
+from dpframework.plan.plan import Plan
+from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.queries.marginal_residuals import Residuals
+from dpframework.queries.one_way_marginals_query import Marginals
+from dpframework.queries.residual_changes import LARGEST_WEIGHT
+from dpframework.results.error_bounds import ErrorBound
+from dpframework.results.noisy_counts import Noisy
+from dpframework.run.private_table import PrivateTable
+
+STEP = "histograms"
+#: The most values of an attribute in a release of residuals. All weights are then at least 100, so rounding is small.
+_MOST_VALUES = LARGEST_WEIGHT // 100
+
+
+@final
+@attrs.frozen(eq=False)
+class NoisyHistogram:
+    """A histogram with noise.
+
+    Noise in the sum of the counts moves all of them alike. It is independent of the noise in their differences.
+
+    Attributes
+    ----------
+    counts
+        The noisy counts in rows, shape (codes,).
+    variance
+        The variance of the noise of each count.
+    sum_variance
+        The variance of the noise of the counts' sum, by default that for independent noise. Histograms of one release
+        may share one sum, so a mean of their sums may be no better than any of them.
+    """
+
+    counts: NDArray[np.float64]
+    variance: float
+    sum_variance: float = attrs.field(
+        default=attrs.Factory(lambda one: len(one.counts) * one.variance, takes_self=True)
+    )
+
+    @property
+    def residual_variance(self) -> float:
+        """The variance of independent noise on each count that would make differences of counts as noisy as they are.
+
+        The noise in the difference of a count from the mean of all counts has 1 - 1 / codes of this variance.
+        """
+        codes = len(self.counts)
+        if codes == 1:
+            return self.variance
+        return max(codes * self.variance - self.sum_variance / codes, 0.0) / (codes - 1)
+
+    def with_another(self, other: NoisyHistogram) -> NoisyHistogram:
+        """Return the mean of two independent histograms, which weighs their sums and their differences separately."""
+        codes = len(self.counts)
+        weight, residual = _mean(self.residual_variance, other.residual_variance)
+        of_sum, total = _mean(self.sum_variance, other.sum_variance)
+        counts = weight * self.counts + (1 - weight) * other.counts
+        counts = counts + (of_sum - weight) * (self.counts.sum() - other.counts.sum()) / codes
+        return NoisyHistogram(counts, residual * (1 - 1 / codes) + total / codes**2, total)
+
+
+def _mean(variance: float, other: float) -> tuple[float, float]:
+    """Return the weight of the first of two independent numbers in their best mean, and this mean's variance."""
+    both = max(variance + other, 1e-300)
+    return other / both, variance * other / both
+
+
+@final
+@attrs.frozen
+class OneWayMarginals:
+    """The histograms of several attributes, as steps of a plan and as their releases.
+
+    Attributes
+    ----------
+    among
+        The attributes.
+    zcdp
+        Whether the budget is a rho.
+    rows
+        The public number of rows, None if there is none.
+    """
+
+    among: Sequence[Attribute]
+    zcdp: bool
+    rows: int | None = None
+
+    def plan(self, amount: Fraction) -> dict[str, Step]:
+        """Plan the histograms with an epsilon or a rho, by the names of their steps."""
+        if self.zcdp:
+            residuals = self._residuals()
+            query = Marginals(self.among) if residuals is None else residuals.query
+            return {STEP: step(STEP, query, Gaussian(amount))}
+        groups = self._groups()
+        nodes: dict[str, Step] = {}
+        for number, (members, part) in enumerate(groups):
+            name, counts = _step_of(number, len(groups)), Marginals([self.among[k] for k in members])
+            best = KNorm(amount * part)
+            mechanism = best if best.misfit(counts.facts()) is None else DiscreteLaplace(best.epsilon)
+            nodes[name] = step(name, counts, mechanism)
+        return nodes
+
+    def variances(self, amount: Fraction, plan: Plan) -> list[float] | None:
+        """Return the variance of the noise of each histogram's counts, or None if a step's noise is not known.
+
+        Parameters
+        ----------
+        amount
+            The epsilon or rho.
+        plan
+            Any plan of the table, with the unit and the relation that the noise is for.
+        """
+        calibrations = [plan.calibration(node) for node in self.plan(amount).values()]
+        known = [own for own in calibrations if own is not None]
+        if len(known) < len(calibrations):
+            return None
+        if (residuals := self._residuals()) is not None:
+            return residuals.variances(known[0])
+        found: dict[int, float] = {}
+        for (members, _), calibration in zip(self._groups(), known, strict=True):
+            found |= zip(members, _variances(calibration, len(members)), strict=True)
+        return [found[k] for k in range(len(self.among))]
+
+    def release(self, table: PrivateTable) -> list[NoisyHistogram]:
+        """Release the histograms, in the order of the attributes."""
+        groups = self._groups()
+        names = [_step_of(number, len(groups)) for number in range(len(groups))]
+        released = [np.asarray(own) for own in table.release_many((table, name, {}) for name in names)]
+        if (residuals := self._residuals()) is not None:
+            return residuals.histograms(released[0], table.calibration(STEP))
+        found: dict[int, NoisyHistogram] = {}
+        for (members, _), name, own in zip(groups, names, released, strict=True):
+            counts, variances = own.astype(np.float64), _variances(table.calibration(name), len(members))
+            ends = np.cumsum([self.among[k].size for k in members])
+            for k, part, variance in zip(members, np.split(counts, ends[:-1]), variances, strict=True):
+                found[k] = NoisyHistogram(part, variance)
+        return [found[k] for k in range(len(self.among))]
+
+    def total(self, histograms: Sequence[NoisyHistogram]) -> Noisy:
+        """Return the number of rows that follows from the histograms of a release, or from means over several releases.
+
+        Histograms from residuals share one sum, which counts once. Others have a sum each, with uncorrelated noise.
+        """
+        sums = (Noisy(float(one.counts.sum()), one.sum_variance) for one in histograms)
+        return next(sums) if self._by_residuals else Noisy.mean(sums)
+
+    def error_bounds(self, part: PlannedPart) -> list[ErrorBound]:
+        """Return the error of the least exact count if residuals are released, since their own noise is not in rows.
+
+        Counts that are released as they are have the error bounds of their steps, so nothing is returned for them.
+        """
+        residuals = self._residuals()
+        alike = [one for one in part.steps if residuals is not None and one.step.query == residuals.query]
+        known = [one.calibration for one in alike if one.calibration is not None]
+        if residuals is None or not known:
+            return []
+        variances = residuals.variances(max(known, key=lambda one: one.variance))
+        worst, mean = self.among[int(np.argmax(variances))], Noisy.margin_of(float(np.mean(variances)))
+        bound = part.counts_bound(Marginals(self.among).text, Noisy.margin_of(max(variances)), worst.size)
+        note = f"the worst, {worst.name}; ±{mean:.3g} for a count of mean variance"
+        return [attrs.evolve(bound, steps=[one.path for one in alike], note=note)]
+
+    @property
+    def _by_residuals(self) -> bool:
+        """Whether residuals are released, and not the counts as they are.
+
+        Residuals of a single attribute without a public number of rows would be no better than its counts. Weights are
+        whole numbers, and for many values they are too small to be in proportion.
+        """
+        alone = len(self.among) == 1 and self.rows is None
+        return self.zcdp and not alone and max(a.size for a in self.among) <= _MOST_VALUES
+
+    def _residuals(self) -> ResidualHistograms | None:
+        """Return the residuals that are released, or None if counts are released as they are."""
+        return ResidualHistograms.of(self.among, self.rows) if self._by_residuals else None
+
+    def _groups(self) -> list[tuple[tuple[int, ...], Fraction]]:
+        if self.zcdp:
+            return [(tuple(range(len(self.among))), Fraction(1))]
+        return groups_by_size([attribute.size for attribute in self.among])
+
+
+@final
+@attrs.frozen
+class ResidualHistograms:
+    """The residuals from which several histograms are added up.
+
+    Attributes
+    ----------
+    query
+        The residuals of single attributes in turn, after that of the empty set if the number of rows is not public.
+    rows
+        The public number of rows, None if there is none.
+    """
+
+    query: Residuals
+    rows: int | None
+
+    @classmethod
+    def of(cls, among: Sequence[Attribute], rows: int | None) -> ResidualHistograms:
+        """Return the residuals of histograms, with weights for the smallest sum of their counts' mean variances."""
+        wanted: dict[Set, float] = {(k,): 1 / a.size for k, a in enumerate(among)}
+        return cls(Workload(tuple(among), wanted, rows_known=rows is not None).gaussian().query, rows)
+
+    def variances(self, calibration: Calibration) -> list[float]:
+        """Return the variance of a count of each histogram."""
+        known = self._variances(calibration)
+        return [cell_variance((k,), self.query.sizes, known) for k in range(len(self.query.sizes))]
+
+    def histograms(self, released: NDArray[np.int64], calibration: Calibration) -> list[NoisyHistogram]:
+        """Return the histograms that follow from a release."""
+        residuals = dict(zip(self.query.sets, self.query.residuals(released), strict=True))
+        sizes, rows, total = self.query.sizes, float(self.rows or 0), self._variances(calibration).get((), 0.0)
+        return [
+            NoisyHistogram(marginal_of((k,), sizes, residuals, rows), variance, total)
+            for k, variance in enumerate(self.variances(calibration))
+        ]
+
+    def _variances(self, calibration: Calibration) -> dict[Set, float]:
+        """Return the variance of the noise of a number in each residual."""
+        each = [calibration.variance] * len(self.query.sets)
+        return dict(zip(self.query.sets, self.query.cell_variances(each), strict=True))
+
+
+def _variances(calibration: Calibration, histograms: int) -> Sequence[float]:
+    """Return the variance of a count of each histogram of one release of counts."""
+    exact = isinstance(calibration.mechanism, KNorm)
+    return cell_variances(calibration) if exact else (calibration.variance,) * histograms
+
+
+def _step_of(number: int, groups: int) -> str:
+    return STEP if groups == 1 else f"{STEP} {number + 1} of {groups}"

@@ -1,0 +1,218 @@
+"""The miners of quantiles of a numeric attribute, such as its median, over all rows that have a value or by group."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.number_and_sum_miners import NumberMiner, released_examples
+from dpframework.basics.rows_per_unit_miner import released_rows_example
+from dpframework.facts.attributes import Boolean, Numeric
+from dpframework.facts.schema import Schema
+from dpframework.plan.nodes import Node, parallel
+from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.queries.ranks import QuantileScores, as_quantile, quantile_text
+from dpframework.results.error_bounds import WORST_ROWS, BoundKind, ErrorBound
+from dpframework.results.estimates import QuantileEstimate
+from dpframework.results.groups import Groups
+from dpframework.run.miner import Example, Witness
+from dpframework.run.private_table import PrivateTable
+
+GROUPS = "groups"  # the name of a partition by the attributes of `by`
+
+
+@attrs.frozen
+class _RankMiner(NumberMiner):
+    """The base class of the miners of quantiles."""
+
+    result = QuantileEstimate
+
+    @property
+    @abc.abstractmethod
+    def rank(self) -> Fraction:
+        """The quantile, as a fraction of the rows."""
+
+    def _scores(self, schema: Schema) -> QuantileScores:
+        return QuantileScores(**self.within(schema), quantile=self.rank, apart=bool(self.by))
+
+    def plan_rows(self, schema: Schema) -> Node:
+        """Plan the selection, or one selection for each group."""
+        node: Node = self.plan_step("quantile", self._scores(schema), self.selector)
+        for attribute in reversed(self.groups(schema)):
+            node = parallel(node, by=attribute, name=GROUPS)
+        return node
+
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return by how many rows the point may miss the quantile: at most by all rows on the far side."""
+        path = "/".join([*[GROUPS] * len(self.by), "quantile"])
+        calibration = part.calibration(path)
+        if calibration is None or part.schema is None:
+            return part.bounds_of_steps()
+        scores = self._scores(part.schema)
+        within, far = calibration.preview.within, float(max(self.rank, 1 - self.rank))
+        bound = part.rows_bound(self.planned(quantile_text(self.rank)), within, BoundKind.NUMBER)
+        if part.size.largest is not None:
+            bound = attrs.evolve(bound, likely=far * part.size.largest, likely_text="any point would miss it by")
+        if part.rows is not None:
+            bound = attrs.evolve(bound, amount=min(within, far * part.rows))
+        bound = attrs.evolve(bound, note=WORST_ROWS)
+        grid = f"{scores.answer_length} points, {scores.step:.4g} apart"
+        if self.own_sources:
+            grid = "the points of a grid between the bounds"
+        rounded = f"values of '{self.attribute}' count as the nearest of {grid}"
+        return [attrs.evolve(bound, steps=(path,), biases=[*self.biases(scores), rounded])]
+
+    def mine_rows(self, table: PrivateTable) -> QuantileEstimate | Groups:
+        """Release the quantile, or the quantiles of all groups."""
+        parts = [table]
+        for attribute in self.groups(table.schema):
+            parts = [part for whole in parts for part in whole.partition(attribute, name=GROUPS)]
+        found = []
+        for part in parts:
+            released, scores = self.release(part, "quantile", self._scores(part.schema))
+            rows = part.calibration("quantile").preview.within
+            found.append(QuantileEstimate(self.attribute, scores.quantile, released, rows, scores.step))
+        what = f"{quantile_text(self.rank)} of {self.attribute}{self.where_text}"
+        return self.table_of(table.schema, what, found) if self.by else found[0]
+
+
+@final
+@attrs.frozen
+class QuantileMiner(_RankMiner):
+    """A point of a public grid that is a quantile of a numeric attribute, except for a few rows.
+
+    It is selected by permute-and-flip or, with a rho, by the exponential mechanism, with the scores of
+    `queries.QuantileScores`, which say by how many rows each point misses the quantile. The best score is always 0. So
+    the point is off by more than s ln(20 m) rows with a probability of at most 5 %, for m points and noise of scale s.
+    For the quantile q this scale is 2 max(q, 1 - q) / epsilon under add-or-remove-one, and 2 / epsilon under
+    replace-one. The bound follows from the plan alone.
+
+    Parameters
+    ----------
+    attribute
+        The attribute's name.
+    quantile
+        The quantile, between 0 and 1. By default 0.5, the median.
+    bounds
+        Two public numbers that values are clamped to, or the name of an earlier step of miner `private-bounds`, whose
+        released bounds are used. By default the schema's bounds. The grid has all whole numbers between the bounds if
+        these are whole and at most 4096 apart, and otherwise 4096 equal steps. A value counts as the nearest point.
+    by, where
+        As for `SumMiner`.
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
+
+    Examples
+    --------
+    >>> QuantileMiner("age", 0.9, epsilon=0.1).quantile
+    Fraction(9, 10)
+    """
+
+    name = "quantile"
+    quantile: Fraction = attrs.field(default=Fraction(1, 2), converter=as_quantile)
+
+    @property
+    def rank(self) -> Fraction:
+        """The quantile that you ask for."""
+        return self.quantile
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return examples of several quantiles, with missing values, a public number of rows, and groups."""
+        age = Schema([Numeric("age", 0, 60, bins=3)])
+        missing = Schema([Numeric("age", 0, 60, bins=2, missing=True)])
+        return {
+            "median": Example(age, cls("age", epsilon=1), witnesses=[_halves({}), _halves({}, left_out=True)]),
+            "missing": Example(missing, cls("age", 0.75, epsilon=1), witnesses=_three_of_four(0, 60)),
+            "bounds": Example(age, cls("age", 0.25, bounds=[10, 50], epsilon=1), witnesses=_three_of_four(50, 10)),
+            "rows-public": Example(attrs.evolve(age, rows=14), cls("age", epsilon=1), witnesses=[_halves({})]),
+            "zcdp": Example(age, cls("age", rho=Fraction(1, 8)), EXAMPLE_DELTA),
+            "groups": Example(
+                Schema([Numeric("age", 0, 60, bins=3), Boolean("ill")]),
+                cls("age", 0.75, by="ill", epsilon=1),
+                witnesses=_move_out_of_a_group(),
+            ),
+        }
+
+
+@final
+@attrs.frozen
+class MedianMiner(_RankMiner):
+    """A point of a public grid that is the median of a numeric attribute, except for a few rows.
+
+    It is the quantile 1/2 of `QuantileMiner`.
+
+    Parameters
+    ----------
+    attribute, bounds, by, where
+        As for `QuantileMiner`.
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
+
+    Examples
+    --------
+    >>> MedianMiner("age", by="town", epsilon=0.1).rank
+    Fraction(1, 2)
+    """
+
+    name = "median"
+
+    @property
+    def rank(self) -> Fraction:
+        """One half."""
+        return Fraction(1, 2)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return examples with groups of some rows, with released bounds, and with released rows per unit."""
+        people = Schema([Numeric("age", 0, 60, bins=3), Boolean("ill"), Boolean("here")])
+        witnesses = [_halves({"ill": True, "here": True}), _halves({"ill": True, "here": True}, left_out=True)]
+        miner = cls("age", by="ill", where={"equals": ["here", "true"]}, epsilon=1)
+        released = cls("age", rows_per_unit="most", epsilon=1)
+        halves = [_halves({}), _halves({}, left_out=True)]
+        return {
+            "groups": Example(people, miner, witnesses=witnesses),
+            **released_examples(cls),
+            "released-rows": released_rows_example(Schema([people["age"]]), released, witnesses=halves),
+        }
+
+
+def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
+    """Return tables in which half of the rows are old, and one old row becomes young or is left out.
+
+    All ages above 2 are medians, until one row fewer is old. Then only the scores of ages up to 2 improve.
+    """
+    young, old, other = ({"age": age, **more} for age in (2, 60, 0))
+    return Witness(((young, 7), (old, 6)), old, None if left_out else other)
+
+
+def _three_of_four(three: float, fourth: float) -> tuple[Witness, Witness]:
+    """Return a witness for each relation, for the quantile 3/4 of four rows, or 1/4 if the fourth is the youngest.
+
+    All ages between the three equal rows and the fourth have that rank. In the first witness a fifth row is added
+    beyond the fourth, and then only ages beyond the fourth come nearer to the rank. In the second the fourth row moves
+    to the other side of the three, and then only ages on that side come nearer.
+    """
+    within = 2 if fourth < three else -2
+    end, other_end = {"age": fourth}, {"age": three}
+    return (
+        Witness(((other_end, 3), ({"age": fourth + within}, 1)), None, end),
+        Witness((({"age": three - within}, 3),), end, other_end),
+    )
+
+
+def _move_out_of_a_group() -> tuple[Witness, Witness]:
+    """Return a witness for each relation, where the oldest ill row is removed, or replaced by one that is well.
+
+    Among four rows, all ages between the third and the fourth have the rank 3/4. Among the ill, these are ages 3 to 60,
+    until the fourth row leaves. Then only ages below 2 come nearer. Among the others, these are ages 1 to 57, until a
+    fifth row above them is added. Then only ages above 58 come nearer. Each group loses half of the declared loss.
+    """
+    rows = (({"age": 2, "ill": True}, 3), ({"age": 0, "ill": False}, 3), ({"age": 58, "ill": False}, 1))
+    ill, well = ({"age": 60, "ill": is_ill} for is_ill in (True, False))
+    return Witness(rows, ill, None), Witness(rows, ill, well)

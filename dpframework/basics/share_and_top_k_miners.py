@@ -1,0 +1,235 @@
+"""Miners of shares of rows, and of the most frequent values. Each needs one release of counts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from dpframework.basics.basic_miner import EXAMPLE_DELTA
+from dpframework.basics.count_miner import whole_estimate
+from dpframework.basics.crosstab_miners import counting_mechanism
+from dpframework.basics.grouped_miner_base import GroupedMiner, as_description, require_description, values_compared
+from dpframework.basics.mean_and_variance_miners import share_interval
+from dpframework.basics.share_errors import share_error
+from dpframework.facts.attributes import MISSING_LABEL, MOST_CODES, Attribute, Boolean, Categorical
+from dpframework.facts.errors import InputError
+from dpframework.facts.logical_descriptions import Description
+from dpframework.facts.open_attribute import Open
+from dpframework.facts.parameter_checks import whole_number
+from dpframework.facts.schema import Schema
+from dpframework.plan.nodes import Node, step
+from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.queries.base import Query
+from dpframework.queries.counts import JointHistogram
+from dpframework.queries.group_queries import GroupCounts
+from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
+from dpframework.results.estimates import Estimate
+from dpframework.results.groups import Groups
+from dpframework.results.noisy_counts import CONFIDENCE, Noisy
+from dpframework.run.miner import Example
+from dpframework.run.private_table import PrivateTable
+
+
+def _of(given: Description | Mapping[str, object]) -> Description:
+    found = as_description(given, "of")
+    if found is None:
+        raise InputError('of is missing; a description is needed, such as { equals = ["ill", "true"] }')
+    return found
+
+
+@final
+@attrs.frozen
+class RatioMiner(GroupedMiner):
+    """The share of the rows for which a description holds: of the table, of some rows, or of each group.
+
+    Two counts of disjoint rows are released (`queries.GroupCounts`), among the rows for which `where` holds: the rows
+    for which `of` holds, and those for which its negation holds. Under add-or-remove-one both have the noise of a
+    single count. Two counts at half the budget each, of all these rows and of those for which `of` holds, would have
+    four times the variance (twice, with a rho). The share is the first count divided by the sum of both, with Fieller's
+    interval as for `MeanMiner`, or 1/2 if there seem to be no rows. A row is in neither count if a missing value leaves
+    open whether `of` holds.
+
+    Parameters
+    ----------
+    of
+        The description whose share is asked for, or the same as a dict, as for `where` of `CountMiner`.
+    where, by
+        As for `CountMiner`: the rows among which the share is taken, and the groups.
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
+
+    Examples
+    --------
+    >>> str(RatioMiner({"equals": ["ill", "true"]}, by="town", epsilon=1).of)
+    'ill = true'
+    """
+
+    name = "ratio"
+    result = Estimate
+    of: Description = attrs.field(converter=_of)
+
+    def plan_rows(self, schema: Schema) -> Node:
+        """Plan both counts, for all groups as one release."""
+        require_description(schema, self.of)
+        return step("counts", GroupCounts(self.groups(schema), where=self.where, of=self.of), self.counter)
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return the names of the attributes that are compared with a number other than a public cut."""
+        return values_compared(schema, self.where, self.of)
+
+    @property
+    def _what(self) -> str:
+        return f"share with {self.of}{self.where_text}"
+
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the share's error for the worst table of the size that the plan expects (see `share_errors`)."""
+        calibration = part.calibration("counts")
+        if calibration is None:
+            return part.bounds_of_steps()
+        rows = None if self.by or self.where is not None else part.rows
+        law = calibration.noise_law
+        some = ", ".join(f"±{share_error(number, law):.3g} for {number:,}" for number in (1000, 100_000))
+        of = "rows of a group" if self.by else "rows"
+        return [
+            ErrorBound(
+                f"{self._what}{self.group_text}",
+                None if rows is None else share_error(rows, law),
+                "",
+                size=part.size,
+                whole=1.0,
+                whole_text="the range from 0 to 1",
+                likely=0.5,
+                likely_text="half of its range, so that the middle would be as good a guess",
+                note=f"depends on the number of {of} ({some})" if rows is None else WORST_ROWS,
+                biases=[f"rows are left out if '{self.of}' tests a value that they lack"],
+                steps=("counts",),
+            )
+        ]
+
+    def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
+        """Release the counts, and compute the shares."""
+        variance = table.calibration("counts").variance
+        pairs = np.reshape(table.release("counts"), (-1, 2))
+        shares = [Estimate(self._what, *share_interval(one, other, variance)) for one, other in pairs.tolist()]
+        return self.table_of(table.schema, self._what, shares) if self.by else shares[0]
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return examples with the share of each group, and in zCDP."""
+        schema = Schema([Boolean("ill", missing=True), Categorical("town", ["A", "B"])])
+        ill = {"equals": ["ill", "true"]}
+        return {
+            "groups": Example(schema, cls(ill, by="town", epsilon=1)),
+            "zcdp": Example(schema, cls(ill, rho=Fraction(1, 8)), EXAMPLE_DELTA),
+        }
+
+
+@final
+@attrs.frozen
+class TopKMiner(GroupedMiner):
+    """The values of an attribute that most rows have, with their counts, in the table or in each group.
+
+    All values are counted in one release, and then sorted. A row has one value, so under add-or-remove-one each count
+    has the noise of a single count, however many values are shown. (Under replace-one a row may lower one count and
+    raise another, so there is more noise.) Selecting k values one after another would leave each selection a k-th of
+    the budget. The intervals hold for all values at once (each with an error of 5 % divided by their number), since the
+    shown values were chosen by their noisy counts. Rows without a value are not ranked. With `by` the values are
+    counted and sorted within each group, still in one release, since a row is in one group.
+
+    For an open attribute, whose values nobody lists, see `KeysMiner`.
+
+    Parameters
+    ----------
+    attribute
+        The attribute's name. If it is numeric, its bins are counted.
+    k
+        How many values are shown, by default 10.
+    by, where
+        As for `CountMiner`.
+    epsilon, rho
+        The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
+
+    Examples
+    --------
+    >>> TopKMiner("town", 3, epsilon=0.1).k
+    3
+    >>> TopKMiner("diagnosis", 3, by="town", epsilon=0.1).by
+    ('town',)
+    """
+
+    name = "top-k"
+    result = Groups
+    attribute: str
+    k: int = attrs.field(default=10, validator=whole_number())
+
+    def _attribute_to_count(self, schema: Schema) -> Attribute:
+        attribute = schema[self.attribute]
+        if isinstance(attribute, Open):
+            raise InputError(
+                f"attribute '{attribute.name}' is open; use the miner 'keys', which shows what is frequent"
+            )
+        if self.attribute in self.by:
+            raise InputError(f"by names '{self.attribute}', whose values are counted; name other attributes")
+        return attribute
+
+    def plan_rows(self, schema: Schema) -> Node:
+        """Plan the counts of all values, for all groups as one release."""
+        attribute, by = self._attribute_to_count(schema), self.groups(schema)
+        cells = math.prod(one.size for one in (*by, attribute))
+        if cells > MOST_CODES:
+            raise InputError(
+                f"the table of counts has {cells:,} cells, more than {MOST_CODES:,}; take fewer attributes or bins"
+            )
+        query: Query = JointHistogram([*by, attribute])
+        if self.where is not None:
+            query = GroupCounts([*by, attribute], where=self.where)
+        return step("counts", query, counting_mechanism(self.counter, query, schema))
+
+    def values_read(self, schema: Schema) -> Collection[str]:
+        """Return the names of the attributes that are compared with a number other than a public cut."""
+        return values_compared(schema, self.where)
+
+    def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
+        """Return the error of each count, as a number of rows."""
+        calibration = part.calibration("counts")
+        if calibration is None:
+            return part.bounds_of_steps()
+        bound = part.bound_of(f"counts of the values of '{self.attribute}'{self.group_text}", calibration)
+        biases = ["values are shown for their noisy counts, which are too large on average"]
+        return [attrs.evolve(bound, steps=("counts",), biases=biases)]
+
+    def mine_rows(self, table: PrivateTable) -> Groups:
+        """Release the counts, and sort them within each group. Equal counts stay in the order of the schema."""
+        attribute, by = self._attribute_to_count(table.schema), self.groups(table.schema)
+        variance, labels = table.calibration("counts").variance, attribute.labels
+        counts = np.reshape(table.release("counts"), (-1, len(labels)))
+        # By the union bound all intervals hold at once.
+        level = 1 - (1 - CONFIDENCE) / counts.size
+        values = [k for k, label in enumerate(labels) if not (attribute.missing and label == MISSING_LABEL)]
+        what = "rows" if self.where is None else f"rows where {self.where}"
+        shown, found, others = [], [], list[float]()
+        for group, own in zip(itertools.product(*(one.labels for one in by)), counts.tolist(), strict=True):
+            ranked = sorted(values, key=lambda k: -own[k])
+            shown += [[*group, labels[k]] for k in ranked[: self.k]]
+            found += [whole_estimate(what, own[k], variance, level) for k in ranked[: self.k]]
+            others += [own[k] for k in ranked[self.k : self.k + 1]]
+        note = "Brackets: 95 % intervals, which hold for all values at once, from the noise alone."
+        if others:
+            most = int(max(others) + Noisy.margin_of(variance, level))
+            note += f" A value that is not shown has at most {max(most, 0):,} rows{' in its group' if by else ''}."
+        return Groups([*self.by, self.attribute], what, shown, found, note)
+
+    @classmethod
+    def examples(cls) -> Mapping[str, Example]:
+        """Return examples with the values of some rows, and of groups."""
+        schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Boolean("ill")])
+        return {
+            "where": Example(schema, cls("town", 2, where={"equals": ["ill", "true"]}, epsilon=1)),
+            "groups": Example(schema, cls("town", 2, by="ill", epsilon=1)),
+        }

@@ -1,0 +1,136 @@
+"""Checks that advise on the strength of a claim. A valid plan may still protect people too little.
+
+Each finding except that of `one_period` gives the name that a study can allow in order to accept the finding. An
+accepted finding stays in the report, as information.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from dpframework.accountant import AccountedPlan
+from dpframework.checks.base import Severity
+from dpframework.facts.phrases import first_names
+from dpframework.facts.privacy_losses import readable
+from dpframework.plan.plan import Plan
+from dpframework.results.error_bounds import BoundKind, rows_text
+
+#: The names of risks that a study may allow.
+LARGE_EPSILON, LARGE_DELTA, SMALL_GROUPS = "large-epsilon", "large-delta", "small-groups"
+#: The names of statements that an owner may make: nobody has a second row, or the unit is the one to be protected.
+ONE_ROW_PER_PERSON, WEAK_UNIT = "one-row-per-person", "unit-weaker-than-ids"
+
+STRONG, WEAK = Fraction(1), Fraction(10)  # the largest epsilons of tiers 1 and 2 of Ponomareva et al. 2023
+MOST_DELTA = Fraction(1, 10**5)
+SMALL_GROUP = 11  # rows: the smallest count that CMS publishes without noise (its cell size suppression policy)
+
+#: Patterns of columns' names: words for a person and for an event, and names of ids of persons and of events.
+_PERSON = "person|people|patient|user|customer|client|subject|member|household|student|pupil|employee|citizen|resident"
+_PERSON += "|participant|respondent|account|device|donor|voter|visitor|passenger|driver|tenant|insured"
+_EVENT = "row|record|visit|event|session|order|transaction|purchase|trip|encounter|admission|stay|case|claim|entry"
+_EVENT += "|measurement|sample|call|message|click|request|invoice|payment|line"
+_KEY = r"(?:[ _-]?(?:id|ids|nr|no|num|number|key|code|uuid|guid|hash))"
+_IDS = rf"(?:^|.*[ _-])(?:{_PERSON})s?{_KEY}|(?:id|uuid|guid|ssn|social[ _-]security[ _-]number)"
+_IDS_OF_EVENTS = rf"(?:^|.*[ _-])(?:{_EVENT})s?{_KEY}?"
+
+
+def large_epsilon(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find a total epsilon at which a claim is no longer strong, or says next to nothing."""
+    total = plan.smallest_epsilon()
+    if total is None or total <= STRONG:
+        return
+    odds = math.exp(min(float(total), 20))
+    times = f"{odds:.3g}" if odds < 999.5 else rows_text(odds) if odds < 10**6 else "more than a million"
+    who = "one row" if plan.unit.is_row else f"one {plan.unit.id}" if plan.unit.id is not None else "one unit"
+    found = f"the plan's total epsilon is {readable(total)}: odds of a claim about {who} may grow {times}-fold"
+    if LARGE_EPSILON in plan.budget.allow:
+        yield Severity.INFO, f"{found}; the study allows '{LARGE_EPSILON}'"
+    elif total > WEAK:
+        yield (
+            Severity.WARNING,
+            f"{found}; above {WEAK} a claim says little: lower the epsilons, or allow '{LARGE_EPSILON}'",
+        )
+    else:
+        yield (
+            Severity.INFO,
+            f"{found}; up to {STRONG} a claim is strong, so spend no more than the results need, or allow "
+            f"'{LARGE_EPSILON}'",
+        )
+
+
+def _unless_allowed(plan: Plan, name: str, what: str, remedy: str) -> tuple[Severity, str]:
+    """Return a warning with its remedy, or information if the study allows the risk by its name."""
+    if name in plan.budget.allow:
+        return Severity.INFO, f"{what}; the study allows '{name}'"
+    return Severity.WARNING, f"{what}; {remedy}, or allow '{name}'"
+
+
+def large_delta(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find a delta at which a mechanism could publish a row, or a delta that is larger than usual."""
+    delta, rows = plan.budget.delta, plan.size.largest
+    if rows is not None and delta * rows >= 1:
+        why = f"is not below 1/{rows}: a mechanism that publishes a random row would pass"
+        remedy = "choose a delta far below one over the number of rows"
+    elif delta > MOST_DELTA:
+        why = f"is above {float(MOST_DELTA):g}: with that probability the claim may fail altogether"
+        remedy = "choose a smaller one; 1e-9 is common"
+    else:
+        return
+    yield _unless_allowed(plan, LARGE_DELTA, f"delta {float(delta):g} {why}", remedy)
+
+
+def one_row_each(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Ask whether a person may have a second row, where a plan protects rows."""
+    if not plan.unit.is_row:
+        return
+    if ONE_ROW_PER_PERSON in plan.budget.allow:
+        yield Severity.INFO, f"the owner states '{ONE_ROW_PER_PERSON}': nobody has a second row"
+    else:
+        yield (
+            Severity.INFO,
+            "the plan protects one row: if a person may have several, give unit and rows_per_unit; if not, state "
+            f"'{ONE_ROW_PER_PERSON}' in the study's allow",
+        )
+
+
+def small_groups(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
+    """Find several results that count groups of a few rows."""
+    found = {
+        name: bound.likely
+        for name, bounds in plan.error_bounds().items()
+        for bound in bounds
+        if bound.kind is BoundKind.COUNTS and bound.likely is not None and bound.likely < SMALL_GROUP
+    }
+    if len(found) < 2:
+        return
+    names = first_names([f"'{name}'" for name in found], 3)
+    what = (
+        f"results {names} count groups of about {max(found.values()):.2g} rows or fewer: together they may tell much "
+        "of a few people who are alike"
+    )
+    yield _unless_allowed(plan, SMALL_GROUPS, what, "merge values, or publish fewer results")
+
+
+def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Find a privacy unit that seems weaker than a person, by the names of columns of ids."""
+    if plan.unit.id is not None and re.fullmatch(_IDS_OF_EVENTS, plan.unit.id, re.I):
+        what = f"the unit '{plan.unit.id}' seems to name an event, and a person may have many"
+        remedy = "give the column that names people"
+    elif plan.unit.is_row and plan.schema is not None:
+        ids = [name for name in plan.schema.names if re.fullmatch(_IDS, name, re.I)]
+        if not ids:
+            return
+        what = f"attribute '{ids[0]}' seems to name the person of each row, and the plan protects one row"
+        remedy = f'take it out of the schema and give unit = "{ids[0]}" with rows_per_unit'
+    else:
+        return
+    yield _unless_allowed(plan, WEAK_UNIT, what, remedy)
+
+
+def one_period(plan: Plan) -> Iterator[tuple[Severity, str]]:
+    """Report that a unit in one period does not protect facts that show in several periods."""
+    if plan.unit.period is not None:
+        yield Severity.INFO, f"the plan protects {plan.unit}: {plan.unit.gap}"

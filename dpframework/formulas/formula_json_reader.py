@@ -1,0 +1,140 @@
+"""Readers of formulas, shapes and claims from JSON content, and the JSON content of a score with its claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.value_checks import read_ratio
+from dpframework.formulas.claims import Change, Claim, ScoreClaims
+from dpframework.formulas.formula import Formula, Operation, PublicRange, cells
+from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape, Total
+
+MOST_NESTED = 100  # how deeply operations may be nested
+MOST_CHARACTERS = 100_000  # how many characters the content of a shape may have as text
+T = TypeVar("T")
+
+#: How many parts a formula with each of these operations has. A formula with any other operation has two.
+_PART_COUNTS = {
+    **dict.fromkeys((Operation.CONSTANT, Operation.PUBLIC, Operation.CELL), 0),
+    **dict.fromkeys((Operation.CLASS, Operation.PART, Operation.ROWS), 0),
+    **dict.fromkeys((Operation.ROOT, Operation.X_LOG_X, Operation.SUM, Operation.LARGEST), 1),
+}
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError)
+
+
+def read_formula(form: Any, depth: int = 0) -> Formula:
+    """Return the formula that `formula.form` wrote.
+
+    Raises
+    ------
+    InputError
+        If it is not a formula.
+    """
+    try:
+        name, value, parts = form
+        operation = Operation(name)
+        if depth > MOST_NESTED:
+            raise InputError(f"a formula has more than {MOST_NESTED} operations within each other")
+        if len(parts) != _PART_COUNTS.get(operation, 2):
+            raise ValueError
+        return Formula(operation, tuple(read_formula(part, depth + 1) for part in parts), _read_value(operation, value))
+    except InputError:
+        raise
+    except _MALFORMED:
+        raise InputError(f"{str(form)[:60]} is no formula") from None
+
+
+def _read_value(operation: Operation, value: Any) -> Any:
+    match operation:
+        case Operation.CONSTANT:
+            return read_ratio(value)
+        case Operation.PUBLIC:
+            name, lower, upper = value
+            return PublicRange(_name(name), read_ratio(lower), read_ratio(upper))
+        case Operation.CELL:
+            return _name(value)
+        case Operation.ROOT if isinstance(value, int) and value >= 2:
+            return value
+    if value is not None:
+        raise ValueError
+    return None
+
+
+def _name(name: str) -> str:
+    # This refuses names that have a meaning to solvers.
+    cells(name)
+    return name
+
+
+def read_shape(form: Any) -> Shape:
+    """Return the shape whose `form` this is.
+
+    Raises
+    ------
+    InputError
+        If it is not a shape.
+    """
+    try:
+        kind, content = form
+        if len(str(content)) > MOST_CHARACTERS:
+            raise InputError("a formula is longer than any that a person writes")
+        if kind == "parts":
+            return Parts(read_formula(content))
+        first, second, *others = content
+        if kind == "cells":
+            within = tuple((read_formula(low), read_formula(high)) for low, high in others[0])
+            return Cells(cells(*first), read_formula(second), within)
+        if kind == "outer":
+            totals = [
+                Total(cells(name)[0], rise, fall, None if each == "None" else each) for name, rise, fall, each in first
+            ]
+            return Outer(tuple(totals), read_formula(second))
+        if kind == "adds":
+            return Adds(tuple(map(read_formula, first)), bool(second))
+    except InputError:
+        raise
+    except _MALFORMED:
+        pass
+    raise InputError(f"{str(form)[:60]} is no shape of a score")
+
+
+def read_claim(form: Any) -> Claim:
+    """Return the claim whose `form` this is.
+
+    Raises
+    ------
+    InputError
+        If it is not a claim.
+    """
+    try:
+        change, group, replaced, bound = form
+        return Claim(Change(change), read_formula(bound), int(group), bool(replaced))
+    except _MALFORMED:
+        raise InputError(f"{str(form)[:60]} is no claim") from None
+
+
+def score_claims_form(scored: ScoreClaims) -> dict[str, Any]:
+    """Return a score's formula and its claims as JSON content, each also as a text for people."""
+    return {
+        "name": scored.name,
+        "text": scored.shape.text,
+        "claims": [claim.text for claim in scored.claims],
+        "form": [scored.shape.form, [claim.form for claim in scored.claims]],
+    }
+
+
+def read_score_claims(form: Mapping[str, Any]) -> ScoreClaims:
+    """Return the formula with claims that `score_claims_form` wrote.
+
+    Raises
+    ------
+    InputError
+        If the formula or a claim cannot be read, or differs from its text.
+    """
+    shape, claims = form["form"]
+    found = ScoreClaims(form["name"], read_shape(shape), tuple(map(read_claim, claims)))
+    if score_claims_form(found) != dict(form):
+        raise InputError(f"the formula or a claim of '{found.name}' differs from its text")
+    return found

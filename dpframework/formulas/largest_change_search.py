@@ -1,0 +1,261 @@
+"""The largest changes of a score: on small tables by trying all of them, and on larger ones by hill climbing."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.formulas.claims import Change, Claim, Counts, Neighbours, bound_at
+from dpframework.formulas.evaluation import is_rational
+from dpframework.formulas.formula import Formula, Operation, PublicRange, as_formula
+from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Scored, Shape
+from dpframework.formulas.total_refutations import refuting_rows, refuting_totals
+
+CLASSES = 3  # the number of classes of a part in small tables
+PART_ROWS, CELL_ROWS = 9, 6  # how many rows small tables have at most: for scores of parts, and of cells
+FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than `FEW_CELLS`, small tables have at most `MANY_CELL_ROWS` rows
+SLACK = 1e-9  # how far rounding may take a change beyond a bound
+CLIMB_ROWS = 20_000  # the most rows of a table that a climb reaches
+MOVES = (1, 2, 5, 20, 100, 1000)  # how many rows a step of a climb adds to a cell, or takes from it
+#: How many random tables each step of a climb tries, how far their counts are from those of the table reached (a
+#: standard deviation, as a share of the counts), and the most steps.
+SCATTERED, SPREAD, TURNS = 200, 0.4, 200
+#: How many random tables a search tries, the natural logarithm of a cell's largest count in them, and the probability
+#: that a cell has rows.
+DRAWN, LOG_ROWS, FILLED = 400, 7, 0.7
+SEEDS = (3, 7)  # the seeds of climbs and of searches
+
+
+@functools.cache
+def tables_of(most: int, cells: int) -> NDArray[np.int64]:
+    """Return the counts of all tables of at most `most` rows, shape (tables, cells).
+
+    Examples
+    --------
+    >>> tables_of(1, 2).tolist()
+    [[0, 0], [0, 1], [1, 0]]
+    """
+    if cells == 1:
+        return np.arange(most + 1)[:, None]
+    parts = [
+        np.column_stack([np.full(len(others), first), others])
+        for first in range(most + 1)
+        for others in (tables_of(most - first, cells - 1),)
+    ]
+    return np.concatenate(parts)
+
+
+def settings(shape: Cells) -> Iterator[tuple[Cells, dict[str, Fraction]]]:
+    """Yield a score with numbers in place of its public parameters, and these numbers by name.
+
+    Each parameter takes the two ends and the middle of its range.
+    """
+    found = shape.body.leaves(Operation.PUBLIC)
+    choices = []
+    for one in found:
+        assert isinstance(one.value, PublicRange)
+        low, high = one.value.lower, one.value.upper
+        choices.append([as_formula(value) for value in dict.fromkeys((low, (low + high) / 2, high))])
+    for chosen in itertools.product(*choices):
+        by = dict(zip(found, chosen, strict=True))
+        if all(_number(low.replaced(by)) <= _number(high.replaced(by)) for low, high in shape.within):
+            numbers = {str(one): value.constant or Fraction() for one, value in by.items()}
+            yield Cells(shape.cells, shape.body.replaced(by)), numbers
+
+
+def _number(formula: Formula) -> float:
+    return float(Cells((), formula).scores(np.zeros(0)))
+
+
+def in_range(shape: Cells, claim: Claim) -> bool:
+    """Tell whether the scores of all small tables lie between 0 and a claim's bound."""
+    if claim.bound.constant is None or shape.body.leaves(Operation.PUBLIC):
+        return False
+    scores = shape.scores(tables_of(CELL_ROWS, len(shape.cells)))
+    return bool(scores.min() >= -SLACK and scores.max() <= float(claim.bound.constant) + SLACK)
+
+
+def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
+    """Return the neighbours with the largest change by one row, among tables of at most 1, 2, ... rows.
+
+    All tables of up to `PART_ROWS` rows are tried: one part with `CLASSES` classes, and for a replacement also two
+    parts.
+    """
+    best: list[Neighbours | None] = [None] * PART_ROWS
+    shared = tables_of(PART_ROWS - 1, CLASSES)
+    before = shape.of_parts(shared)
+    after = np.stack([shape.of_parts(shared + spot) for spot in np.eye(CLASSES, dtype=np.int64)])
+    sizes = shared.sum(axis=1)
+    rise, fall, within = after.max(axis=0) - before, before - after.min(axis=0), after.max(axis=0) - after.min(axis=0)
+    up, down = after.argmax(axis=0), after.argmin(axis=0)
+
+    def tops(gaps: NDArray[Any]) -> list[int]:
+        return [int(np.where(sizes <= size, gaps, -np.inf).argmax()) for size in range(PART_ROWS)]
+
+    def more(table: int, spot: NDArray[Any]) -> tuple[int, ...]:
+        return tuple((shared[table] + np.eye(CLASSES, dtype=np.int64)[spot[table]]).tolist())
+
+    def same(table: int) -> tuple[int, ...]:
+        return tuple(shared[table].tolist())
+
+    for size in range(PART_ROWS):
+        if change is Change.RISE:
+            top = tops(rise)[size]
+            best[size] = _measure(shape, (same(top),), (more(top, up),))
+        elif change is Change.FALL:
+            top = tops(fall)[size]
+            best[size] = _measure(shape, (more(top, down),), (same(top),))
+        else:
+            top = tops(within)[size]
+            # The row stays in its part, or it moves between two parts, which hold the other rows together.
+            pairs: list[tuple[Counts, Counts]] = [((more(top, down),), (more(top, up),))]
+            for rows in range(size + 1):
+                one, other = tops(rise)[rows], tops(fall)[size - rows]
+                pairs.append(((same(one), more(other, down)), (more(one, up), same(other))))
+            found = [_measure(shape, low, high) for low, high in pairs]
+            best[size] = max(found, key=lambda one: one.change)
+    return best
+
+
+def _measure(shape: Scored, low: Counts, high: Counts) -> Neighbours:
+    """Return neighbours with their change, which is exact if the formula is rational."""
+    exact = is_rational(shape.body)
+    scores = [shape.scores(np.array(table), exact)[()] for table in (low, high)]
+    change = scores[1] - scores[0]
+    return Neighbours(low, high, Fraction(change) if exact else float(change))
+
+
+def cell_gaps(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1) -> tuple[NDArray[Any], Any, Any]:
+    """Return the largest change from each shared table, shape (tables,), and the tables of low and of high score."""
+    joining = tables_of(group, shared.shape[-1])
+    before, after = shape.scores(shared), np.stack([shape.scores(shared + more) for more in joining])
+    up, down = joining[after.argmax(axis=0)], joining[after.argmin(axis=0)]
+    none = np.zeros_like(up)
+    match change:
+        case Change.RISE:
+            return after.max(axis=0) - before, shared + none, shared + up
+        case Change.FALL:
+            return before - after.min(axis=0), shared + down, shared + none
+        case _:
+            return after.max(axis=0) - after.min(axis=0), shared + down, shared + up
+
+
+def cell_change(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1) -> Neighbours:
+    """Return the neighbours with the largest change among those that share one of the given tables.
+
+    If several have the largest change, return those with the fewest rows.
+    """
+    gaps, low, high = cell_gaps(shape, change, shared, group)
+    sizes = np.where(gaps >= gaps.max() - SLACK * max(1.0, gaps.max()), shared.sum(axis=1), np.iinfo(np.int64).max)
+    top = int(sizes.argmin())
+    return _measure(shape, tuple(low[top].tolist()), tuple(high[top].tolist()))
+
+
+def climb(shape: Cells, change: Change, start: NDArray[Any], group: int = 1, most: int = CLIMB_ROWS) -> NDArray[Any]:
+    """Climb from a table to tables of at most `most` rows with larger changes, and return the last one.
+
+    The climb ends if no step that is tried leads to a larger change, or after `TURNS` steps.
+    """
+    cells = len(start)
+    steps = np.eye(cells, dtype=np.int64)
+    pairs = [steps[a] - steps[b] for a in range(cells) for b in range(cells) if a != b]
+    both = [sign * (steps[a] + steps[b]) for a in range(cells) for b in range(a) for sign in (1, -1)]
+    directions = np.array([*steps, *-steps, *pairs, *both])
+    moves = np.concatenate([directions * size for size in MOVES])
+    at, best = start, float(cell_gaps(shape, change, start[None], group)[0][0])
+    random = np.random.default_rng(SEEDS[0])
+    for _ in range(TURNS):
+        # Random steps in all cells at once lead off ridges, where no step in one or two cells goes up.
+        scattered = np.rint((at + 1) * random.normal(0, SPREAD, (SCATTERED, cells))).astype(np.int64)
+        near = np.maximum(at + np.concatenate([moves, scattered]), 0)
+        near = near[near.sum(axis=1) <= most]
+        if not len(near):
+            break
+        gaps, *_ = cell_gaps(shape, change, near, group)
+        top = int(gaps.argmax())
+        # A gain within rounding does not count, since such gains could go on without end.
+        if gaps[top] <= best * (1 + 1e-12) + 1e-15:
+            break
+        at, best = near[top], float(gaps[top])
+    return at
+
+
+def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
+    """Return the neighbours with the largest change in small tables, and at the ends of climbs.
+
+    The climbs start from the best of the small and random tables.
+    """
+    cells = len(shape.cells)
+    small = tables_of(CELL_ROWS if cells <= FEW_CELLS else MANY_CELL_ROWS, cells)
+    random = np.random.default_rng(SEEDS[1])
+    large = np.floor(np.exp(random.uniform(0, LOG_ROWS, (DRAWN, cells)))).astype(np.int64)
+    drawn = large * (random.random((DRAWN, cells)) < FILLED)
+    starts = np.concatenate([small, drawn])
+    gaps, *_ = cell_gaps(shape, change, starts, group)
+    tops = starts[np.argsort(-gaps, kind="stable")[:2]]
+    above = drawn[np.argsort(-gaps[len(small) :], kind="stable")[:2]]
+    ends = np.array([climb(shape, change, start, group) for start in np.concatenate([tops, above])])
+    return cell_change(shape, change, np.concatenate([small, ends]), group)
+
+
+def refuting(shape: Shape, claim: Claim) -> Neighbours | None:
+    """Return the first neighbours found whose scores differ by more than is claimed; None if none are found.
+
+    Tables are tried from small to large.
+    """
+    if isinstance(shape, Parts):
+        if claim.group > 1:
+            return None
+        for size, found in enumerate(part_changes(shape, claim.change), start=1):
+            if found is not None and found.change > float(bound_at(claim.bound, size)) + SLACK:
+                return found
+        return None
+    if isinstance(shape, Outer):
+        return refuting_totals(shape, claim)
+    if isinstance(shape, Adds):
+        return refuting_rows(shape, claim)
+    if claim.bound.constant is None:
+        return None
+    bound = float(claim.bound.constant)
+    for setting, _ in settings(shape):
+        for found in _larger_and_larger(setting, claim.change, claim.group):
+            if found.change > bound + SLACK * max(1.0, abs(bound)):
+                return found
+    return None
+
+
+def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Neighbours]:
+    """Yield the neighbours with the largest change in small tables, in ever larger ones, and last in a full search."""
+    yield cell_change(shape, change, tables_of(4, len(shape.cells)), group)
+    found = search_change(shape, change, group)
+    low = np.array(found.low)
+    for share in (512, 128, 32, 8, 2):
+        end = climb(shape, change, -(-low // share), group, int(low.sum()) // share)
+        yield cell_change(shape, change, end[None], group)
+    yield found
+
+
+def searched(shape: Shape) -> str:
+    """Return a text that says which tables were searched for a refutation, for a claim that is not proved."""
+    if isinstance(shape, Parts):
+        return f"searched up to {PART_ROWS} rows"
+    return (
+        f"searched up to {CELL_ROWS} rows, and larger tables by climbing" if isinstance(shape, Cells) else "not tried"
+    )
+
+
+def nearest_neighbours(shape: Shape, claim: Claim) -> Neighbours | None:
+    """Return the neighbours with the largest change that is found.
+
+    It is None for claims that are not searched: about totals, vectors, or several rows of parts.
+    """
+    if isinstance(shape, Cells):
+        found = [search_change(one, claim.change, claim.group) for one, _ in settings(shape)]
+        return max(found, key=lambda one: float(one.change))
+    return part_changes(shape, claim.change)[-1] if isinstance(shape, Parts) and claim.group == 1 else None

@@ -1,0 +1,158 @@
+"""Sensitivities found from a formula: the largest changes on small tables, and a bound that fits them.
+
+The bound is a guess until it is proved. To find it takes no solver, and gives the same bound on every machine.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.errors import InputError
+from dpframework.formulas.claims import LAST_INCREMENT, Change, Claim, Neighbours
+from dpframework.formulas.formula import Formula, Operation, as_formula, rows
+from dpframework.formulas.largest_change_search import CLIMB_ROWS, cell_gaps, climb, part_changes, search_change
+from dpframework.formulas.score_structures import Cells, Parts, Scored
+
+DIVISORS = (4, 16)  # the counts of the table with the largest change are divided by these, to see how changes grow
+ROUNDING = 1e-9  # the largest difference that counts as rounding
+MOST_ATTAINED_ROWS = CLIMB_ROWS // 50  # a change found on a table with more rows counts as a limit that is not attained
+
+
+@final
+@attrs.frozen
+class Derived:
+    """A claim that was found, with the neighbours that come nearest to its bound.
+
+    Attributes
+    ----------
+    claim
+        The claim.
+    nearest
+        The neighbours with the largest change that was found.
+    """
+
+    claim: Claim
+    nearest: Neighbours
+
+
+@functools.lru_cache(maxsize=256)
+def derive(shape: Scored, group: int = 1) -> tuple[Derived, Derived, Derived]:
+    """Return the rise, the fall and the change under replacement that a search of tables finds.
+
+    For `Cells`, up to `group` rows are added or replaced together.
+
+    Raises
+    ------
+    InputError
+        If changes grow with the table, so that no noise would be enough; if no known form of a bound fits them; if
+        `Cells` have public parameters; or if `group` is above 1 for `Parts`.
+
+    Examples
+    --------
+    >>> from dpframework.formulas import n, rows_of_part, sum_over_classes
+    >>> for found in derive(Parts(sum_over_classes(n**2) / rows_of_part)):
+    ...     print(found.claim.text, "|", found.nearest)
+    rise <= 1 | [[0 0 0]] -> [[1 0 0]]: 1
+    fall <= 1 - 2 / R | [[1 0 8]] -> [[0 0 8]]: 7/9
+    replaced <= 2 - 2 / R | [[1 0 8]] -> [[0 0 9]]: 16/9
+    """
+    if isinstance(shape, Cells):
+        if shape.body.leaves(Operation.PUBLIC):
+            raise InputError(f"'{shape.text}' has public parameters; put their numbers in before deriving from it")
+        rise, fall, replaced = (_derive_for_cells(shape, change, group) for change in _CHANGES)
+        return rise, fall, replaced
+    if group > 1:
+        raise InputError(f"for a score of parts only the change by one row is derived; multiply it by {group} yourself")
+    rise, fall = (_derive_for_parts(shape, change) for change in _CHANGES[:2])
+    both = _plus(rise.claim.bound, fall.claim.bound)
+    nearest = [one for one in part_changes(shape, Change.REPLACED) if one is not None][-1]
+    return rise, fall, Derived(Claim(Change.REPLACED, both), nearest)
+
+
+_CHANGES = (Change.RISE, Change.FALL, Change.REPLACED)
+
+
+def _plus(one: Formula, other: Formula) -> Formula:
+    """Return a sum, with its constants added together."""
+    if one == as_formula(0):
+        return other
+    if other == as_formula(0) or one.constant is None:
+        return one if other == as_formula(0) else one + other
+    if other.operation is Operation.ADD and other.parts[0].constant is not None:
+        return as_formula(one.constant + other.parts[0].constant) + other.parts[1]
+    return one + other
+
+
+def _derive_for_parts(shape: Parts, change: Change) -> Derived:
+    """Return the claim whose bound fits the largest changes of a score of parts on small tables."""
+    found = [one for one in part_changes(shape, change) if one is not None]
+    bound = fit_bound([one.change for one in found])
+    if bound is None:
+        raise InputError(
+            f"no bound fits the {change} of '{shape.text}', which grows with the rows; "
+            f"up to {len(found)} rows: {found[-1]}"
+        )
+    return Derived(Claim(change, bound), found[-1])
+
+
+def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
+    """Return a bound on `changes` that equals the last five of them; None if no bound of a known form does.
+
+    `changes` are the largest changes on tables of at most R = 1, 2, ... rows. The bound is a constant, `a - b / R`,
+    `a - b / (R + 1)`, or the last increment of R log2 R, which is R log2 R - (R - 1) log2 (R - 1).
+
+    Examples
+    --------
+    >>> print(fit_bound([Fraction(1, 2), Fraction(3, 4), Fraction(5, 6), Fraction(7, 8), Fraction(9, 10)]))
+    1 - (1/2) / R
+    """
+    values = np.array([max(float(change), 0.0) for change in changes])
+    sizes = np.arange(1, len(values) + 1)
+    last = slice(-5, None)
+
+    # Tables of very few rows may be exceptions. So a bound need only equal the last five changes, and be at least the
+    # others.
+    def fits(bound: np.ndarray) -> bool:
+        return bool((abs(bound - values)[last] < ROUNDING).all() and (np.maximum(bound, 0) > values - ROUNDING).all())
+
+    exact = changes[-1] if isinstance(changes[-1], Fraction) else Fraction(changes[-1]).limit_denominator(1000)
+    constant = max(exact, Fraction())
+    if fits(np.full(len(values), float(constant))):
+        return as_formula(constant)
+    for more in (0, 1):
+        inverse = 1 / (sizes + more)
+        slope = (values[-1] - values[-3]) / (inverse[-1] - inverse[-3])
+        b, a = (Fraction(float(one)).limit_denominator(1000) for one in (slope, values[-1] - slope * inverse[-1]))
+        if b < 0 and fits(float(a) + float(b) * inverse):
+            return as_formula(a) - as_formula(-b) / (rows + more if more else rows)
+    increments = [size * math.log2(size) - (size - 1) * math.log2(max(size - 1, 1)) for size in sizes.tolist()]
+    return LAST_INCREMENT if fits(np.array(increments)) else None
+
+
+def _derive_for_cells(shape: Cells, change: Change, group: int) -> Derived:
+    """Return the claim whose bound is the largest change of a score of cells, or a limit that it grows towards."""
+    found = search_change(shape, change, group)
+    sizes = [sum(int(str(count)) for count in table) for table in (found.low, found.high)]
+    value = max(Fraction(found.change), Fraction())
+    if max(sizes) <= MOST_ATTAINED_ROWS and value.denominator <= 10**6:
+        return Derived(Claim(change, as_formula(value), group), found)
+    # The change grows up to the largest tables that are tried: towards a limit if it grows less and less, or else
+    # endlessly.
+    ends = [climb(shape, change, -(-np.array(found.low) // k), group, max(sizes) // k) for k in DIVISORS]
+    less, least = (float(cell_gaps(shape, change, end[None], group)[0][0]) for end in ends)
+    limit = next((one for one in _simple_above(value) if one <= value * Fraction(11, 10)), None)
+    if limit is None or float(value) - less > 0.75 * max(less - least, ROUNDING):
+        raise InputError(f"the {change} of '{shape.text}' grows with the rows, so that no noise is enough: {found}")
+    return Derived(Claim(change, as_formula(limit), group), found)
+
+
+def _simple_above(value: Fraction) -> list[Fraction]:
+    """Return fractions with small denominators that are at least a value, the simplest first."""
+    return [Fraction(math.ceil(value * below), below) for below in range(1, 61)]

@@ -1,0 +1,130 @@
+"""Goals for scores of cells. The cells are a fixed number of disjoint sets of rows.
+
+A goal is an SMT-LIB text that denies a claim in one case. By refuting the goal, solvers prove the claim in that case.
+
+1. *One cell.* An added row raises the count of one cell by 1, or of none. (Tests check this for the code that counts.)
+The numbers of rows in the cells are unknown, so one goal for each cell, and one for no cell, cover all tables.
+2. *Replaced.* Each of the two tables is a shared table with one row added. There is a goal for each pair of
+different places of these two rows, where a place is a cell or no cell.
+3. *Several rows.* Up to k rows are added to cells in any way. One goal covers all ways, with an unknown number of new
+rows for each cell. Under replacement, a second unknown number for each cell counts the rows that leave.
+4. *Zero cases.* As in `goals_of_parts`, there is a goal for each way that denominators are 0 or positive, and one for
+each denominator, which shows that it is negative on no table.
+5. *Extremes.* Let x and y change by at most b between two tables. Then so does max(x, y). On the table with the higher
+maximum, the maximum equals x or y, say x. On the other table x is lower by at most b, and the maximum is at least x.
+The same holds for a minimum, and by induction for any number of formulas. The fall of -x is the rise of x.
+6. *Range.* A score that lies between 0 and b on every table moves by at most b, whatever the rows. There are two goals
+for each way that denominators are 0: that the score is above b, and that it is below 0.
+"""
+
+from __future__ import annotations
+
+from itertools import product as combinations
+
+from dpframework.formulas.claims import Change, Claim
+from dpframework.formulas.formula import Formula, Operation
+from dpframework.formulas.score_structures import Cells
+from dpframework.formulas.smt import Goal, Ratio, assume_sign, divisions, product, total
+
+#: Where a row goes: the position of a cell, or None for no cell.
+Spot = int | None
+_OTHER_WAY = {Change.RISE: Change.FALL, Change.FALL: Change.RISE, Change.REPLACED: Change.REPLACED}
+
+
+def simpler_claims(shape: Cells, claim: Claim) -> list[tuple[Cells, Claim]]:
+    """Return the claims that together prove a claim about an extreme or about -x (rule 5).
+
+    The list is empty for other formulas.
+    """
+    body = shape.body
+    if body.operation in (Operation.LEAST, Operation.MOST):
+        return [(Cells(shape.cells, part, shape.within), claim) for part in body.parts]
+    if body.operation is Operation.MULTIPLY and body.parts[0].constant == -1:
+        turned = Claim(_OTHER_WAY[claim.change], claim.bound, claim.group)
+        return [(Cells(shape.cells, body.parts[1], shape.within), turned)]
+    return []
+
+
+def cell_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
+    """Return the goals of a claim, with whole or with real numbers of rows."""
+    cases = list(combinations((False, True), repeat=2 * len(divisions(shape.body))))
+    if claim.group > 1:
+        goals = [_case(shape, claim, whole, zeros, None) for zeros in cases]
+    else:
+        spots: list[Spot] = [None, *range(len(shape.cells))]
+        out_of = spots if claim.change is Change.REPLACED else [None]
+        moves = [(out, into) for out in out_of for into in spots if out != into]
+        goals = [_case(shape, claim, whole, zeros, move) for move in moves for zeros in cases]
+    return goals + _signs(shape, whole)
+
+
+def _signs(shape: Cells, whole: bool) -> list[str]:
+    """Return one goal for each denominator, which says that it is negative, to be refuted."""
+    goals = []
+    for quotient in divisions(shape.body):
+        goal = Goal(whole)
+        names = [goal.count(str(cell), gap=False) for cell in shape.cells]
+        _assume_within(goal, shape)
+        goal.claim = f"(< {goal.ratio(quotient.parts[1], _terms(goal, shape, names))[0]} 0.0)"
+        goals.append(goal.text())
+    return goals
+
+
+def range_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
+    """Return the goals that say that some score is above the claim's bound or below 0, to be refuted (rule 6)."""
+    goals, quotients = [], divisions(shape.body)
+    for zeros in combinations((False, True), repeat=len(quotients)):
+        for above in (True, False):
+            goal = Goal(whole)
+            terms = _terms(goal, shape, [goal.count(str(cell), gap=False) for cell in shape.cells])
+            _assume_within(goal, shape)
+            zero = [one for one, is_zero in zip(quotients, zeros, strict=True) if is_zero]
+            for one in quotients:
+                assume_sign(goal, one, goal.ratio(one.parts[1], terms), one in zero)
+            score, nothing = goal.ratio(shape.body, terms, zero), ("0.0", "1.0")
+            if above:
+                goal.deny(score, nothing, goal.ratio(claim.bound, {}))
+            else:
+                goal.deny(nothing, score, nothing)
+            goals.append(goal.text())
+    return goals + _signs(shape, whole)
+
+
+def _terms(goal: Goal, shape: Cells, counts: list[str]) -> dict[Formula, Ratio]:
+    return {cell: (goal.as_real(count), "1.0") for cell, count in zip(shape.cells, counts, strict=True)}
+
+
+def _case(shape: Cells, claim: Claim, whole: bool, zeros: tuple[bool, ...], move: tuple[Spot, Spot] | None) -> str:
+    """Return the goal for one combination of denominators that are 0, for a row that moves or for several rows."""
+    goal = Goal(whole)
+    names = [goal.count(str(cell), gap=False) for cell in shape.cells]
+    if move is not None:
+        tables = [[goal.plus(name, int(k == spot)) for k, name in enumerate(names)] for spot in move]
+    else:
+        before = _join(goal, names, "out", claim.group) if claim.change is Change.REPLACED else names
+        tables = [before, _join(goal, names, "in", claim.group)]
+    _assume_within(goal, shape)
+    quotients = divisions(shape.body)
+    sides = []
+    for side, table in enumerate(tables):
+        terms = _terms(goal, shape, table)
+        zero = [one for one, is_zero in zip(quotients, zeros[side * len(quotients) :], strict=False) if is_zero]
+        for one in quotients:
+            assume_sign(goal, one, goal.ratio(one.parts[1], terms), one in zero)
+        sides.append(goal.ratio(shape.body, terms, zero))
+    low, high = sides if claim.change is not Change.FALL else reversed(sides)
+    goal.deny(high, low, goal.ratio(claim.bound, {}))
+    return goal.text()
+
+
+def _join(goal: Goal, names: list[str], tag: str, group: int) -> list[str]:
+    """Return the terms for the cells' numbers of rows after up to `group` rows have joined."""
+    joining = [goal.count(f"{tag}_{name}", gap=False) for name in names]
+    goal.assume(f"(<= {total(joining)} {goal.whole_number(group)})")
+    return [f"(+ {name} {more})" for name, more in zip(names, joining, strict=True)]
+
+
+def _assume_within(goal: Goal, shape: Cells) -> None:
+    for low, high in shape.within:
+        (top, bottom), (above, below) = goal.ratio(low, {}), goal.ratio(high, {})
+        goal.assume(f"(<= {product(top, below)} {product(above, bottom)})")

@@ -1,0 +1,170 @@
+"""Goals for scores of parts, for any number of parts and classes.
+
+1. *One part.* A row is in one part, so a score, which is a sum over disjoint parts, changes by as much as that part's
+formula. Let the row's class have c rows before it is added, and let the other classes have R' rows together. The
+numbers c, R' >= 0 for which c + R' + 1 is at most the number of rows of the table cover all cases.
+2. *The rest.* Sums over the other classes do not change, so each is one unknown s. Facts about s are proved by
+induction over classes. A fact must hold for no class (s = 0, R' = 0). If it holds for s and R', it must still hold
+after a class of x rows joins. The aggregate is then s + phi(x), or max(s, phi(x)) for a largest value, and its classes
+have R' + x rows. So the number of classes is free. This needs a phi that reads the class's count alone: a sum whose
+terms read the part's rows is refused.
+3. *x log2 x* is an unknown function f with f(0) = f(1) = 0, whose increments f(x + 1) - f(x) grow and are at least 0.
+The true function is such a function (it is convex, and 0 at 0 and 1).
+4. *Zero cases.* A denominator is 0, positive or negative, before and after. There is a goal for each combination of the
+first two cases, and one for each denominator, which shows that it is negative on no table.
+5. *Replaced.* Both tables have at most R rows, and each is a shared table with one row added. The score of the first is
+at most `fall` below that of the shared table, and the score of the second at most `rise` above it. So the change is at
+most `rise + fall`, both at R rows, which is compared with the claim. Two tables attain this change if the score of one
+part can rise and that of another can fall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product as combinations
+
+from dpframework.formulas.claims import Change, Claim
+from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows, rows_of_part
+from dpframework.formulas.score_structures import Parts
+from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, total
+
+#: The facts that may hold for an aggregate {s} over classes that have {rest} rows together. {phi} is the aggregate's
+#: term for a single class of {rest} rows.
+FACTS = ("(>= {s} 0.0)", "(>= {s} {rest})", "(<= {s} {phi})")
+
+
+def induction_goals(aggregate: Formula, fact: str, known: Sequence[str]) -> list[str]:
+    """Return the goals that prove a fact about an aggregate: for no class, and after another class joins.
+
+    `known` are facts that were proved before.
+    """
+    (body,) = aggregate.parts
+    base, step = Goal(False), Goal(False)
+    base.claim = f"(not {_fact(base, fact, body, '0.0', '0.0')})"
+    rest, joining, s = step.count("rest"), step.count("x"), step.real("s")
+    for told in (*known, fact):
+        step.assume(_fact(step, told, body, s, rest))
+    after = _join(aggregate, s, _term(step, body, joining))
+    step.claim = f"(not {_fact(step, fact, body, after, f'(+ {rest} {joining})')})"
+    return [base.text(), step.text()]
+
+
+def _fact(goal: Goal, fact: str, body: Formula, s: str, rest: str) -> str:
+    """Return a fact about an aggregate s over classes with a given number of rows together."""
+    return fact.format(s=s, rest=goal.as_real(rest), phi=_term(goal, body, rest))
+
+
+def provable_facts(aggregate: Formula) -> tuple[str, ...]:
+    """Return the facts to try on an aggregate. None are tried if it holds x log2 x, since no goal needs them there."""
+    return () if aggregate.leaves(Operation.X_LOG_X) else FACTS
+
+
+def _join(aggregate: Formula, s: str, term: str) -> str:
+    return f"(+ {s} {term})" if aggregate.operation is Operation.SUM else f"(ite (>= {s} {term}) {s} {term})"
+
+
+def _term(goal: Goal, body: Formula, count: str) -> str:
+    """Return an aggregate's term for a class with a given number of rows."""
+    if rows_of_part in body.walk():
+        raise UnprovableError(f"the terms of a sum read the part's rows: '{body}'")
+    terms: dict[Formula, Ratio] = {n: (goal.as_real(count), "1.0")}
+    for found in body.leaves(Operation.X_LOG_X):
+        if found.parts[0] != n:
+            raise UnprovableError(f"'{found}' takes x log2 x of something else than a count")
+        terms[found] = (goal.log(count), "1.0")
+    top, bottom = goal.ratio(body, terms)
+    if bottom != "1.0":
+        raise UnprovableError(f"the terms of a sum hold a quotient: '{body}'")
+    return top
+
+
+def part_goals(shape: Parts, claim: Claim, facts: Mapping[Formula, Sequence[str]], whole: bool) -> list[str]:
+    """Return the goals of a claim about one row that is added (see the module).
+
+    Parameters
+    ----------
+    shape
+        The score.
+    claim
+        The claim about it.
+    facts
+        The facts that were proved about its aggregates.
+    whole
+        Whether counts are whole numbers.
+    """
+    quotients = divisions(shape.body)
+    cases = combinations((False, True), repeat=2 * len(quotients))
+    goals = [_case(shape, claim, facts, whole, zeros) for zeros in cases]
+    for quotient in quotients:
+        goal = _goal(shape, claim, whole)
+        terms = _terms(goal, shape, facts, goal.count("c"), total([goal.count("c"), goal.count("rest")]))
+        goal.claim = f"(< {goal.ratio(quotient.parts[1], terms)[0]} 0.0)"
+        goals.append(goal.text())
+    return goals
+
+
+def replacement_goal(rise: Formula, fall: Formula, replaced: Formula) -> str:
+    """Return the goal which shows that a rise and a fall together are within the bound of a replacement (rule 5)."""
+    goal = Goal(any(bound.leaves(Operation.X_LOG_X) for bound in (rise, fall, replaced)))
+    table_rows = goal.count("rows")
+    goal.assume(f"(>= {table_rows} {goal.whole_number(1)})")
+    low: Ratio = ("0.0", "1.0")
+    goal.deny(_bound(goal, rise + fall, table_rows), low, _bound(goal, replaced, table_rows))
+    return goal.text()
+
+
+def _goal(shape: Parts, claim: Claim, whole: bool) -> Goal:
+    return Goal(whole or bool(shape.body.leaves(Operation.X_LOG_X) or claim.bound.leaves(Operation.X_LOG_X)))
+
+
+def _case(
+    shape: Parts, claim: Claim, facts: Mapping[Formula, Sequence[str]], whole: bool, zeros: tuple[bool, ...]
+) -> str:
+    """Return the goal for one combination of denominators that are 0."""
+    goal = _goal(shape, claim, whole)
+    before = total([goal.count("c"), goal.count("rest")])
+    table_rows, after = goal.count("rows"), goal.plus(before, 1)
+    goal.assume(f"(<= {after} {table_rows})")
+    goal.increments = dict.fromkeys(("c", before, f"(- {table_rows} 1)"))
+    quotients = divisions(shape.body)
+    sides = []
+    for side, (count, part_rows) in enumerate((("c", before), (goal.plus("c", 1), after))):
+        terms = _terms(goal, shape, facts, count, part_rows)
+        zero = [one for one, is_zero in zip(quotients, zeros[side * len(quotients) :], strict=False) if is_zero]
+        for one in quotients:
+            assume_sign(goal, one, goal.ratio(one.parts[1], terms), one in zero)
+        sides.append(goal.ratio(shape.body, terms, zero))
+    low, high = sides if claim.change is Change.RISE else reversed(sides)
+    goal.deny(high, low, _bound(goal, claim.bound, table_rows))
+    return goal.text()
+
+
+def _terms(
+    goal: Goal, shape: Parts, facts: Mapping[Formula, Sequence[str]], count: str, part_rows: str
+) -> dict[Formula, Ratio]:
+    """Return the terms that stand for the leaves and sums of one table."""
+    terms: dict[Formula, Ratio] = {rows_of_part: (goal.as_real(part_rows), "1.0")}
+    for k, found in enumerate(shape.body.leaves(*AGGREGATES)):
+        s, (body,) = goal.real(f"s{k}"), found.parts
+        for fact in facts.get(found, ()):
+            goal.assume(_fact(goal, fact, body, s, "rest"))
+        if found.operation is Operation.LARGEST:
+            goal.assume(f"(>= {s} 0.0)")
+        terms[found] = (_join(found, s, _term(goal, body, count)), "1.0")
+    for found in shape.body.leaves(Operation.X_LOG_X):
+        if found.parts[0] == rows_of_part:
+            terms[found] = (goal.log(part_rows), "1.0")
+    return terms
+
+
+def _bound(goal: Goal, bound: Formula, table_rows: str) -> Ratio:
+    terms: dict[Formula, Ratio] = {rows: (goal.as_real(table_rows), "1.0")}
+    for found in divisions(bound):
+        below = found.parts[1]
+        if below != rows and not (below.parts[0] == rows and (below.parts[1].constant or -1) >= 0):
+            raise UnprovableError(f"the bound '{bound}' divides by something else than the rows plus a constant from 0")
+    for found in bound.leaves(Operation.X_LOG_X):
+        if found.parts[0] not in (rows, rows - 1):
+            raise UnprovableError(f"no rule covers the bound '{bound}'")
+        terms[found] = (goal.log(table_rows if found.parts[0] == rows else f"(- {table_rows} 1)"), "1.0")
+    return goal.ratio(bound, terms)

@@ -1,0 +1,151 @@
+"""Goals for functions of totals whose rise and fall are proved elsewhere, and for vectors that are summed over rows.
+
+1. *Outer.* A total lies between 0 and h N, where N is the number of rows and h is `Total.per_row`. An added row moves
+the total by something in [-fall, rise]. Take a formula that is of degree 1 in each total and divides by the number of
+rows alone. Its change is of degree 1 in each total and in each move, so it is largest at a vertex of the box of all of
+these. There is a goal for each vertex, with N alone unknown. If a total is only multiplied by a number and added, the
+change does not depend on where the total is in its range, so only one end is tried. Formulas of another form are
+refused.
+2. *Norm.* A row adds its entries to a vector. When a row is added, the norm of the vector's change is the norm of the
+row's entries. When a row is replaced, it is the norm of the difference of two rows' entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product as combinations
+
+from dpframework.formulas.claims import Change, Claim
+from dpframework.formulas.formula import Formula, Operation, PublicRange
+from dpframework.formulas.score_structures import Adds, Outer, table_rows
+from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, number_text, total
+
+_END = tuple[bool, ...]  #: For each total, whether it, or its move, is at the upper end of its range.
+
+
+def outer_goals(shape: Outer, claim: Claim) -> Iterator[str]:
+    """Yield the goals of a claim about a formula of totals."""
+    if claim.group > 1:
+        raise UnprovableError("no rule covers several rows of a formula of totals")
+    replaced = claim.change is Change.REPLACED
+    require_multilinear(shape)
+    ends = list(combinations((False, True), repeat=len(shape.totals)))
+    varied = [one.cell not in _collect_added(shape.body) for one in shape.totals]
+    for at in ends:
+        if any(end and not free for end, free in zip(at, varied, strict=True)):
+            continue
+        for moves in combinations(ends, repeat=2 if replaced else 1):
+            for empty in (False, True):
+                yield _vertex(shape, claim, at, (moves[0] if replaced else None, moves[-1]), empty)
+
+
+def _collect_added(body: Formula) -> set[Formula]:
+    """Return the totals that are only multiplied by numbers and added.
+
+    It does not matter where in its range such a total is.
+    """
+
+    def inner(one: Formula) -> tuple[set[Formula], set[Formula]]:
+        """Return the cells that are added, and those that stand elsewhere."""
+        if one.operation is Operation.CELL:
+            return {one}, set()
+        parts = [inner(part) for part in one.parts]
+        if one.operation is not Operation.ADD and all(part.constant is None for part in one.parts):
+            return set(), {cell for added, others in parts for cell in added | others}
+        return {c for added, _ in parts for c in added}, {c for _, others in parts for c in others}
+
+    added, others = inner(body)
+    return added - others
+
+
+def require_multilinear(shape: Outer) -> None:
+    """Refuse a formula whose largest change need not be at a vertex of its totals' ranges.
+
+    Raises
+    ------
+    UnprovableError
+        If the formula is not of degree 1 in each total, or divides by something else than the number of rows or a
+        constant, or if the range of a total is not known.
+    """
+
+    def totals(formula: Formula) -> set[Formula]:
+        return {leaf for leaf in formula.leaves(Operation.CELL) if leaf != table_rows}
+
+    def is_allowed(one: Formula) -> bool:
+        match one.operation:
+            case Operation.MULTIPLY:
+                return not totals(one.parts[0]) & totals(one.parts[1])
+            case Operation.DIVIDE:
+                return one.parts[1] == table_rows or one.parts[1].constant is not None
+            case _:
+                return one.operation in (Operation.ADD, Operation.CONSTANT, Operation.CELL)
+
+    if any(one.per_row is None for one in shape.totals) or not all(map(is_allowed, shape.body.walk())):
+        raise UnprovableError(
+            f"'{shape.body}' is not of degree 1 in totals with known ranges, or divides by more than the rows"
+        )
+
+
+def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END], empty: bool) -> str:
+    """Return the goal of one vertex: each total and each total's move is at an end of its range."""
+    goal = Goal(False)
+    rows = goal.count("N")
+    goal.assume(f"({'=' if empty else '>='} {rows} {'0.0' if empty else '1.0'})")
+    sides = []
+    for move in moves:
+        now = goal.plus(rows, int(move is not None))
+        terms: dict[Formula, Ratio] = {table_rows: (now, "1.0")}
+        for k, one in enumerate(shape.totals):
+            base = f"(* {number_text(one.per_row or Fraction())} {rows})" if at[k] else "0.0"
+            if move is not None:
+                moved = number_text(one.rise if move[k] else -one.fall)
+                base = f"(+ {base} {moved})"
+            terms[one.cell] = (base, "1.0")
+        zero = divisions(shape.body) if empty and move is None else []
+        for quotient in divisions(shape.body):
+            assume_sign(goal, quotient, goal.ratio(quotient.parts[1], terms), quotient in zero)
+        sides.append(goal.ratio(shape.body, terms, zero))
+    low, high = sides if claim.change is not Change.FALL else reversed(sides)
+    goal.deny(high, low, goal.ratio(claim.bound, {}))
+    return goal.text()
+
+
+def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:
+    """Yield the goals of a claim about a norm: a single one, or for the linf norm one for each entry."""
+    if claim.group > 1:
+        raise UnprovableError("no rule covers several rows of a vector")
+    for which in range(len(shape.entries)) if claim.change is Change.LINF else (None,):
+        goal = Goal(False)
+        new = _entries(goal, shape, "")
+        old = _entries(goal, shape, "_before") if claim.replaced else ["0.0"] * len(new)
+        moved = [f"(- {one} {other})" for one, other in zip(new, old, strict=True)]
+        squared = claim.change is Change.SQUARED_L2
+        sizes = [f"(* {one} {one})" if squared else f"(ite (>= {one} 0.0) {one} (- {one}))" for one in moved]
+        size = total(sizes) if which is None else sizes[which]
+        goal.deny((size, "1.0"), ("0.0", "1.0"), goal.ratio(claim.bound, {}))
+        yield goal.text()
+
+
+def _entries(goal: Goal, shape: Adds, tag: str) -> list[str]:
+    """Return the terms for a row's entries.
+
+    The names of the row's public parameters end in `tag`, so that another row has other ones.
+    """
+    terms: dict[Formula, Ratio] = {}
+    for entry in shape.entries:
+        for free in entry.leaves(Operation.PUBLIC):
+            assert isinstance(free.value, PublicRange)
+            own = PublicRange(f"{free.value.name}{tag}", free.value.lower, free.value.upper)
+            terms[free] = goal.ratio(Formula(Operation.PUBLIC, value=own), {})
+    entries = []
+    for entry in shape.entries:
+        top, bottom = goal.ratio(entry, terms)
+        if bottom != "1.0":
+            raise UnprovableError(f"the entry '{entry}' holds a quotient")
+        entries.append(top)
+    if shape.shares:
+        for top in entries:
+            goal.assume(f"(<= 0.0 {top} 1.0)")
+        goal.assume(f"(<= {total(entries)} 1.0)")
+    return entries

@@ -1,0 +1,399 @@
+"""A run in a ledger, charged before its releases are drawn, and resumed after a kill.
+
+Each write is on the disk before the next one begins. First the journal gets the run's id, and the ledger records that
+the table is read now. Once it is read, the ledger charges the plan's whole total. Then, for each release, the ledger
+records its charge, its output is drawn, and the journal stores the output. Only then do the miner and the observers see
+it. At last the ledger records the run's end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, final
+
+from dpframework.facts.errors import InputError, NotOpened, PlanRefused, QueryStopped, ReleaseRefused, is_failure
+from dpframework.facts.process_identity import this_process
+from dpframework.ledger.approvals import RecordedRun, data_digests
+from dpframework.ledger.chain import START, Chain, Entry, Transaction
+from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.journal_gate import JournaledGate
+from dpframework.ledger.ledger_state import Records, refusal
+from dpframework.ledger.release_journal import Owner, StoredRelease, encode_output, require_as_left
+from dpframework.ledger.run_entry_subject import RunSubject
+from dpframework.ledger.run_journal import RunJournal
+from dpframework.mechanisms.randomness import Randomness, seed_of
+from dpframework.plan.plan import Plan
+from dpframework.run.gate import Gate
+from dpframework.run.observers import Observer
+from dpframework.run.release_scope import Charge, require_own
+from dpframework.tables.contributions import KEY_BYTES
+from dpframework.tables.engine_base import Engine
+from dpframework.version import __version__
+
+
+@final
+class LedgerRun(Observer):
+    """One run of a study that is charged to a data set's cap. `Ledger.run` makes it, `Study.run` takes it.
+
+    Attributes
+    ----------
+    id
+        The run's name in the ledger.
+    before
+        How many releases the run had made before it was resumed.
+    unfinished
+        Whether the run is recorded in the ledger and has not ended. With a journal it can then be resumed.
+    data
+        The files that its table is read from. They matter if the approval is for certain data only.
+    key
+        The key that chooses the rows of each privacy unit, for `read_table`. A resumed run has the same key, so it
+        has the same rows.
+    subject
+        The study's name, who runs it, for what purpose, and on which period.
+    """
+
+    def __init__(self, chain: Chain, data_set: str, journal: Path | None, subject: RunSubject) -> None:
+        self.subject = subject
+        self.id = secrets.token_hex(8)
+        self.key = secrets.token_bytes(KEY_BYTES)
+        self.before = 0
+        self.unfinished = False
+        self.data: Sequence[Path] = ()
+        self.lock = threading.RLock()
+        self.origin = ""  # a fingerprint of the rows and inputs of the present release
+        self._chain, self._name = chain, data_set
+        self._journal = RunJournal(chain, journal)
+        self._plan: Plan | None = None
+        self._classes: frozenset[type[Any]] = frozenset()  # the classes whose objects outputs may hold
+        self._files: list[bytes] = []  # digests of the data files, if the approval is for certain data
+        self._bound: dict[str, str] = {}  # the part of the run's entries that names this data
+        self._reads = self._ended = self._failed = self._drawing = False
+        self._charged: list[str] = []  # paths of releases, in the ledger
+        self._kept: dict[int, StoredRelease] = {}  # stored releases, in the journal
+        self._number = 0  # the number of the present release
+        self._head = START
+        self._process = this_process()
+
+    @property
+    def period(self) -> str:
+        """The period whose rows the run reads; empty for a study without periods."""
+        return self.subject.period
+
+    @property
+    def resumable(self) -> bool:
+        """Whether a journal stores the run's releases, so that it can be resumed."""
+        return self._journal.at is not None
+
+    @property
+    def continues(self) -> bool:
+        """Whether the run had made releases before it was resumed, and has not ended."""
+        return self.before > 0 and not self._ended
+
+    @property
+    def head(self) -> str:
+        """The hash of the run's last entry. Noting it shows later whether an older ledger was put in place."""
+        return self._head.hash
+
+    @contextlib.contextmanager
+    def recording(self, plan: Plan, randomness: Randomness) -> Iterator[None]:
+        """Return a context that refuses a plan that may not be run, and records how the block of `with` ends.
+
+        Within the block `open` charges the plan. A block that is interrupted, or in which the ledger or the journal
+        fails, leaves the run unfinished.
+
+        Raises
+        ------
+        PlanRefused
+            If the plan is not approved, does not fit, or the run cannot be resumed.
+        InputError
+            If the draws are not private, or the ledger or the journal cannot be used.
+        """
+        if not randomness.private:
+            raise InputError("a seeded run is not private, and a ledger records private runs; leave out the seed")
+        if self._plan is not None:
+            raise InputError("this run was made before; ask the ledger for a new one")
+        self._plan, self._classes = plan, frozenset(kind for step in plan.steps() for kind in step.mechanism.outputs)
+        try:
+            self._journal.open(make=False)
+            with self._chain.reading() as transaction:
+                binds = Records(self._chain.path, transaction.read()).data_set(self._name).binds(plan.hash)
+            if binds:  # outside a transaction, since large files take long
+                self._files = data_digests(self.data)
+            with self._chain.reading() as transaction:
+                self._look(transaction)
+            yield
+        except BaseException as error:
+            # A miner that failed would fail again, so its run ends. Other failures leave the run to be resumed.
+            failed = is_failure(error) and not getattr(error, "interrupted", False)
+            if failed and self.unfinished and not self._failed and self._here:
+                if not self._reads:
+                    self._end(f"stopped: {error.kind}" if isinstance(error, QueryStopped) else "stopped")
+                elif isinstance(error, NotOpened | PlanRefused):  # neither depends on the rows
+                    self._take_back_reading()
+                else:
+                    self.refused("table cannot be read")
+            raise
+        else:
+            if self.unfinished:
+                self._end("finished")
+        finally:
+            try:
+                self._leave_journal()
+            finally:  # once more, since Ctrl-C may have come before the first call delayed it
+                self._leave_journal()
+
+    @property
+    def _here(self) -> bool:
+        """Whether this process makes the run. A fork has a copy, which must not write or close anything."""
+        return this_process() == self._process
+
+    def _leave_journal(self) -> None:
+        if self._here:
+            self._journal.leave()
+
+    def discard(self) -> None:
+        """Remove the journal if the run has ended. Its results must be stored elsewhere by then."""
+        if self._ended and self._here:
+            self._journal.remove()
+
+    def discard_of(self, run: str) -> None:
+        """Remove the journal if it belongs to that run and the run has ended. Its results must be stored elsewhere."""
+        with self._journal.visited() as journal:
+            if journal is None or journal.owner is None or journal.owner.run != run:
+                return
+            with self._chain.reading() as transaction:
+                recorded = Records(self._chain.path, transaction.read()).data_set(self._name).runs.get(run)
+            if recorded is not None and recorded.end is not None:
+                journal.remove()
+
+    def read(self) -> None:
+        """Record that the table is read now. This uses up one approved run, since the rows may decide how the run ends.
+
+        Raises
+        ------
+        PlanRefused
+            As in `recording`, if the ledger has changed since.
+        """
+        with self._entering() as (transaction, _, recorded):
+            if recorded is None:
+                transaction.append("reading", self._entry())
+            elif not recorded.charged and recorded.end is None:
+                transaction.append("resumption", {"run": self.id, "dpframework": __version__})
+        self._reads = recorded is None or not recorded.charged
+        self.unfinished = not self._ended
+
+    def open(self) -> None:
+        """Charge the plan's whole total, or resume a run that was charged before.
+
+        Raises
+        ------
+        PlanRefused
+            As in `recording`, if the ledger has changed since.
+        """
+        assert self._plan is not None
+        with self._entering() as (transaction, data_set, recorded):
+            if recorded is None or not recorded.charged:
+                transaction.append("run", self._entry(**data_set.charges(self._plan, self.period)))
+            elif recorded.end is None:
+                transaction.append("resumption", {"run": self.id, "dpframework": __version__})
+        self._reads = False
+        self.unfinished = not self._ended
+
+    @contextlib.contextmanager
+    def _entering(self) -> Iterator[tuple[Transaction, DataSet, RecordedRun | None]]:
+        """Yield a transaction for an entry, and the data set and run of `_look`, once the journal has the run's id."""
+        assert self._plan is not None
+        require_own(self._process)
+        self._journal.open(make=True)
+        try:
+            with self._chain.writing() as transaction:
+                data_set, recorded = self._look(transaction)
+                # The journal comes first, so that a run in the ledger is always found again.
+                self._journal.claim(Owner(self._ledger, self._name, self._plan.hash, self.id, self.key))
+                yield transaction, data_set, recorded
+                self._head = transaction.head
+        except BaseException as error:
+            self._failed = not isinstance(error, PlanRefused)  # for any other error the ledger or the journal failed
+            raise
+
+    def _entry(self, **charges: Any) -> dict[str, Any]:
+        """Return the content of an entry about the whole run."""
+        assert self._plan is not None
+        content = {"run": self.id, "data_set": self._name, "plan": self._plan.hash, **charges}
+        return {**content, "dpframework": __version__, **self._bound, **self.subject.entry(self._plan)}
+
+    def refused(self, why: str) -> None:
+        """Record that reading the table ended the run. A retry needs another approved run, since this one is used up.
+
+        Whether rows can be read, or fit their owner's assertions, depends on the rows. No epsilon accounts for that, so
+        none is charged.
+
+        Raises
+        ------
+        PlanRefused
+            As in `recording`, if the ledger has changed since.
+        """
+        assert self._plan is not None
+        require_own(self._process)
+        with self._chain.writing() as transaction:
+            _, recorded = self._look(transaction)
+            if recorded is None:
+                transaction.append("refusal", self._entry(why=why))
+            elif recorded.end is None:
+                transaction.append("end", {"run": self.id, "releases": len(self._charged), "how": refusal(why)})
+        self._journal.disposable |= self._reads
+        self.unfinished, self._ended = False, True
+
+    def _take_back_reading(self) -> None:
+        """Record that no row was read, which gives the approved run back."""
+        with self._chain.writing() as transaction:
+            self._news(transaction)
+            transaction.append("unread", {"run": self.id})
+        self.unfinished, self._journal.disposable = False, True
+
+    def _look(self, transaction: Transaction) -> tuple[DataSet, RecordedRun | None]:
+        """Read the ledger, refuse a run that may not go on, and return the data set and the run if it is on record."""
+        assert self._plan is not None
+        records = Records(self._chain.path, transaction.read())
+        data_set, self._ledger = records.data_set(self._name), records.id
+        owner = self._journal.owner
+        if owner is not None:
+            owner.require(self._ledger, self._name, self._plan.hash, str(self._journal.at))
+            self.id, self.key = owner.run, owner.key
+        recorded = data_set.runs.get(self.id)
+        if recorded is not None:
+            # The ledger's and the journal's view of an unfinished run must fit each other.
+            cannot = f"run {self.id} cannot be resumed"
+            if recorded.approval.revoked is not None:
+                raise PlanRefused(f"{cannot}; {recorded.approval.revoked} took its approval back")
+            approved = recorded.approval.data
+            if approved is not None and not approved.holds(self._files):
+                raise PlanRefused(f"{cannot}; it was begun on other data, which was approved for it")
+            if recorded.subject.period != self.period:
+                raise PlanRefused(f"{cannot}; it was begun on period '{recorded.subject.period}'")
+            self._ended = recorded.end is not None
+            self._charged = list(recorded.charges)
+            self._kept = dict(self._journal.releases(self.id, self._classes))
+            self.before = len(self._kept)
+            require_as_left(self.id, self._charged, self._kept, str(self._journal.at))
+            return data_set, recorded
+        if self._journal.releases(self.id, self._classes):
+            raise PlanRefused(
+                f"{self._journal.at}: holds releases of run {self.id}, which is not in this ledger; it is an older copy"
+            )
+        self._journal.disposable = True
+        binding = data_set.require_approved(self._plan, self._files).data
+        self._bound = {} if binding is None else {"data": binding.digest}
+        data_set.charges(self._plan, self.period)
+        return data_set, None
+
+    def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
+        """Return the gate that the run's releases go through."""
+        if not self.resumable:
+            return Gate(engine, randomness, observers, self, public_seed=seed_of("run", self.id))
+        return JournaledGate(engine, randomness, observers, self, public_seed=seed_of("run", self.id), run=self)
+
+    def charged(self, charge: Charge) -> None:
+        """Record a charge, unless the run was resumed and the charge is on record.
+
+        Raises
+        ------
+        ReleaseRefused
+            If the run may not make this release.
+        InputError
+            If the ledger cannot be written.
+        """
+        require_own(self._process)
+        self._require_well(charge.path)
+        with self.lock, self._failing():
+            number = self._number + 1
+            on_record = number <= len(self._charged)
+            if on_record and charge.path != self._charged[number - 1]:
+                raise ReleaseRefused(self._other(charge.path))
+            if number in self._kept:
+                if self._kept[number].origin != self.origin:
+                    raise ReleaseRefused(self._other(charge.path))
+            elif self._ended:
+                raise ReleaseRefused(f"step '{charge.path}': run {self.id} has ended and makes no more releases")
+            else:
+                self._record("redraw" if on_record else "charge", number, charge.path)
+            self._number, self._drawing = number, self._journal.opened
+            if not on_record:
+                self._charged.append(charge.path)
+
+    def _record(self, kind: str, number: int, path: str) -> None:
+        with self._chain.writing() as transaction:
+            for entry in self._news(transaction):
+                if entry.kind == "revocation" and self._plan and entry.content["plan"] == self._plan.hash:
+                    raise ReleaseRefused(f"step '{path}': {entry.content['by']} took the approval of its run back")
+            transaction.append(kind, {"run": self.id, "number": number, "path": path})
+            self._head = transaction.head
+
+    def _news(self, transaction: Transaction) -> list[Entry]:
+        """Return the data set's entries since this run's last one. Refuse if another process took the run up."""
+        require_own(self._process)
+        news = transaction.read(self._head)
+        if any(entry.content.get("run") == self.id for entry in news):
+            self._failed = True
+            raise ReleaseRefused(
+                f"run {self.id} was taken up by another process, which has written to the ledger for it"
+            )
+        return [entry for entry in news if entry.content.get("data_set") == self._name]
+
+    def _other(self, path: str) -> str:
+        return (
+            f"step '{path}': run {self.id} made another release here before it was resumed; "
+            "a miner must do the same again when it is given the same releases"
+        )
+
+    def _require_well(self, path: str) -> None:
+        if self._drawing:
+            raise ReleaseRefused(f"step '{path}': the release before it failed; run {self.id} makes no more")
+
+    @contextlib.contextmanager
+    def asking(self, first: str) -> Iterator[None]:
+        """Return a context for evaluating queries of several releases. If it fails, the run makes no more releases.
+
+        Raises
+        ------
+        ReleaseRefused
+            If an earlier release has failed. The message names `first`, the path of the first of these releases.
+        """
+        self._require_well(first)
+        self._drawing = True
+        yield
+        self._drawing = False
+
+    def output_of(self, path: str, draw: Callable[[], Any]) -> Any:
+        """Return the output of the release that was charged last: the stored one, or a new one after storing it."""
+        kept = self._kept.get(self._number)
+        output = draw() if kept is None else kept.output
+        require_own(self._process)  # after the draw, which may have forked
+        if kept is None and self._journal.opened:
+            text = encode_output(output, self._classes)
+            with self._failing():
+                self._journal.keep(self.id, self._number, path, self.origin, text)
+        self._drawing = False
+        return output
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Note a failure of the ledger or the journal, after which the run makes no more releases."""
+        if self._failed:
+            raise ReleaseRefused(f"run {self.id} has stopped and makes no more releases")
+        try:
+            yield
+        except BaseException:
+            self._failed = True
+            raise
+
+    def _end(self, how: str) -> None:
+        """Record that the run makes no more releases."""
+        with self._chain.writing() as transaction:
+            self._news(transaction)
+            transaction.append("end", {"run": self.id, "releases": len(self._charged), "how": how})
+        self.unfinished, self._ended = False, True

@@ -1,0 +1,153 @@
+"""The subject of a run, as its ledger entry records it: the study, its results, who ran it and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+
+from dpframework.accountant import PureAccountant
+from dpframework.facts.errors import InputError
+from dpframework.facts.value_checks import as_texts, read_ratio
+from dpframework.plan.index import Reads
+from dpframework.plan.plan import Plan
+from dpframework.plan.plan_parts_by_result import parts_of
+
+
+def one_line(value: str, what: str) -> str:
+    """Return a text that people read in a list. It must be one line, and not empty.
+
+    Raises
+    ------
+    InputError
+        If the text is empty or has several lines. The message calls it `what`.
+    """
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise InputError(f"{what} is {value!r}; a text of one line is needed")
+    return value
+
+
+def _as_reads(names: Any) -> Reads:
+    return None if names is None else as_texts(names)
+
+
+@final
+@attrs.frozen
+class RecordedResult:
+    """One result of a run.
+
+    Attributes
+    ----------
+    name
+        The name of the result in the study.
+    miner
+        The name of its miner; empty for releases that were planned without one.
+    attributes
+        The attributes that its releases may read; None if they may read any.
+    epsilon
+        The pure epsilon of its releases alone; None if they have none.
+    """
+
+    name: str
+    miner: str = ""
+    attributes: Reads = attrs.field(default=None, converter=_as_reads)
+    epsilon: Fraction | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        return {
+            "name": self.name,
+            "miner": self.miner,
+            "attributes": None if self.attributes is None else list(self.attributes),
+            "epsilon": None if self.epsilon is None else str(self.epsilon),
+        }
+
+    @classmethod
+    def from_dict(cls, form: Mapping[str, Any]) -> RecordedResult:
+        """Read the output of `to_dict`."""
+        epsilon = form["epsilon"]
+        return cls(form["name"], form["miner"], form["attributes"], None if epsilon is None else read_ratio(epsilon))
+
+
+def recorded_results(plan: Plan) -> tuple[RecordedResult, ...]:
+    """Return the results of a plan, as a run of it records them."""
+    accountant = PureAccountant(plan.relation)
+    return tuple(
+        RecordedResult(
+            name,
+            plan.miners.get(name, {}).get("miner", ""),
+            plan.index.reads[part.number],
+            accountant.amount_of(part.node, plan).under(plan.relation),
+        )
+        for name, part in parts_of(plan)
+    )
+
+
+@final
+@attrs.frozen
+class RunSubject:
+    """The subject of a run.
+
+    Attributes
+    ----------
+    study
+        The study's name; empty if nobody said.
+    by
+        Who ran it, as they say; empty if nobody said.
+    purpose
+        The purpose of the run; empty if nobody said.
+    results
+        The results of the run; None for a run of an older dpframework, which did not record them.
+    period
+        The period whose rows the run read; empty if the privacy unit has no periods.
+    """
+
+    study: str = ""
+    by: str = ""
+    purpose: str = ""
+    results: tuple[RecordedResult, ...] | None = None
+    period: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Who made the run and why, by their own statement."""
+        who = f"run by {self.by}" if self.by else "nobody said who ran it"
+        return f"{who}: {self.purpose}" if self.purpose else who
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The names of the recorded results."""
+        return tuple(result.name for result in self.results or ())
+
+    @property
+    def attributes(self) -> Reads:
+        """The attributes that the run may read; None if it may read any, or nobody knows."""
+        if self.results is None or any(result.attributes is None for result in self.results):
+            return None
+        return tuple(dict.fromkeys(name for result in self.results for name in result.attributes or ()))
+
+    def entry(self, plan: Plan) -> dict[str, Any]:
+        """Return the part of a run's entry about its subject."""
+        texts = {"study": self.study, "by": self.by, "purpose": self.purpose, "period": self.period}
+        said = {key: text for key, text in texts.items() if text}
+        return {**said, "results": [result.to_dict() for result in recorded_results(plan)]}
+
+    @classmethod
+    def of_entry(cls, content: Mapping[str, Any]) -> RunSubject:
+        """Read the part of an entry that `entry` wrote."""
+        results = content.get("results")
+        return cls(
+            content.get("study", ""),
+            content.get("by", ""),
+            content.get("purpose", ""),
+            None if results is None else tuple(map(RecordedResult.from_dict, results)),
+            content.get("period", ""),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-safe form."""
+        results = None if self.results is None else [result.to_dict() for result in self.results]
+        period = {"period": self.period} if self.period else {}
+        return {"study": self.study, "by": self.by, "purpose": self.purpose, "results": results, **period}

@@ -1,0 +1,220 @@
+"""The parts of a plan, one for each result, and bounds on the errors of their releases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from typing import final
+
+import attrs
+import numpy as np
+
+from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.schema import Schema
+from dpframework.mechanisms.base import Calibration, Mechanism
+from dpframework.plan.nodes import Step
+from dpframework.queries.base import Norm
+from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
+from dpframework.results.noisy_counts import CONFIDENCE
+
+
+@final
+@attrs.frozen(eq=False)
+class PlannedStep:
+    """A step of a `PlannedPart`.
+
+    Attributes
+    ----------
+    path
+        The path of the step within the part.
+    step
+        The step.
+    calibration
+        The noise and losses of the step, None without a valid claim. If the miner chooses the parameter, these are for
+        the largest one.
+    chosen
+        Whether the step is a kind of release in a block, whose parameter the miner chooses during the run.
+    """
+
+    path: str
+    step: Step
+    calibration: Calibration | None
+    chosen: bool = False
+
+
+def _steps(steps: Iterable[PlannedStep]) -> tuple[PlannedStep, ...]:
+    return tuple(steps)
+
+
+@final
+@attrs.frozen(eq=False)
+class PlannedPart:
+    """The planned steps of one result, from which its miner's error bounds follow.
+
+    Attributes
+    ----------
+    name
+        The name of the part, which is also the name of its result.
+    steps
+        The steps of the part.
+    relation
+        The study's neighbouring relation.
+    size
+        The public facts about the number of rows.
+    schema
+        The schema of the table; None for a plan that was read from a file.
+    """
+
+    name: str
+    steps: tuple[PlannedStep, ...] = attrs.field(converter=_steps)
+    relation: Relation
+    size: TableSize
+    schema: Schema | None = None
+
+    @property
+    def rows(self) -> int | None:
+        """The approximate number of rows, None if it is not public."""
+        return self.size.about
+
+    def calibration(self, path: str) -> Calibration | None:
+        """Return the noise of a step by its path within the part, or None without a valid claim."""
+        return next((one.calibration for one in self.steps if one.path == path), None)
+
+    def bounds_of_steps(self) -> tuple[ErrorBound, ...]:
+        """Return an error bound for each query. Of several steps with the same query, the largest error counts.
+
+        The unit of counts is rows. For the error of another number, a note states the number of rows that could change
+        the answer as much.
+        """
+        kinds: dict[tuple[str, bool], list[PlannedStep]] = {}
+        for one in self.steps:
+            kinds.setdefault((one.step.facts.text, one.step.mechanism.selects), []).append(one)
+        found = {}
+        for (text, selects), alike in kinds.items():
+            length = max((one.step.facts.answer_length or 0 for one in alike), default=0)
+            best = f"the best of {_number_text(length)} by " if length else "the best by "
+            found[f"{best if selects else ''}{text}"] = alike
+        return tuple(self._bound(text, alike) for text, alike in found.items())
+
+    def _bound(self, text: str, alike: list[PlannedStep]) -> ErrorBound:
+        if any(one.chosen for one in alike):
+            steps = tuple(one.path for one in alike)
+            return ErrorBound(
+                text, None, note="depends on what the miner asks for as it goes", size=self.size, steps=steps
+            )
+        known = [one for one in alike if one.calibration is not None]
+        if not known:
+            steps = tuple(one.path for one in alike)
+            return ErrorBound(text, None, note="no valid claim", size=self.size, steps=steps)
+        worst = max(known, key=_within)
+        others = (one.path for one in alike if one is not worst)
+        assert worst.calibration is not None
+        return attrs.evolve(self.bound_of(text, worst.calibration), steps=(worst.path, *others))
+
+    def bound_of(self, what: str, calibration: Calibration) -> ErrorBound:
+        """Return the error bound of one release, to which a miner may add what it knows."""
+        within, mechanism = calibration.preview.within, calibration.mechanism
+        on_numbers = type(mechanism).variance is not Mechanism.variance
+        cells = calibration.facts.answer_length or 1
+        if on_numbers and calibration.facts.integer:
+            return self.counts_bound(what, within, cells)
+        rows = _rows_worth(calibration, within, self.relation)
+        if on_numbers:
+            worth = "" if rows is None else f"as much as {_number_text(math.ceil(rows - 1e-9))} rows can add"
+            largest = None if rows is None or self.rows is None or not rows else self.rows * within / rows
+            return ErrorBound(
+                what, within, "", BoundKind.NUMBER if cells == 1 else BoundKind.COUNTS, self.size, largest,
+                f"the most that {self.size.text} can add" if largest else "", note=worth,
+            )  # fmt: skip
+        if rows is None or not math.isfinite(rows) or not mechanism.chooses:
+            return ErrorBound(what, None, note=calibration.preview.text, size=self.size)
+        return self.rows_bound(what, rows, BoundKind.CHOICE)
+
+    def counts_bound(self, what: str, within: float, cells: int) -> ErrorBound:
+        """Return the error bound of counts over disjoint cells."""
+        bound = self.rows_bound(what, within, BoundKind.COUNTS)
+        rows = self.size.largest
+        if rows is None:
+            return bound
+        counts = "the whole table" if cells == 1 else f"the average of the {_number_text(cells)} counts"
+        return attrs.evolve(bound, likely=rows / cells, likely_text=counts)
+
+    def sum_bound(self, what: str, paths: Iterable[str], cells: int) -> ErrorBound:
+        """Return the error bound of sums of up to `cells` counts from one release, for the least exact of some steps.
+
+        The noise of a sum is the sum of independent noise. For whole numbers the bound for continuous Laplace noise is
+        rounded up. It holds, since continuous Laplace noise is discrete Laplace noise plus independent noise, and the
+        latter does not bring a sum that is symmetric around 0, with one peak, nearer to 0.
+
+        Parameters
+        ----------
+        what
+            See `ErrorBound`.
+        paths
+            The paths of the steps. Each step has independent noise on every count.
+        cells
+            The most counts that are added up.
+        """
+        asked = set(paths)
+        alike = [one for one in self.steps if one.path in asked]
+        worst = max(alike, key=_within, default=None)
+        if worst is None or worst.calibration is None:
+            steps = tuple(one.path for one in alike)
+            return ErrorBound(what, None, note="no valid claim", size=self.size, steps=steps)
+        within = worst.calibration.preview.within
+        if cells > 1:
+            law = worst.calibration.noise_law.sum_of(cells)
+            within = float(math.ceil(law.quantile(np.array((1 + CONFIDENCE) / 2))))
+        others = (one.path for one in alike if one is not worst)
+        return attrs.evolve(self.rows_bound(what, within, BoundKind.COUNTS), steps=(worst.path, *others))
+
+    def branch_bound(self, names: Collection[str], branch: str, cells: int) -> ErrorBound:
+        """Return `sum_bound` for steps in the branch that public facts make likely, with a note that names the branch.
+
+        Parameters
+        ----------
+        names
+            The last names in the paths of the steps.
+        branch
+            The name of the branch, or "" for the worst of all branches.
+        cells
+            The most counts that are added up.
+        """
+        found = [one.path for one in self.steps if one.path.rpartition("/")[2] in names]
+        bound = self.sum_bound("", [path for path in found if not branch or branch in path.split("/")], cells)
+        others = (path for path in found if path not in bound.steps)
+        return attrs.evolve(
+            bound,
+            steps=(*bound.steps, *others),
+            note=f"if the number of rows leads to {branch}" if branch else bound.note,
+        )
+
+    def bounds_of_others(self, bounds: Iterable[ErrorBound]) -> tuple[ErrorBound, ...]:
+        """Return the error bounds of those steps that none of the given bounds covers."""
+        told = {path for bound in bounds for path in bound.steps}
+        return attrs.evolve(self, steps=[one for one in self.steps if one.path not in told]).bounds_of_steps()
+
+    def rows_bound(self, what: str, rows: float, kind: BoundKind) -> ErrorBound:
+        """Return an error bound in rows, which is shown as a share of the table."""
+        return ErrorBound(what, rows, "rows", kind, self.size, self.rows, self.size.text)
+
+
+def _within(one: PlannedStep) -> float:
+    within = math.nan if one.calibration is None else one.calibration.preview.within
+    return -1.0 if math.isnan(within) else within
+
+
+def _rows_worth(calibration: Calibration, within: float, relation: Relation) -> float | None:
+    """Return how many rows can move the answer by `within`."""
+    declared = calibration.facts.sensitivity(calibration.mechanism.norm)
+    if declared is None:
+        return None
+    change = declared.change.add_or_remove_one or declared.change.under(relation)
+    if not change:
+        return None
+    size = math.sqrt(change) if declared.norm is Norm.SQUARED_L2 else float(change)
+    return within / size
+
+
+def _number_text(number: int) -> str:
+    return f"{number:,}" if number < 10**6 else f"{float(number):.3g}"

@@ -1,0 +1,226 @@
+"""The epsilon that a result needs for a given error. It is computed from predicted errors, so no data is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, final
+
+import attrs
+
+from dpframework.facts.errors import InputError, nearest
+from dpframework.facts.privacy_losses import Amount, last_digit, positive
+from dpframework.plan.plan_parts_by_result import planned_parts
+from dpframework.results.error_bounds import ErrorBound
+from dpframework.run.miner import Miner
+from dpframework.study.budget_shares import Found, Shares, Way, nodes_of
+from dpframework.study.study_plan import StudyPlan
+
+if TYPE_CHECKING:
+    from dpframework.study.study import Study
+
+_DIGITS = 6  # significant digits of an epsilon that is found
+_DOUBLINGS = 60  # how often an epsilon is doubled or halved at most
+
+
+@final
+@attrs.frozen
+class Accuracy:
+    """An epsilon, and the error that it buys.
+
+    Attributes
+    ----------
+    epsilon
+        The smallest epsilon that is enough, rounded up.
+    of_study
+        Whether the epsilon is the study's budget, as it is for a step with a share. Otherwise it is the step's own.
+    bound
+        The error bound at that epsilon.
+    """
+
+    epsilon: Fraction
+    of_study: bool
+    bound: ErrorBound
+
+
+@attrs.frozen(eq=False)
+class _Wanted:
+    """The error bound that is wanted, and the largest amount that it may have.
+
+    Attributes
+    ----------
+    name
+        The name of the step in the study.
+    step
+        That name, or the path of one release of the step.
+    rows
+        About how many rows there are; None for what the schema says.
+    within
+        The largest amount of the bound.
+    """
+
+    name: str
+    step: str
+    rows: int | None
+    within: float
+
+    def bound(self, plan: StudyPlan, miner: Miner | None) -> ErrorBound:
+        """Return the error bound of the step in a plan that contains its result.
+
+        Raises
+        ------
+        InputError
+            If the step has no error bound, or several.
+        """
+        part = next(part for part in planned_parts(plan.with_rows(self.rows)) if part.name == self.name)
+        path = self.step.partition("/")[2]
+        own = tuple(part.bounds_of_steps() if miner is None else miner.error_bounds(part))
+        # Of several bounds that rest on this release alone, the first is for its own numbers.
+        found = [bound for bound in own if bound.steps == (path,)][:1] if path else list(own)
+        if not found:  # the result's bounds rest on several steps together
+            found = list(attrs.evolve(part, steps=[one for one in part.steps if one.path == path]).bounds_of_steps())
+        if len(found) != 1:
+            some = " or ".join(f"'{self.name}/{one.path}'" for one in part.steps[:2])
+            raise InputError(f"step '{self.step}' makes several releases; name one of them, such as {some}")
+        return found[0]
+
+    def is_met(self, plan: StudyPlan, miner: Miner | None) -> bool:
+        """Tell whether a plan's result is as accurate as wanted."""
+        amount = self.bound(plan, miner).amount
+        return amount is not None and amount <= self.within
+
+
+def accuracy_for(
+    study: Study, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None = None
+) -> Accuracy:
+    """Compute `Study.accuracy` from the miners as they are before the parameters of shares are found."""
+    shares = study.shares()
+    first = shares.first()
+    whole = shares.plan_of((*shares.others, *nodes_of(first)))
+    wanted = _find_bound(whole, {**miners, **{name: miner for name, (miner, _) in first.items()}}, step, within, rows)
+    if wanted.name in shares.shares:
+        return _find_budget(study, shares, wanted)
+    miner = miners.get(wanted.name)
+    if miner is None or getattr(miner, "epsilon", None) is None:
+        raise InputError(
+            f"step '{wanted.name}' has no epsilon that could change; give it one, or a share of the budget"
+        )
+
+    def with_epsilon(epsilon: Fraction) -> tuple[StudyPlan, Miner]:
+        changes: dict[str, Any] = {"epsilon": epsilon}
+        changed = attrs.evolve(miner, **changes)
+        return shares.plan_of([shares.planned(wanted.name, changed)]), changed
+
+    epsilon = _smallest(lambda epsilon: wanted.is_met(*with_epsilon(epsilon)), wanted)
+    return Accuracy(epsilon, False, wanted.bound(*with_epsilon(epsilon)))
+
+
+def _find_budget(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
+    """Search for the budget of a study at which the share of the wanted step is large enough.
+
+    The search first finds the scale (see `budget_shares`) at which the error is small enough. The budget must then be
+    so large that the shares may spend the cost of all steps at that scale.
+    """
+    together = sum((share.share for share in shares.shares.values()), Fraction(0))
+    others = shares.total(()) if shares.others else Fraction(0)
+    needed = [
+        (total - others) / together
+        for ways in shares.choices()
+        if others is not None and (total := shares.total(nodes_of(_just_enough(shares, ways, wanted)))) is not None
+    ]
+    if not needed or others is None or (others and together == 1):
+        raise InputError("the study has no valid total from which an epsilon could be found; 'check' says why")
+    least = max(min(needed), others / (1 - together) if others else Fraction(0))
+    for epsilon in _epsilons_from(least):
+        spending = study.with_epsilon(epsilon)
+        bound = wanted.bound(spending.plan(), spending.miners[wanted.name])
+        if bound.amount is not None and bound.amount <= wanted.within:
+            return Accuracy(epsilon, True, bound)
+    raise InputError("no epsilon was found; give the step an epsilon of its own")
+
+
+def _just_enough(shares: Shares, ways: Mapping[str, Way], wanted: _Wanted) -> Found:
+    """Return the miners at the smallest scale at which the result is as accurate as asked for."""
+
+    def is_met(scale: Fraction) -> bool:
+        miner, node = shares.miners_at(ways, scale)[wanted.name]
+        return wanted.is_met(shares.plan_of([node]), miner)
+
+    return shares.miners_at(ways, _smallest(is_met, wanted))
+
+
+def _epsilons_from(epsilon: Fraction) -> Iterator[Fraction]:
+    """Yield an epsilon, rounded up, then larger ones.
+
+    The first may be slightly too small, since the noise of two ways to spend is equal only up to rounding.
+    """
+    for percent in range(1000):
+        larger = epsilon * (1 + Fraction(percent, 100))
+        unit = last_digit(larger, _DIGITS)
+        yield math.ceil(larger / unit) * unit
+
+
+def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
+    """Return the smallest epsilon, or scale, of a few digits for which `met` is true. Noise shrinks as either grows."""
+
+    def enough(epsilon: Fraction) -> bool:
+        try:
+            return met(epsilon)
+        except InputError:  # for so small an epsilon the noise would be too large to draw
+            return False
+
+    low = high = Fraction(1)
+    for _ in range(_DOUBLINGS):
+        if enough(high):
+            break
+        low, high = high, 2 * high
+    else:
+        raise InputError(f"no epsilon makes '{wanted.step}' that accurate; ask for a larger error")
+    for _ in range(_DOUBLINGS):
+        if low < high or not enough(low / 2):
+            break
+        low = high = low / 2
+    low = low / 2 if low == high else low
+    unit = last_digit(high, _DIGITS)
+    below, above = math.floor(low / unit), math.ceil(high / unit)
+    while above - below > 1:
+        middle = (below + above) // 2
+        below, above = (below, middle) if enough(middle * unit) else (middle, above)
+    return above * unit
+
+
+def _find_bound(whole: StudyPlan, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None) -> _Wanted:
+    """Return the error bound that is wanted, with its largest amount as a number."""
+    if rows is not None:
+        positive(rows, "rows")
+    names = [part.name for part in planned_parts(whole)]
+    paths = [path for path, _ in whole.placed_steps()]
+    name = next((one for one in names if step == one or step.startswith(f"{one}/")), None)
+    own = [path for path in paths if path.startswith(f"{name}/")]
+    if name is None or step not in (name, *own):
+        raise InputError(f"the study has no step '{step}'; {nearest(step, names if name is None else own)}")
+    wanted = _Wanted(name, step, rows, math.inf)
+    bound = wanted.bound(whole, miners.get(name))
+    amount = _number(within, bound, step)
+    if bound.amount is None:
+        if bound.size.about is None and bound.note.startswith("depends"):
+            raise InputError(f"the error of '{step}' {_UNKNOWN}")
+        raise InputError(f"'{step}' has no error bound that an epsilon could be found for: {bound.note}")
+    return attrs.evolve(wanted, within=amount)
+
+
+_UNKNOWN = (
+    "depends on the number of rows, which is not public; say about how many there are, by --rows or by about_rows in "
+    "the schema"
+)
+
+
+def _number(within: Amount, bound: ErrorBound, step: str) -> float:
+    """Return an error as a number. A percentage is a share of what the bound calls the whole, such as all rows."""
+    if not isinstance(within, str) or not within.strip().endswith("%"):
+        return float(positive(within, "within"))
+    share = positive(within.strip().removesuffix("%").strip(), "within") / 100
+    if bound.whole is None:
+        raise InputError(f"a percentage for '{step}' {_UNKNOWN}")
+    return float(share) * bound.whole

@@ -1,0 +1,310 @@
+"""The registry of plugins, found by entry points and hooks. A broken plugin is reported by name, and the rest work."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Iterable
+from fractions import Fraction
+from importlib.metadata import EntryPoint
+from typing import Any, final
+
+import attrs
+
+from dpframework import accountant
+from dpframework.accountant import Accountant
+from dpframework.checks import Check
+from dpframework.facts.errors import InputError, first_line, nearest
+from dpframework.facts.packages import plugin_points
+from dpframework.facts.privacy_losses import Amount
+from dpframework.facts.typechecks import typechecked
+from dpframework.mechanisms import Mechanism
+from dpframework.run.miner import Miner
+from dpframework.run.observers import Observer
+from dpframework.study import built_in_components, hookspecs
+from dpframework.study.hook_calls import HookCalls
+from dpframework.study.miner_builder import Share, build_miner
+from dpframework.tables.engine_base import Engine
+
+GROUP = "dpframework"
+#: The name under which the core is listed as a plugin.
+CORE = "dpframework"
+_HOOKS = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
+
+
+@attrs.frozen
+class Problem:
+    """The reason why a plugin, or something it brings, is left out.
+
+    Attributes
+    ----------
+    plugin
+        The name of the plugin.
+    reason
+        The reason, which follows the name in a sentence.
+    """
+
+    plugin: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"plugin '{self.plugin}': {self.reason}"
+
+
+@attrs.frozen
+class Registered:
+    """Something that a plugin brings.
+
+    Attributes
+    ----------
+    plugin
+        The name of the plugin.
+    component
+        The component, often a class. A plugin may give an entry point in its place, which is imported when the
+        component is first needed; an `InputError` says why the import failed.
+    """
+
+    plugin: str
+    _given: Any = attrs.field(alias="component")
+    _base: Any = attrs.field(default=object, alias="base")
+
+    @property
+    def component(self) -> Any:
+        """The component that the plugin brings."""
+        component, fault = self._imported
+        if fault is not None:
+            raise InputError(f"plugin '{self.plugin}': {fault}")
+        return component
+
+    @property
+    def fault(self) -> str | None:
+        """The reason why the component cannot be used, or None if it can."""
+        return self._imported[1]
+
+    @property
+    def _imported(self) -> tuple[Any, str | None]:
+        return _import(self._given, self._base) if isinstance(self._given, EntryPoint) else (self._given, None)
+
+
+@final
+class Registry:
+    """The installed miners, mechanisms, accountants, engines, checks and observers, with their plugins.
+
+    Parameters
+    ----------
+    found
+        Entry points of the group `dpframework`; by default the installed ones.
+    """
+
+    def __init__(self, found: Iterable[EntryPoint] | None = None) -> None:
+        self._problems: list[Problem] = []
+        self._hooks = HookCalls(self._report)
+        self._hooks.register(built_in_components, CORE, self._hooks.marks(built_in_components))
+        seen: dict[str, EntryPoint] = {}
+        loaded: list[tuple[str, Any]] = []
+        for point in plugin_points() if found is None else found:
+            if point.name in seen:
+                if point.value != seen[point.name].value:
+                    self._report(
+                        point.name,
+                        f"two distributions use this name ({_origin(seen[point.name])} and {_origin(point)}); "
+                        "the first one is kept",
+                    )
+                continue
+            seen[point.name] = point
+            try:
+                loaded.append((point.name, point.load()))
+            except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
+                self._report(point.name, f"cannot be imported ({type(error).__name__}: {_reason(error)})")
+        # Of two components with one name the first is kept, and pluggy calls first what was registered last.
+        for plugin, module in reversed(loaded):
+            self._register(plugin, module)
+        self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner)
+        self.accountants: dict[str, Registered] = self._classes("dpframework_accountants", Accountant)
+        self.engines: dict[str, Registered] = self._classes("dpframework_engines", Engine)
+        self.checks: list[Check] = self._objects("dpframework_checks", Check)
+        self.observers: list[Observer] = self._objects("dpframework_observers", Observer)
+
+    @functools.cached_property
+    def mechanisms(self) -> dict[str, Registered]:
+        """The mechanisms by name, collected from plugins when first needed, since few commands need them."""
+        return self._classes("dpframework_mechanisms", Mechanism)
+
+    def checked(self) -> list[Problem]:
+        """Import all miners and mechanisms, drop those that cannot be used, and return all problems."""
+        for known in (self.miners, self.mechanisms):
+            for name, fault in [(name, brought.fault) for name, brought in known.items()]:
+                if fault is not None:
+                    self._report(known.pop(name).plugin, fault)
+        return self.problems
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The problems found so far. `checked` also finds those of miners and mechanisms that were not used yet."""
+        return self._problems
+
+    def accountants_at(self, delta: Fraction) -> tuple[type[Accountant[Any]], ...]:
+        """Return the accountants that may total a plan with a delta, built-in ones first, which win a tie."""
+        others = (brought.component for brought in self.accountants.values() if brought.plugin != CORE)
+        return (*accountant.built_in_at(delta), *others)
+
+    def _register(self, plugin: str, module: Any) -> None:
+        try:
+            # pluggy ignores a marked function that no hook is named after, so a typing error would go unseen.
+            marked = self._hooks.marks(module)
+            unknown = set(marked).difference(_HOOKS)
+            misspelt = [(name, nearest(name, _HOOKS)) for name in sorted(unknown)] if unknown else []
+            implements = self._hooks.register(module, plugin, marked)
+        except (Exception, SystemExit) as error:
+            self._report(plugin, f"cannot be registered ({type(error).__name__}: {_reason(error)})")
+            return
+        for name, close in misspelt:
+            self._report(plugin, f"the hook '{name}' is unknown; {close}")
+        if not misspelt and not implements:
+            self._report(plugin, "implements no hook, so it brings nothing; decorate its functions with @dpf.hookimpl")
+
+    def _call_hook(self, hook: str) -> list[tuple[str, Any]]:
+        """Call a hook. The core's components come first: no plugin takes their names or their place in a tie."""
+        core: list[tuple[str, Any]] = []
+        others: list[tuple[str, Any]] = []
+        for brought in self._hooks.call(hook):
+            (core if brought[0] == CORE else others).append(brought)
+        return core + others
+
+    def _classes(self, hook: str, base: type[Any]) -> dict[str, Registered]:
+        known: dict[str, Registered] = {}
+        for plugin, kind in self._call_hook(hook):
+            later = isinstance(kind, EntryPoint)
+            fault = None if later or plugin == CORE else _fault(kind, base)
+            if fault is not None:
+                self._report(plugin, fault)
+            elif kind.name in known:
+                self._report(plugin, f"'{kind.name}' is already brought by '{known[kind.name].plugin}', which is kept")
+            else:
+                known[kind.name] = Registered(plugin, kind, base)
+        return dict(sorted(known.items()))
+
+    def _objects(self, hook: str, base: type[Any]) -> list[Any]:
+        brought = []
+        for plugin, thing in self._call_hook(hook):
+            if isinstance(thing, base):
+                brought.append(thing)
+            else:
+                self._report(plugin, f"its hook {hook} brings {type(thing).__name__}, not {base.__name__}")
+        return brought
+
+    def _report(self, plugin: str, reason: str) -> None:
+        self._problems.append(Problem(plugin, reason))
+
+    def miner(self, name: str, /, **parameters: Any) -> Miner:
+        """Make a miner by name.
+
+        Raises
+        ------
+        InputError
+            If no miner has that name, or a parameter is unknown, missing or refused.
+        """
+        return build_miner(self._kind(name), parameters)
+
+    def share(self, share: Amount, kind: str | type[Miner], /, **parameters: Any) -> Share:
+        """Give a miner a share of its study's budget in place of an epsilon. `Study.add` takes it like a miner.
+
+        Raises
+        ------
+        InputError
+            If the share is not above 0 and at most 1, no miner has that name, or the parameters set its budget too.
+        """
+        return Share(share, self._kind(kind) if isinstance(kind, str) else kind, parameters)
+
+    def kind(self, name: str) -> type[Miner] | None:
+        """Return the class of a miner, or None if it is not installed or cannot be imported."""
+        brought = self.miners.get(name)
+        return None if brought is None or brought.fault is not None else brought.component
+
+    def _kind(self, name: str) -> type[Miner]:
+        if name not in self.miners:
+            number = len(self.checked())
+            problems = "1 plugin problem" if number == 1 else f"{number} plugin problems"
+            broken = f" ({problems}: see 'dpframework miners')" if number else ""
+            raise InputError(f"no miner is named '{name}'; {nearest(name, self.miners)}{broken}")
+        kind: type[Miner] = self.miners[name].component
+        return kind
+
+
+def _fault(kind: Any, base: type[Any]) -> str | None:
+    """Return the reason why an object cannot be a component of this base class, or None if it can."""
+    what = getattr(kind, "__name__", None) or type(kind).__name__
+    name = getattr(kind, "name", None)
+    if not (isinstance(kind, type) and issubclass(kind, base)):
+        return f"'{what}' is not a subclass of {base.__name__}"
+    if not isinstance(name, str) or not name:
+        return f"'{what}' has no name; set name = \"...\" in the class"
+    if inspect.isabstract(kind):
+        return f"'{what}' does not define {', '.join(sorted(getattr(kind, '__abstractmethods__', ())))}"
+    if base is Miner and "__attrs_attrs__" not in vars(kind):
+        return f"'{what}' is not an attrs class; decorate it with @attrs.frozen"
+    return None
+
+
+@functools.cache
+def _import(point: EntryPoint, base: Any) -> tuple[Any, str | None]:
+    """Return the class that an entry point names, and the reason why it cannot be used, or None."""
+    try:
+        kind = point.load()
+    except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
+        return None, f"'{point.name}' cannot be imported ({type(error).__name__}: {_reason(error)})"
+    fault = _fault(kind, base)
+    if fault is None and kind.name != point.name:
+        fault = f"'{point.value}' has the name '{kind.name}', and is listed as '{point.name}'; list it by its name"
+    return kind, fault
+
+
+def _reason(error: BaseException) -> str:
+    return first_line(error) or "no reason given"
+
+
+def _origin(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value
+
+
+@functools.cache
+def registry() -> Registry:
+    """Return the registry of installed components, which is made only once."""
+    return Registry()
+
+
+@typechecked
+def miner(name: str, /, **parameters: Any) -> Miner:
+    """Make an installed miner by name (see `Registry.miner`)."""
+    return registry().miner(name, **parameters)
+
+
+def share(share: Amount, miner: str | type[Miner], /, **parameters: Any) -> Share:
+    """Give a miner a share of its study's budget, in place of an epsilon. `Study.add` takes it like a miner.
+
+    Parameters
+    ----------
+    share
+        The share, above 0 and at most 1. If the shares of a study add up to less than 1, the rest of the budget is
+        left.
+    miner
+        The name of an installed miner, or a class.
+    parameters
+        The parameters of the miner, without those of its budget.
+
+    Raises
+    ------
+    InputError
+        If the share is not above 0 and at most 1, no miner has that name, or the parameters set its budget too.
+
+    Examples
+    --------
+    >>> import dpframework as dpf
+    >>> schema = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")])
+    >>> study = dpf.Study(schema, epsilon=2)
+    >>> study.add("ill", dpf.share(0.75, "histogram", attribute="ill"))
+    >>> study.add("smokes", dpf.share(0.25, "histogram", attribute="smokes"))
+    >>> [str(miner.epsilon) for miner in study.miners.values()]
+    ['3/2', '1/2']
+    """
+    return registry().share(share, miner, **parameters)

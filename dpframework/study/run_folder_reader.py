@@ -1,0 +1,132 @@
+"""Read the folder of a run: its plan, and its results as objects of the classes that their miners name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.facts.files import read_text
+from dpframework.facts.json_reader import parsed_json
+from dpframework.facts.json_schema_check import require_form
+from dpframework.facts.privacy_losses import PrivacyLoss, exact
+from dpframework.facts.schema import Schema
+from dpframework.facts.toml import prefix_errors
+from dpframework.plan.nodes import Step
+from dpframework.plan.spend_block_requests import request_step, split_request
+from dpframework.results.matrix import Matrix
+from dpframework.results.result import Kept
+from dpframework.run.release_scope import Charge
+from dpframework.study.plugin_registry import registry
+from dpframework.study.release_step_finder import path_finder
+from dpframework.study.results import PLAN, RESULTS, RESULTS_VERSION, Results, ResultTexts
+from dpframework.study.study_plan import StudyPlan
+
+
+def read_record(source: Path) -> Mapping[str, Any]:
+    """Read a file of results, or a run's folder, as the JSON that `Results.to_dict` returned.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or is not a file of results. The message names it.
+    """
+    if source.is_dir():
+        if not (source / RESULTS).exists():
+            raise InputError(
+                f"{source}: is not the folder of a run; there is no {RESULTS} in it; give the folder that --out named"
+            )
+        source = source / RESULTS
+    with prefix_errors(f"{source}: "):
+        form = parsed_json(read_text(source))
+        if not isinstance(form, dict) or "results_version" not in form:
+            raise InputError("these are not results that dpframework wrote")
+        if form["results_version"] != RESULTS_VERSION:
+            raise InputError(
+                f"results version {form['results_version']!r} cannot be read; "
+                f"this dpframework reads version {RESULTS_VERSION}"
+            )
+        with prefix_errors("these are not results that dpframework wrote: "):
+            require_form(form, "dpframework.study", "results.schema.json")
+        return form
+
+
+def load_results(folder: Path) -> Results:
+    """Read the folder of a run (see `Results.load`)."""
+    form = read_record(folder)
+    plan = StudyPlan.from_json(read_text(folder / PLAN), source=str(folder / PLAN))
+    if form["plan"] != plan.hash:
+        raise InputError(f"{folder}: {RESULTS} is of another plan than {PLAN}; run the study again")
+    with prefix_errors(f"{folder / RESULTS}: "):
+        about, matrices = form["about"], form["matrices"]
+        if about["schema"] is not None:
+            schema = Schema.from_dict(about["schema"])
+            plan.require_schema(schema)
+            plan = attrs.evolve(plan, schema=schema)
+        told = {
+            name: ResultTexts(form["texts"].get(name, ""), tuple(map(Matrix.from_dict, matrices.get(name, ()))))
+            for name in form["results"]
+        }
+        # A release is written as its path and the number of its step. Older results have only the paths.
+        place = path_finder(plan)
+        placed = list(plan.placed_steps())
+        first = {path: number for number, (path, _) in reversed(list(enumerate(placed)))}
+        paths = form["charges"]
+        numbers = form.get("steps", [first.get(place(path), -1) for path in paths])
+        charges = []
+        for path, number in zip(paths, [*numbers, *[-1] * len(paths)], strict=False):
+            step = placed[number][1] if 0 <= number < len(placed) and placed[number][0] == place(path) else None
+            charge = None if step is None else _charge(path, step, plan)
+            if charge is None:
+                raise InputError(f"a release '{path}' was charged, which the plan does not hold")
+            charges.append(charge)
+        spent = None  # it stays None if there was no valid total
+        if form["spent_delta"] is not None:
+            epsilon = None if form["spent"] is None else exact(form["spent"], "'spent'")
+            spent = PrivacyLoss(epsilon, delta=exact(form["spent_delta"], "'spent_delta'"))
+        return Results(
+            {name: _result(name, of_one, plan) for name, of_one in form["results"].items()},
+            plan,
+            form["private"],
+            form["accounting"],
+            tuple(charges),
+            spent,
+            form.get("run"),
+            form.get("head"),
+            form.get("stopped"),
+            about["data"],
+            about["time"],
+            about["version"],
+            told,
+            form.get("public_seed"),
+            form.get("period"),
+            form.get("samplers"),
+            form.get("counted"),
+        )
+
+
+def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:
+    """Return the charge of a release, or None if its path does not fit the step, or it has no valid claim.
+
+    The path of a release in a block ends with the parameters that the miner chose.
+    """
+    block, (_, amounts) = plan.index.place(step).block, split_request(path)
+    if bool(amounts) != (block is not None):
+        return None
+    if block is None:
+        calibration, kind = plan.calibration(step), None
+    else:
+        kind, step = step, request_step(step, amounts)
+        calibration = plan.calibrate(step, in_parts=plan.in_parts(kind))
+    return None if calibration is None else Charge(path, step, calibration, kind)
+
+
+def _result(name: str, form: Any, plan: StudyPlan) -> Any:
+    """Return one result in the class that its miner names, or as plain JSON if there is no such class."""
+    miner = registry().kind(plan.miners.get(name, {}).get("miner", ""))
+    kind: type[Kept] | None = None if miner is None else miner.result
+    with prefix_errors(f"result '{name}': "):
+        return form if kind is None else kind.kind_of(form).from_dict(form)

@@ -1,0 +1,307 @@
+"""Aggregates of the rows of each unit, updated block by block (see `dpframework.facts.unit_aggregates`).
+
+Each aggregate keeps a few arrays with one element per unit. A row changes the elements of its own unit alone, and rows
+are taken in order. So a unit's result depends on its own rows alone, whatever rows of other units lie between them and
+wherever blocks end. Missing cells are skipped. If all cells of a unit are missing, so is its result, but a count is 0.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.derived_columns import DerivedColumn
+from dpframework.facts.domain_policies import OutOfDomain
+from dpframework.facts.expression_operands import Cells, Labels, Numbers, Operand, domain_of
+from dpframework.facts.schema import Schema
+from dpframework.facts.toml import prefix_errors
+from dpframework.facts.unit_aggregates import AGGREGATED, aggregate, row_parts
+from dpframework.facts.unit_schemas import UnitRows
+from dpframework.tables.derivation import read_cells, settle_cells, with_derived
+from dpframework.tables.encoding import EncodedColumn, Unfit, cells_of, require_fit, settle, unfit
+from dpframework.tables.plain_cell_series import as_column
+
+Units = NDArray[np.intp]
+MOST_PAIRS = 1 << 22  # the most pairs of unit and code that `mode` holds before it counts them
+
+
+class Accumulator(abc.ABC):
+    """One aggregate's results for all units, from the rows so far."""
+
+    @abc.abstractmethod
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        """Add rows in order, given their units and the cells of each expression that the aggregate reads.
+
+        All of them have the shape (rows,).
+        """
+
+    @abc.abstractmethod
+    def cells(self) -> Cells:
+        """Return the results as cells of an expression, shape (units,)."""
+
+
+@final
+class _Count(Accumulator):
+    def __init__(self, number: int) -> None:
+        self._found = np.zeros(number, dtype=np.int64)
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        np.add.at(self._found, units[parts[0] == 1] if parts else units, 1)
+
+    def cells(self) -> Cells:
+        return self._found.astype(np.float64)
+
+
+@final
+class _Sum(Accumulator):
+    def __init__(self, number: int) -> None:
+        self._found, self._seen = np.zeros(number), np.zeros(number, dtype=np.bool_)
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        known = ~np.isnan(parts[0])
+        # `add.at` adds one row after another, so the rounding does not depend on how rows lie in blocks.
+        np.add.at(self._found, units[known], parts[0][known])
+        self._seen[units[known]] = True
+
+    def cells(self) -> Cells:
+        return np.where(self._seen, self._found, math.nan)
+
+
+@final
+class _Extreme(Accumulator):
+    def __init__(self, number: int, largest: bool) -> None:
+        self._of: np.ufunc = np.maximum if largest else np.minimum
+        self._none = -math.inf if largest else math.inf
+        self._found = np.full(number, self._none)
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        known = ~np.isnan(parts[0])
+        self._of.at(self._found, units[known], parts[0][known])
+
+    def cells(self) -> Cells:
+        return np.where(self._found == self._none, math.nan, self._found)
+
+
+@final
+class _Truth(Accumulator):
+    """The result is the decisive truth if some cell of the unit holds it, else the other truth if some cell holds that.
+
+    For `any` the decisive truth is true, for `all` it is false.
+    """
+
+    def __init__(self, number: int, decisive: int) -> None:
+        self._decisive, self._found = decisive, np.full(number, -1, dtype=np.int32)
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        other = units[parts[0] == 1 - self._decisive]
+        self._found[other] = np.where(self._found[other] < 0, 1 - self._decisive, self._found[other])
+        self._found[units[parts[0] == self._decisive]] = self._decisive
+
+    def cells(self) -> Cells:
+        return self._found
+
+
+@final
+class _End(Accumulator):
+    """The first or the last cell of a unit, by the order of rows or by a number in each row."""
+
+    def __init__(self, number: int, empty: Cells, last: bool) -> None:
+        self._last, self._found = last, np.full(number, empty)
+        self._seen = np.zeros(number, dtype=np.bool_)
+        self._when = np.full(number, -math.inf if last else math.inf)
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        cells = parts[0]
+        known = ~np.isnan(cells) if cells.dtype == np.float64 else cells >= 0
+        if len(parts) > 1:
+            known &= ~np.isnan(parts[1])
+            when = parts[1]
+            # Among equal numbers, `last` takes the last row, and `first` the first row.
+            known &= (when >= self._when[units]) if self._last else (when < self._when[units]) | ~self._seen[units]
+        elif not self._last:
+            known &= ~self._seen[units]
+        rows = np.flatnonzero(known)
+        if len(parts) > 1:
+            # Reversed, rows with equal numbers go from the last to the first. So the first is written last, and stays.
+            order = np.argsort(parts[1][rows], kind="stable")
+            rows = rows[order] if self._last else rows[order[::-1]]
+            self._when[units[rows]] = parts[1][rows]
+        elif not self._last:
+            rows = rows[::-1]
+        # Where a unit has several rows, the last one assigned stays.
+        self._found[units[rows]] = cells[rows]
+        self._seen[units[rows]] = True
+
+    def cells(self) -> Cells:
+        return self._found
+
+
+@final
+class _Mode(Accumulator):
+    """The most frequent code of a unit, and among equally frequent codes the first in the attribute's list."""
+
+    def __init__(self, number: int, size: int) -> None:
+        self._number, self._size = number, size
+        self._pairs, self._counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self._waiting = list[NDArray[np.int64]]()
+
+    def add(self, units: Units, parts: Sequence[Cells]) -> None:
+        known = parts[0] >= 0
+        self._waiting.append(units[known].astype(np.int64) * self._size + parts[0][known])
+        if sum(map(len, self._waiting)) > MOST_PAIRS:
+            self._count()
+
+    def _count(self) -> None:
+        pairs, counts = np.unique(np.concatenate([*self._waiting, self._pairs[:0]]), return_counts=True)
+        self._waiting.clear()
+        self._pairs, where = np.unique(np.concatenate([self._pairs, pairs]), return_inverse=True)
+        together = np.zeros(len(self._pairs), dtype=np.int64)
+        np.add.at(together, where, np.concatenate([self._counts, counts]))
+        self._counts = together
+
+    def cells(self) -> Cells:
+        self._count()
+        units, codes = np.divmod(self._pairs, self._size)
+        order = np.lexsort((-codes, self._counts, units))  # the last code of each unit is its mode
+        found = np.full(self._number, -1, dtype=np.int32)
+        found[units[order]] = codes[order]
+        return found
+
+
+def _empty(part: Operand) -> Any:
+    """Return the mark of a missing cell of an expression that an aggregate reads."""
+    return math.nan if isinstance(part.domain, Numbers) else np.int32(-1)
+
+
+def _size(part: Operand) -> int:
+    """Return how many labels or truths an expression that an aggregate reads can give."""
+    return len(part.domain.values) if isinstance(part.domain, Labels) else 2
+
+
+@final
+class ColumnEncoder:
+    """Encodes blocks of the rows from which units are made, and notes the ways in which some cells do not fit.
+
+    Parameters
+    ----------
+    schema
+        The schema of the rows.
+    source
+        The name of the rows in errors.
+    policy
+        How to treat a value outside the schema.
+
+    Attributes
+    ----------
+    unfit
+        By the name of a column, the ways in which some cells so far lie outside the schema. Empty unless the policy is
+        `OutOfDomain.ERROR`.
+    """
+
+    def __init__(self, schema: Schema, source: str, policy: OutOfDomain) -> None:
+        self._schema, self._source, self._policy = schema, source, policy
+        self.unfit: dict[str, set[Unfit]] = {name: set() for name in schema.column_names}
+
+    def encode(self, block: Mapping[str, Any]) -> dict[str, EncodedColumn]:
+        """Return the codes and values of a block, by the name of each attribute that is not derived."""
+        found = {}
+        for attribute in self._schema.columns:
+            name = attribute.name
+            cells = cells_of(attribute, as_column(block[name], self._where(name)))
+            if self._policy is OutOfDomain.ERROR:
+                self.unfit[name] |= unfit(attribute, cells)
+            found[name] = settle(attribute, cells, self._policy)
+        return found
+
+    def require_fit(self) -> None:
+        """Refuse rows with cells that the strict policy refuses. The sentence does not depend on the rows' order.
+
+        Raises
+        ------
+        DoesNotFit
+            If there is such a cell.
+        """
+        for name, ways in self.unfit.items():
+            if ways:
+                require_fit(self._schema[name], ways, self._where(name))
+
+    def _where(self, name: str) -> str:
+        return f"{self._source}: attribute '{name}'"
+
+
+@final
+class UnitColumns:
+    """The columns that are made from the rows of each unit, updated block by block.
+
+    Parameters
+    ----------
+    rows
+        The schema of the rows, and the aggregates.
+    number
+        How many units there are (private).
+    """
+
+    def __init__(self, rows: UnitRows, number: int) -> None:
+        self._rows = rows
+        domains = {name: domain_of(*read) for name, read in _read(rows).items()}
+        self._parts: list[tuple[DerivedColumn, list[Operand], Accumulator]] = []
+        for column in rows.columns:
+            found = aggregate(column.value)
+            with prefix_errors(f"derived column '{column.name}': "):
+                parts = row_parts(found, domains)
+            self._parts.append((column, parts, accumulator(found.name, parts, number)))
+
+    def add(self, whose: Units, encoded: Mapping[str, EncodedColumn]) -> None:
+        """Add a block of rows.
+
+        Parameters
+        ----------
+        whose
+            The number of each row's unit from 0, or -1 for a row without a unit, shape (rows,).
+        encoded
+            By name, the columns of the rows that are not derived, each of shape (rows,).
+        """
+        schema = self._rows.schema
+        there = slice(None) if bool((whose >= 0).all()) else whose >= 0
+        made = with_derived(schema, encoded)
+        cells = {name: read_cells(schema[name], made[name])[there] for name in _read(self._rows)}
+        units = whose[there]
+        for _, parts, found in self._parts:
+            with np.errstate(all="ignore"):
+                read = [np.broadcast_to(part.cells(cells), units.shape) for part in parts]
+            found.add(units, read)
+
+    def encode(self, schema: Schema) -> dict[str, EncodedColumn]:
+        """Return the columns of units, encoded by a schema, each of shape (units,)."""
+        inputs = self._rows.schema.derivation_inputs
+        return {
+            column.name: settle_cells(schema[column.name], column, inputs, {AGGREGATED: found.cells()})
+            for column, _, found in self._parts
+        }
+
+
+def _read(rows: UnitRows) -> dict[str, Any]:
+    """Return, by name, the attributes that the aggregates read."""
+    names = dict.fromkeys(name for column in rows.columns for name in column.inputs)
+    return {name: rows.schema.derivation_inputs[name] for name in names}
+
+
+def accumulator(name: str, parts: Sequence[Operand], number: int) -> Accumulator:
+    """Return the accumulator of an aggregate, given its name, the expressions it reads, and the number of units."""
+    made: dict[str, Callable[[], Accumulator]] = {
+        "count": lambda: _Count(number),
+        "sum": lambda: _Sum(number),
+        "min": lambda: _Extreme(number, largest=False),
+        "max": lambda: _Extreme(number, largest=True),
+        "any": lambda: _Truth(number, 1),
+        "all": lambda: _Truth(number, 0),
+        "first": lambda: _End(number, _empty(parts[0]), last=False),
+        "last": lambda: _End(number, _empty(parts[0]), last=True),
+        "mode": lambda: _Mode(number, _size(parts[0])),
+    }
+    return made[name]()

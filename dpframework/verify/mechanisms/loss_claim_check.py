@@ -1,0 +1,304 @@
+"""Comparison of what a mechanism claims to lose with the losses that its log-density shows.
+
+An accountant relies on a mechanism's `losses`, in epsilon and rho, and on its `dp_event`, the event that the library
+dp-accounting composes. Here both are compared with the log-densities of outputs, given two answers that are as far
+apart as the query's sensitivity allows. Discrete outputs are listed, up to tails that are cut off. If they are too
+many, the points of a grid are taken. Outputs that cannot be listed are drawn. Every sum is over some of the outputs,
+and its terms are not negative. So it is at most the true divergence, and a claim below it is wrong. Only a sum over a
+coarse grid is an approximation, and is compared with a tolerance.
+
+- Epsilon is compared with the largest difference of two log-densities. With an exact delta, outputs may be impossible
+  on one side, so the probability beyond epsilon is compared with delta: the sum of max(0, p - exp(epsilon) q).
+- Rho is compared with Renyi divergences of several orders a, each at most rho a (Bun and Steinke 2016, Definition 1.1).
+  With an exact delta, the probabilities beyond the epsilons that rho converts to are compared instead.
+- For the event, accounting by privacy loss distributions (PLD) reports an epsilon at each of several deltas. Each delta
+  is compared with the probability beyond its epsilon, the sum of max(0, p - exp(epsilon) q).
+
+A failure has no density. So releases are tried, too, for these answers and for numbers 10^8 times as large.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.accountant import PLDAccountant, zcdp_to_epsilon
+from dpframework.facts.errors import InputError
+from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.unit import UnitChange
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import PiecewiseScores
+from dpframework.verify.mechanisms.answer_release_check import refusal
+from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, Claimed, LossReport
+from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
+from dpframework.verify.mechanisms.output_keys import puts_out_numbers
+from dpframework.verify.miners.table_search import last_before
+from dpframework.verify.patience import Patience
+
+ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)  # the orders of the Renyi divergences
+DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.001", "0.00001"))
+PAIR = 0.2  # the share of the remaining time that drawing the outputs of one pair of answers may take
+TRIED = 16  # for how many pairs of answers of a query it is tested that releases are possible
+MANY = 10**8  # the factor by which an answer is enlarged, as if very many rows gave it
+UNIT = 3  # the rows of a privacy unit
+FARTHEST = 2**40  # an output this many lattice steps from an answer should still be possible
+SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # how far values may be off, since they are rounded
+# Probabilities on a coarse grid are scaled to add up to 1 if the logarithm of their sum is at most this far from 0.
+COARSE = 0.1
+KINK = 0.08  # how far the sum of a function with a kink may be off on a coarse grid in the plane, as a share of delta
+
+
+def check_losses(
+    mechanism: Mechanism,
+    *,
+    given: Sequence[Answers] | None = None,
+    relations: Sequence[Relation] = tuple(Relation),
+    seconds: float = math.inf,
+) -> LossReport:
+    """Compare a mechanism's epsilon, rho and event with its own log-density on answers of neighbouring tables.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    given
+        Facts of queries with pairs of answers. By default they are made up, for the kind of answers that the mechanism
+        takes.
+    relations
+        The neighbouring relations.
+    seconds
+        The processor seconds that the comparison may take. For each query and relation, one pair of answers is compared
+        in any case.
+
+    Raises
+    ------
+    InputError
+        If the mechanism serves none of the queries.
+    """
+    checked = _LossComparison(mechanism, Patience(seconds))
+    served = 0
+    for asked in answers_of(mechanism) if given is None else given:
+        for relation in relations:
+            calibration = mechanism.calibrate(asked.facts, relation)
+            if calibration is not None:
+                served += 1
+                checked.compare(asked, calibration, relation)
+            of_unit = unit_answers(asked, UNIT)
+            # Without an event of its own for units, a mechanism's claim for a unit follows from its claim for rows.
+            own = type(mechanism).unit_event is not Mechanism.unit_event
+            if of_unit is not None and own and not checked.patience.over:
+                calibration = mechanism.calibrate(asked.facts, relation, by=UnitChange(UNIT))
+                if calibration is not None:
+                    checked.compare_event(of_unit, calibration, relation)
+    if not served:
+        raise InputError(f"mechanism '{mechanism.name}' serves none of the queries; give answers of its own kind")
+    wrong = tuple(dict.fromkeys(checked.wrong))
+    return LossReport(mechanism.name, tuple(checked.claims), wrong, checked.pairs, checked.cut_short)
+
+
+class _LossComparison:
+    """The comparison of one mechanism's claims with its losses, and the findings so far."""
+
+    def __init__(self, mechanism: Mechanism, patience: Patience) -> None:
+        self.mechanism, self.patience, self.cut_short = mechanism, patience, False
+        self.claims: list[Claimed] = []
+        self.wrong: list[str] = []
+        self.pairs = 0
+        self._randomness = SeededRandomness(0)
+
+    def compare(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
+        """Compare every claim about one query under one relation with the largest loss over its pairs of answers."""
+        where = f"{asked.facts.text}, {relation}"
+        curves = self._curves(asked, calibration, relation)
+        exact = calibration.losses.delta.under(relation)
+        if exact is None or exact:
+            if exact is not None:
+                self.claims += self._beside_delta(where, curves, calibration, relation, exact)
+            return
+        pure = calibration.losses.pure.under(relation)
+        if pure is not None:
+            found = max((curve.epsilon for curve in curves), default=0.0)
+            found = max(found, self._beyond_edges(asked, calibration, relation))
+            self.claims.append(Claimed(where, "epsilon", float(pure), found, SLACK["epsilon"]))
+        rho = calibration.losses.zcdp.under(relation)
+        if rho is not None:
+            divergences = [(a, max((curve.renyi(a) for curve in curves), default=0.0)) for a in ORDERS]
+            a, found = max(divergences, key=lambda one: one[1] / one[0])
+            kind = f"rho times the order {a:g} of a Renyi divergence"
+            self.claims.append(Claimed(where, kind, a * float(rho), found, SLACK["rho"]))
+        self.claims += self._event(where, curves, calibration, relation, Fraction(0))
+
+    def compare_event(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
+        """Compare the event alone, as PLD accounting uses it, with the largest loss over the pairs of answers."""
+        curves = self._curves(asked, calibration, relation)
+        exact = calibration.losses.delta.under(relation)
+        if exact is not None:
+            self.claims += self._event(f"{asked.facts.text}, {relation}", curves, calibration, relation, exact)
+
+    def _curves(self, asked: Answers, calibration: Calibration, relation: Relation) -> list[_Curve]:
+        """Return, for each pair of answers, the log-probabilities of some outputs given either answer.
+
+        Also count the pairs, try releases, and note the releases that fail.
+        """
+        curves = list[_Curve]()
+        for k, (one, other) in enumerate(asked.pairs(self.mechanism, calibration, relation)):
+            if k and self.patience.over:
+                self.cut_short = True
+                break
+            if k < TRIED:
+                answers = [one, other]
+                if isinstance(one, PiecewiseScores):  # an answer as large as many rows give it
+                    answers.append(attrs.evolve(one, scores=one.scores * MANY))
+                elif isinstance(one, np.ndarray | int | float):
+                    answers.append(one * MANY)
+                for answer in answers:
+                    found = refusal(self.mechanism, answer, calibration, self._randomness)
+                    if found is not None:
+                        self.wrong.append(f"{asked.facts.text}, {relation}: a release {found}")
+            outputs, log_size = list_outputs(self.mechanism, calibration, one, other, self.patience.part(PAIR))
+            here, there = (
+                np.array([self.mechanism.log_density(answer, output, calibration) for output in outputs]) + log_size
+                for answer in (one, other)
+            )
+            if np.isnan(here).any() or np.isnan(there).any():
+                self.wrong.append(f"{asked.facts.text}, {relation}: a log-density is not a number")
+                continue
+            coarse = not np.ndim(log_size) and bool(log_size)
+            curves.append(_Curve(_whole(here), _whole(there), True) if coarse else _Curve(here, there, False))
+        self.pairs += len(curves)
+        return curves
+
+    def _beside_delta(
+        self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
+    ) -> Iterator[Claimed]:
+        """Yield the claims of a release with an exact delta. Each claim bounds the probability beyond an epsilon."""
+
+        def beyond(epsilon: Fraction) -> float:
+            return max((curve.delta(float(epsilon)) for curve in curves), default=0.0)
+
+        slack = KINK * float(exact) if _on_coarse_grids(calibration, curves) else SLACK["delta"]
+        pure, rho = (amount.under(relation) for amount in (calibration.losses.pure, calibration.losses.zcdp))
+        if pure is not None:
+            kind = f"exact delta beyond epsilon {float(pure):.6g}"
+            yield Claimed(where, kind, float(exact), beyond(pure), min(slack, float(exact) * TOLERANCE))
+        if rho is not None:
+            converted = [(delta, zcdp_to_epsilon(rho, delta)) for delta in DELTAS]
+            claims = [
+                Claimed(
+                    where,
+                    f"exact delta and {float(delta):g} beyond the epsilon {float(epsilon):.6g} of its rho",
+                    float(exact + delta),
+                    beyond(epsilon),
+                    slack,
+                )
+                for delta, epsilon in converted
+            ]
+            yield max(claims, key=lambda one: one.found / one.claimed)
+        yield from self._event(where, curves, calibration, relation, exact)
+
+    def _event(
+        self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
+    ) -> Iterator[Claimed]:
+        """Yield PLD accounting's claim at the delta that the losses exceed most, or come nearest to."""
+        compared = []
+        for delta in DELTAS:
+            accountant = PLDAccountant(relation, delta=delta)
+            try:
+                loss = accountant.loss_beside(accountant.amount(calibration), exact)
+            except Exception as error:
+                self.wrong.append(f"{where}: PLD accounting of its event fails with {type(error).__name__}: {error}")
+                return
+            if loss is None or loss.epsilon is None:
+                continue
+            found = max((curve.delta(float(loss.epsilon)) for curve in curves), default=0.0)
+            kind = f"{DELTA} beyond the epsilon {float(loss.epsilon):.6g} of its event"
+            slack = KINK * float(delta) if _on_coarse_grids(calibration, curves) else SLACK["delta"]
+            compared.append(Claimed(where, kind, float(delta), found, slack))
+        if compared:
+            yield max(compared, key=lambda one: one.found / one.claimed)
+
+    def _beyond_edges(self, asked: Answers, calibration: Calibration, relation: Relation) -> float:
+        """Return infinity if the last possible output of one answer is impossible for the other, else 0.
+
+        This is so if noise is cut off around the answer.
+        """
+        for one, other in itertools.islice(asked.pairs(self.mechanism, calibration, relation), TRIED):
+            if np.size(one) not in WIDTH or not puts_out_numbers(self.mechanism, one, calibration):
+                break
+            for answer, neighbour in ((one, other), (other, one)):
+                for k in range(answer.size):
+                    for output in _edges(self.mechanism, answer, k, calibration):
+                        if self.mechanism.log_density(neighbour, output, calibration) == -math.inf:
+                            return math.inf
+        return 0.0
+
+
+def _on_coarse_grids(calibration: Calibration, curves: Iterable[_Curve]) -> bool:
+    """Tell whether sums over listed outputs only approximate an integral, or a sum over more outputs."""
+    return not calibration.facts.integer or any(curve.coarse for curve in curves)
+
+
+def _whole(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale the probabilities of the cells of a coarse grid so that they add up to 1, if they nearly do.
+
+    A divergence of order a is the logarithm of a sum near 1, divided by a - 1, so small errors would grow.
+    """
+    mass = float(np.logaddexp.reduce(logs))
+    return logs - mass if abs(mass) <= COARSE else logs
+
+
+def _edges(mechanism: Mechanism, answer: NDArray[Any], k: int, calibration: Calibration) -> Iterator[NDArray[Any]]:
+    """Yield the last possible output on either side of an answer in one coordinate, if outputs end there."""
+    unit = float(calibration.unit)
+
+    def output(steps: int) -> NDArray[Any]:
+        moved = np.where(np.arange(answer.size) == k, steps * unit, 0.0).reshape(answer.shape)
+        return (answer + moved).astype(np.int64 if calibration.unit == 1 else np.float64)
+
+    for sign in (1, -1):
+
+        def impossible(steps: int, sign: int = sign) -> bool:
+            return mechanism.log_density(answer, output(sign * steps), calibration) == -math.inf
+
+        if not impossible(0) and impossible(FARTHEST):
+            yield output(sign * last_before(impossible, FARTHEST))
+
+
+class _Curve:
+    """The log-probabilities of the same outputs given two answers, which are compared in both directions."""
+
+    def __init__(self, one: NDArray[np.float64], other: NDArray[np.float64], coarse: bool) -> None:
+        self.coarse = coarse
+        possible = ~(np.isneginf(one) & np.isneginf(other))
+        self._both = [(one[possible], other[possible]), (other[possible], one[possible])]
+
+    @property
+    def epsilon(self) -> float:
+        """The largest absolute difference of the log-probabilities of an output."""
+        one, other = self._both[0]
+        return float(np.abs(one - other).max(initial=0.0))
+
+    def renyi(self, order: float) -> float:
+        """Return the larger of the two Renyi divergences of an order."""
+        found = []
+        for one, other in self._both:
+            held = ~np.isneginf(one)
+            p, q = one[held], other[held]
+            if np.isneginf(q).any():
+                return math.inf
+            terms = order * p + (1 - order) * q
+            top = float(terms.max(initial=-math.inf))
+            found.append((top + math.log(float(np.exp(terms - top).sum()))) / (order - 1) if terms.size else 0.0)
+        return max(found)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the larger of the two deltas that belong to an epsilon."""
+        return max(float(np.maximum(np.exp(p) - np.exp(epsilon + q), 0.0).sum()) for p, q in self._both)

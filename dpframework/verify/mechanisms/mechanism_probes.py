@@ -1,0 +1,144 @@
+"""Made-up answers for which a mechanism's draws are tested, each with the facts of a query that gives such answers.
+
+The noise must depend on the calibration, and so on the sensitivity, the neighbouring relation and the privacy unit. It
+must not depend on the answer. A mechanism that uses its own epsilon in place of the calibrated scale draws the right
+noise for a sensitivity of 1. A mechanism that draws less noise for large counts draws the right noise for small counts.
+So there are probes that differ from the usual probes in all these ways at once. Further probes differ in one way each,
+so that a failure can be explained.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.facts.privacy_losses import Relation
+from dpframework.facts.unit import ONE_ROW, UnitChange
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Sensitivity
+
+MANY = 10**6  # this is added to each number of an answer, as if so many more rows were counted
+LARGER = 3  # the factor by which the sensitivity is enlarged
+UNIT = 3  # the most rows of a privacy unit
+
+
+@final
+@attrs.frozen(eq=False)
+class Probe:
+    """The facts of a query, with an answer that shows the noise well.
+
+    Attributes
+    ----------
+    facts
+        The facts of the query.
+    answer
+        A function that returns the answer, given the scale of the noise.
+    relation
+        The neighbouring relation that the noise is calibrated for.
+    by
+        The change that the noise is calibrated for: how many rows of one privacy unit may change.
+    """
+
+    facts: QueryFacts
+    answer: Callable[[float], Any]
+    relation: Relation = Relation.ADD_OR_REMOVE_ONE
+    by: UnitChange = ONE_ROW
+
+    def calibrate(self, mechanism: Mechanism) -> Calibration | None:
+        """Return the calibration of a mechanism for this query, or None if the mechanism claims nothing for it."""
+        return mechanism.calibrate(self.facts, self.relation, by=self.by)
+
+
+def probes() -> tuple[Probe, ...]:
+    """Return the usual probes. Mechanisms of every kind can draw for at least one of them."""
+
+    def facts(name: str, integer: bool, size: int | None, *norms: Norm) -> QueryFacts:
+        return QueryFacts(name, name, (), integer, size, [Sensitivity(n, 1, fall=0, source="a probe") for n in norms])
+
+    breaks = np.array([0, 0.5, 2, 2.25, 4])
+    several = attrs.evolve(facts("two histograms", True, 5, Norm.HISTOGRAMS), histograms=(2, 3))
+    blocks = attrs.evolve(facts("two blocks", True, 5, Norm.BLOCKS), histograms=(2, 3))
+    by_key = attrs.evolve(facts("counts by key", True, None, Norm.L1, Norm.SQUARED_L2, Norm.LINF), unlisted=True)
+    return (
+        Probe(several, lambda scale: np.array([5, -3, 2, 0, 0])),
+        Probe(blocks, lambda scale: np.array([5, -3, 2, 0, 0])),
+        Probe(facts("two counts", True, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([5, -3])),
+        Probe(by_key, lambda scale: KeyCounts.of({"a": 3, "b": 9})),
+        Probe(facts("two real numbers", False, 2, Norm.L1, Norm.SQUARED_L2), lambda scale: np.array([0.25, -1.5])),
+        Probe(facts("integer scores", True, 60, Norm.LINF), lambda scale: _scores(math.ceil(4 * scale)).astype(int)),
+        Probe(facts("real scores", False, 60, Norm.LINF), lambda scale: _scores(4 * scale)),
+        Probe(
+            facts("scores on an interval", False, 1, Norm.LINF),
+            lambda scale: PiecewiseScores(breaks, scale * np.array([0.0, 3.0, 1.0, 2.0])),
+        ),
+    )
+
+
+def _scores(best: float) -> NDArray[np.float64]:
+    """Return a high score, two half as high, and many of 0, among which choices change clearly with the noise."""
+    return np.array([best, best / 2, best / 2, *[0.0] * 57])
+
+
+def unlike(probe: Probe, serves: Callable[[Probe], bool]) -> Probe:
+    """Return a usual probe with every change of `CHANGES` after which a mechanism can still draw for the probe.
+
+    The function `serves` tells whether the mechanism can draw for a probe.
+    """
+    for change in CHANGES.values():
+        changed = change(probe)
+        probe = changed if serves(changed) else probe
+    return probe
+
+
+def one_by_one(probe: Probe) -> Iterator[Probe]:
+    """Yield the probe once with each change of `CHANGES` alone. The text of its facts then names the change.
+
+    Changes that leave this probe as it is are skipped.
+    """
+    for how, change in CHANGES.items():
+        changed = change(probe)
+        if changed is not probe:
+            yield attrs.evolve(changed, facts=attrs.evolve(changed.facts, text=f"{probe.facts.text}, {how}"))
+
+
+def scale_sensitivity(sensitivity: Sensitivity, factor: Fraction) -> Sensitivity:
+    """Return a sensitivity multiplied by a factor."""
+    power = factor**2 if sensitivity.norm is Norm.SQUARED_L2 else factor  # l2 sensitivities are given as squares
+    sizes = {name: getattr(sensitivity, name) for name in ("add_or_remove_one", "replace_one", "rise", "fall")}
+    return attrs.evolve(sensitivity, **{name: size and size * power for name, size in sizes.items()})
+
+
+def _larger(probe: Probe) -> Probe:
+    declared = [scale_sensitivity(sensitivity, Fraction(LARGER)) for sensitivity in probe.facts.sensitivities]
+    return attrs.evolve(probe, facts=attrs.evolve(probe.facts, sensitivities=declared))
+
+
+def _of_many(probe: Probe) -> Probe:
+    def answer(scale: float) -> Any:
+        few = probe.answer(scale)
+        return attrs.evolve(few, scores=few.scores + MANY) if isinstance(few, PiecewiseScores) else few + MANY
+
+    return probe if probe.facts.unlisted else attrs.evolve(probe, answer=answer)
+
+
+def _in_a_table(probe: Probe) -> Probe:
+    if probe.facts.answer_length != 2 or probe.facts.histograms:
+        return probe
+    facts = attrs.evolve(probe.facts, answer_length=4)
+    return attrs.evolve(probe, facts=facts, answer=lambda scale: np.stack([probe.answer(scale)] * 2))
+
+
+CHANGES: dict[str, Callable[[Probe], Probe]] = {
+    f"a sensitivity of {LARGER}": _larger,
+    "a row replaced": lambda probe: attrs.evolve(probe, relation=Relation.REPLACE_ONE),
+    f"a unit of {UNIT} rows": lambda probe: attrs.evolve(probe, by=UnitChange(UNIT)),
+    "a table of two rows and two columns": _in_a_table,
+    f"{MANY:,} more rows": _of_many,
+}
+"""Functions that each change a usual probe in one way. The keys describe the changes."""

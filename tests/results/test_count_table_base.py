@@ -1,0 +1,48 @@
+"""Tables of noisy counts: each cell by its labels, and a refusal that names the nearest one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+import dpframework as dpf
+from dpframework.results.count_table_base import CountTable, as_labels
+
+
+class Plain(CountTable):
+    """A table whose counts are the places of its cells."""
+
+    counts = np.arange(6.0).reshape(2, 3)
+    variance = 4.0
+
+    def to_frame(self) -> object:
+        raise NotImplementedError
+
+    def draw(self, axes: object) -> None:
+        raise NotImplementedError
+
+    def _text_table(self) -> object:
+        raise NotImplementedError
+
+    @classmethod
+    def read(cls, form: object) -> object:
+        raise NotImplementedError
+
+
+TABLE = Plain(["ill", "town"], [["no", "yes"], ["A", "B", "C"]])
+
+
+@given(st.sampled_from(["no", "yes"]), st.sampled_from("ABC"))
+def test_a_count_is_found_by_its_labels(ill: str, town: str) -> None:
+    found = TABLE[ill, town]
+    assert (found.value, found.variance) == (3 * (ill == "yes") + "ABC".index(town), 4.0)
+
+
+def test_what_is_no_cell_is_refused_with_what_is_missing() -> None:
+    with pytest.raises(dpf.InputError, match="a cell has one label for each of ill, town, not 1"):
+        TABLE["no"]
+    with pytest.raises(dpf.InputError, match="'town' has no label 'D'"):
+        TABLE["no", "D"]
+    assert as_labels([["a"], iter("bc")]) == (("a",), ("b", "c"))
+    assert len(TABLE.matrices()) == 1
