@@ -1,4 +1,4 @@
-"""The largest error, over all tables, of a share of two noisy sums, computed from the exact law of the noise.
+"""The largest error, over all tables, of one noisy sum's share in the total of two, from the exact law of the noise.
 
 A table of n rows has the sums n p and n (1 - p), where p is private. The releases are A = n p + X and B = n (1 - p) +
 Y, with independent noise X and Y. The share is max(A, 0) / (max(A, 0) + max(B, 0)), or 1/2 where both are 0. For a
@@ -6,9 +6,11 @@ number h in (0, 1), with r = h / (1 - h),
 
     Pr[share > h] = Pr[A > 0, B <= 0] + Pr[A > r B, B > 0] + (h < 1/2) Pr[A <= 0, B <= 0],
 
-which is an integral over Y alone. The share is above p by more than t with the probability Pr[share > p + t], and below
-p by more than t with the same probability after A and B are exchanged. The stated error is the smallest t for which
-the sum of both probabilities is at most 5 % for every p. A mean, too, is computed from such a share.
+which is an integral over Y alone. The share is above p by more than t with the probability Pr[share > p + t]. It is
+below p by more than t with the probability that B's share is above 1 - p by more than t, which is the same formula with
+A and B exchanged and 1 - p in place of p. The stated error is the smallest t for which the sum of both probabilities is
+at most 5 % for every p. The code tries 25 values of p from 0 to 1/2, and computes each integral from 600 values of Y.
+A mean, too, is computed from such a share.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _HALVINGS = 32  # how many times the bisection halves the range of t
 
 @functools.lru_cache(maxsize=256)
 def share_error(rows: float, law: NoiseLaw) -> float:
-    """Return an error, from 0 to 1, that the share exceeds in at most 5 % of releases, whatever p is.
+    """Return the stated error, from 0 to 1: in at most 5 % of releases the share is further from p, whatever p is.
 
     Parameters
     ----------

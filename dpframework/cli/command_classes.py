@@ -24,8 +24,8 @@ class _Plain:
 def _read_simply(parameter: Any) -> None:
     """Let texts, flags and parameters with our own parser be read without typer's adapters.
 
-    Newer versions of typer make a pydantic adapter for each value, and pydantic takes longer to load than numpy. All
-    other parameters are still read by typer, and with an older version of typer all parameters are.
+    Newer versions of typer make a pydantic adapter for each value, and pydantic takes longer to load than numpy. Typer
+    still reads all other parameters, and its older versions read all parameters.
     """
     described = getattr(parameter, "type_descriptor", None)
     if described is None or isinstance(parameter.process_value, functools.partial):

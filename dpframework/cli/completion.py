@@ -47,12 +47,12 @@ def _words(ctx: Any) -> list[str]:
 
 
 def _argument(ctx: Any) -> Path:
-    """Return the first argument that was typed: a study, a file or a miner."""
+    """Return the first typed word after the command's name, which should name a study file, a data file or a miner."""
     return Path(_words(ctx)[0]).expanduser()
 
 
 def _option(ctx: Any, name: str) -> str | None:
-    """Return the value of an option among the typed words, or None."""
+    """Return the value of an option that was typed as `--name value`, or None."""
     return next((value for key, value in itertools.pairwise(_words(ctx)) if key == f"--{name}"), None)
 
 

@@ -97,7 +97,8 @@ def run(
         Path | None,
         path_option(
             "FILE",
-            "Charge this run to a ledger that has approved its plan. To resume a killed run, repeat the command.",
+            "Charge this run to a ledger that holds an approval of its plan. To resume a killed run, repeat the "
+            "command.",
         ),
     ] = None,
     data_set: Annotated[
@@ -139,7 +140,7 @@ def run(
     ran = reports.RunSummary.of(results)
     if stop is not None:
         releases = counted(len(ran.charges), "release")
-        say(f"stopped after {releases}, {ran.spent} spent; what had finished before is in {out}")
+        say(f"stopped after {releases}, {ran.spent} spent; the results that were finished are in {out}")
     if as_json:
         print_json(results.to_dict())
     if stop is not None:
@@ -195,7 +196,7 @@ def _prepare(file: StudyFile, engine: Engine, as_json: bool) -> tuple[StudyRun, 
 
     from dpframework.reports.html import require_reportable
 
-    # A report that cannot be written must fail before the run is paid for.
+    # If no report can be made of the plan, the run is refused here, before it is paid for.
     return ready, require_reportable(plan)
 
 
@@ -219,7 +220,7 @@ def _make_run(
             return attrs.evolve(results, data=file.data.files), None
         except DPFrameworkError as error:
             if recorded is not None and recorded.unfinished:
-                say(f"run {recorded.id} is unfinished; the same command goes on with it, at no further charge")
+                say(f"run {recorded.id} is unfinished; repeat the same command to resume it, at no further charge")
                 raise
             if error.results is None:
                 raise
@@ -249,11 +250,11 @@ def _make_and_write(
                 print_json(results.to_dict())
                 raise InputError(f"{error}; its results are on standard output, in JSON: keep them") from None
     else:
-        # The journal keeps the releases, so the folder is made only once there are results. A run that was killed
-        # between writing its results and removing its journal has left the journal here.
+        # The journal keeps the releases, so the folder is made only once there are results. If an earlier run was
+        # killed after it wrote its results to this folder, its journal is still there and is removed here.
         from dpframework.study.run_folder_reader import read_record
 
-        with contextlib.suppress(DPFrameworkError):  # `require_writable` refuses a folder with other files
+        with contextlib.suppress(DPFrameworkError):  # a folder without such results: see `require_writable`
             if (out / RESULTS).exists():
                 recorded.discard_of(str(read_record(out).get("run")))
         require_writable(out, FILES)
@@ -263,7 +264,7 @@ def _make_and_write(
                 write(folder)
         except InputError as error:
             raise InputError(
-                f"{error}; the ledger holds run {recorded.id}, and once there is room the same command writes its "
+                f"{error}; the ledger holds run {recorded.id}, and once this is resolved the same command writes its "
                 "results, at no further charge"
             ) from None
         recorded.discard()

@@ -63,7 +63,7 @@ class Formula:
     """A formula: an operation on formulas, or a leaf.
 
     Build one from `n`, `rows_of_part`, `cells`, numbers and the functions of `dpframework.formulas`, with `+ - * / **`.
-    `rows_of_part` speaks of a part of the table, such as the rows of one leaf.
+    `rows_of_part` is the number of rows in a part of the table, such as the rows of one leaf.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Formula:
             yield from part.walk()
 
     def leaves(self, *operations: Operation) -> list[Formula]:
-        """Return each formula within this one, or itself, whose operation is among those given.
+        """Return this formula and the formulas within it, as far as their operations are among those given.
 
         Each is returned once, in the order of `walk`.
         """
@@ -163,7 +163,7 @@ def as_formula(given: Formula | Number) -> Formula:
     try:
         return Formula(Operation.CONSTANT, value=read_ratio(given))
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        raise InputError(f"{given!r} stands in a formula; a formula or a number is needed") from None
+        raise InputError(f"a formula cannot hold {given!r}; give a formula or a number") from None
 
 
 def _join(operation: Operation, first: Formula | Number, second: Formula | Number) -> Formula:
@@ -202,9 +202,7 @@ def cells(*names: str) -> tuple[Formula, ...]:
     """Return formulas for the numbers of rows in disjoint cells, one for each name. A row is in at most one cell."""
     for name in names:
         if not (name.isidentifier() and name.isascii()):
-            raise InputError(
-                f"{name!r} names a cell; a name of letters, digits and '_' is needed that does not begin with a digit"
-            )
+            raise InputError(f"{name!r} cannot name a cell; use letters, digits and '_', and do not begin with a digit")
     if len(set(names)) < len(names):
         raise InputError(f"two cells have one name: {', '.join(names)}")
     return tuple(Formula(Operation.CELL, value=name) for name in names)
@@ -260,7 +258,7 @@ def _aggregate(operation: Operation, body: Formula) -> Formula:
 
 n = Formula(Operation.CLASS)  #: The number of rows of a class, in a part.
 rows_of_part = Formula(Operation.PART)  #: The number of rows of a part.
-rows = Formula(Operation.ROWS)  #: The largest number of rows of a table. Only formulas of bounds use it.
+rows = Formula(Operation.ROWS)  #: The largest number of rows that a table may have. Only formulas of bounds use it.
 
 #: The precedence of a text's outermost operator, which decides about brackets.
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)

@@ -30,27 +30,28 @@ def opening(
     Raises
     ------
     InputError
-        If a number, a name or the relation cannot be used.
+        If a number, a name or the relation cannot be used, or `history` and the unit's period are not given together.
     """
     cap = Budget(epsilon, delta)
     held_back = exact(reserve, "the reserve")
     if held_back > cap.delta:
         raise InputError(
-            f"the reserve is {decimal_text(held_back)}; it is a part of delta, which is {decimal_text(cap.delta)}"
+            f"the reserve is {decimal_text(held_back)}, more than delta, of which it is a part "
+            f"({decimal_text(cap.delta)})"
         )
     protected = unit if isinstance(unit, PrivacyUnit) else PrivacyUnit(unit, rows_per_unit)
     if (history is None) != (protected.period is None):
         raise InputError(
             f"the cap protects {protected}, whose periods need a second cap over a person's whole history (history)"
             if history is None
-            else f"a cap over a person's history goes with a unit in a period, and this cap protects {protected}"
+            else f"a cap over a person's history needs a unit with a period, but this cap protects {protected}"
         )
     whole = None if history is None else Budget(history, delta).epsilon
     if whole is not None and whole < cap.epsilon:
         raise InputError(f"the cap over a person's history is {decimal_text(whole)}, below the cap of one period")
     tightness = None if verified is None else exact(verified, "the tightness")
     if tightness is not None and tightness > 1:
-        raise InputError(f"the tightness is {decimal_text(tightness)}; a share of a claim, at most 1, is needed")
+        raise InputError(f"the tightness is {decimal_text(tightness)}; give a share of a claim, at most 1")
     return {
         "data_set": one_line(name, "the data set's name"),
         "relation": Relation.parse(relation).value,

@@ -1,8 +1,9 @@
 """The random radius of noise that is uniform on balls, drawn exactly (see `knorm` and `block_norm`).
 
-Let N(r), the number of points of the ball of radius r, be the sum over k of h_k C(r-k+D, D), with C the binomial
-coefficient. Let the probability of radius r be proportional to N(r) q**r. Then the radius R is a sum of independent
-numbers: a k with probability proportional to h_k q**k, and D + 1 geometric numbers.
+Let D be the dimension of a space, and let N(r), the number of points of its ball of radius r, be the sum over k of
+h_k C(r-k+D, D). Here C is the binomial coefficient, and h_0, ..., h_D are whole numbers of 0 or more that belong to the
+space (see `balls`). Let the probability of radius r be proportional to N(r) q**r, where q is exp(-1 / scale). Then the
+radius R is a sum of independent numbers: a k with probability proportional to h_k q**k, and D + 1 geometric numbers.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class BallsOfPoints(Protocol):
 
     @property
     def h(self) -> tuple[int, ...]:
-        """The numbers h_k (see the module)."""
+        """The numbers h_0, ..., h_D (see the module)."""
 
     @property
     def dimension(self) -> int:
@@ -113,9 +114,9 @@ def _weights(space: BallsOfPoints, scale: Fraction) -> RadiusWeights:
 
 @functools.lru_cache(maxsize=256)
 def log_normalizer(h: tuple[int, ...], dimension: int, scale: float) -> float:
-    """Return the logarithm of the sum of exp(-norm / scale) over all points.
+    """Return the logarithm of the sum of exp(-norm / scale) over all integer points of a space (see the module).
 
-    With q = exp(-1 / scale) and h(q) the sum of h_k q**k, this sum is h(q) / (1-q)**D.
+    With h(q) as the sum of h_k q**k, it is the logarithm of h(q) / (1-q)**D.
     """
     logs = [math.log(weight) - k / scale for k, weight in enumerate(h)]
     most = max(logs)
@@ -124,7 +125,10 @@ def log_normalizer(h: tuple[int, ...], dimension: int, scale: float) -> float:
 
 
 def square_of_radius(h: Sequence[int], dimension: int, scale: float) -> float:
-    """Return the mean of R (R + 1). A variance of noise is this mean times a second moment in the unit ball."""
+    """Return the mean of R (R + 1) over the random radius R.
+
+    Times a second moment in the unit ball, it is a variance of the noise.
+    """
     q = math.exp(-1 / scale)
     logs = np.array([math.log(weight) for weight in h]) - np.arange(len(h)) / scale
     chances = np.exp(logs - logs.max())

@@ -3,11 +3,12 @@
 Source: Hardt and Talwar 2010, section 4, on integers. Assumes that the declared sensitivity in `Norm.BLOCKS` holds.
 Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
 
-**The noise** has P(z) proportional to `exp(-max over blocks a of |z_a|_1 / s)` on vectors of whole numbers. Answers of
-neighbours differ by a vector of norm `change` at most, so that by the triangle inequality no probability changes by
-more than a factor exp(change / s). For epsilon = 1 and a change of 1, Laplace noise on m blocks has a variance of
-2 m**2. Here the variance is about 2 (D+1) (D+2) / ((k+1) (k+2)) for a number in a block of k numbers, if there are D
-numbers in all. For m blocks of one number each that is about m**2 / 3.
+**The noise** is a vector z of whole numbers with the scale s. Its probability is proportional to `exp(-max over blocks
+a of |z_a|_1 / s)`, where z_a is the part of z in block a. Answers of neighbours differ by a vector of norm `change` at
+most, so that by the triangle inequality no probability changes by more than a factor exp(change / s). For epsilon = 1
+and a change of 1, Laplace noise on m blocks has a variance of 2 m**2. Here the variance is about 2 (D+1)
+(D+2) / ((k+1) (k+2)) for a number in a block of k numbers, if there are D numbers in all. For m blocks of one number
+each that is about m**2 / 3.
 
 **The noise is drawn** as in `knorm`: uniformly from a ball of random radius, which here is a product of l1 balls of
 that radius. All draws are of whole numbers, and exact. Their time grows with the number of numbers in an answer and

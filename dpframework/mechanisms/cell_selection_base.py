@@ -21,7 +21,7 @@ from dpframework.results.keys import ReleasedKeys
 @final
 @attrs.frozen
 class Shows:
-    """From how many rows on a mechanism shows a cell, and how far the shown count is off.
+    """The numbers of rows from which a mechanism shows a cell, and how far off the shown count is.
 
     Attributes
     ----------

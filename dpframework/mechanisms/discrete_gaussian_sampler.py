@@ -1,7 +1,7 @@
 """Exact discrete Gaussian noise, by rejection from discrete Laplace noise.
 
-Source: Canonne, Kamath and Steinke 2020, Algorithm 3. With t = floor(sigma) + 1, a whole number y with probability
-proportional to exp(-abs(y) / t) is kept with the probability exp(-g), for
+Source: Canonne, Kamath and Steinke 2020, Algorithm 3. Let sigma be the scale, and t = floor(sigma) + 1. A whole number
+y with probability proportional to exp(-abs(y) / t) is kept with the probability exp(-g), where
 
     g = (abs(y) - sigma**2 / t)**2 / (2 sigma**2) = y**2 / (2 sigma**2) - abs(y) / t + sigma**2 / (2 t**2),
 

@@ -1,24 +1,25 @@
 """Exact discrete Laplace noise, from independent digits in base 256.
 
-Let G be a whole number of at least 0 with Pr[G >= k] = exp(-k / s), and r = exp(-1 / s). Then G = k has the probability
-(1 - r) r**k. Written in base 256, k = d_0 + 256 d_1 + ... + 256**(n-1) d_(n-1), where the last digit is unbounded. The
-probability is a product of functions of one digit each, so the digits of G are independent. With q = r**(256**b),
+Let s be the scale of the noise, and r = exp(-1 / s). Let G be a whole number of at least 0 with Pr[G >= k] = r**k. Then
+G = k has the probability (1 - r) r**k. Written in base 256 with n digits, k = d_0 + 256 d_1 + ... + 256**(n-1) d_(n-1),
+where the last digit is unbounded. The probability is a product of functions of one digit each, so the digits of G are
+independent. With q = r**(256**b), digit b has the distribution function
 
-    Pr[d_b <= d] = (1 - q**(d+1)) / (1 - q**256),    and 1 - q**(d+1) for the last digit.
+    F(d) = Pr[d_b <= d] = (1 - q**(d+1)) / (1 - q**256),    and F(d) = 1 - q**(d+1) for the last digit.
 
 With a random sign, where -0 is drawn anew, G becomes a whole number k with probability proportional to
 exp(-abs(k) / s).
 
-**Each digit is drawn by inversion**: it is the least d with U < F(d), for a uniform number U. The first 31 bits w of U
-are compared with t = floor(2**31 F(d)). If w < t, then U < (w + 1) / 2**31 <= F(d). If w > t, then U >= (t + 1) / 2**31
-> F(d). If w = t, which has a probability of 2**-31 for each different t, more bits of U are drawn and compared with
-closer bounds of F(d), F(d+1) and so on, until the comparison is decided. That happens, since F(d) is irrational. No w
-is above all of the 256 tabulated t. The largest t is 2**31 for all digits but the last, and 2**31 - 1 for the last,
-since 1 - F(255) is at most about exp(-45) there. So every outcome has exactly the probability that it should have, if
-the words are uniform. Floating point is used only for the scale, which is taken as exactly the binary fraction that it
-is.
+**Each digit is drawn by inversion**: it is the least d with U < F(d), for a uniform number U in [0, 1). The first 31
+bits w of U are compared with t = floor(2**31 F(d)). If w < t, then U < (w + 1) / 2**31 <= F(d). If w > t, then
+U >= (t + 1) / 2**31 > F(d). If w = t, which has a probability of 2**-31 for each different t, more bits of U are drawn
+and compared with closer bounds of F(d), F(d+1) and so on, until the comparison is decided. That happens, since F(d) is
+irrational. No w is above all of the 256 tabulated t. The largest t is 2**31 for all digits but the last, and 2**31 - 1
+for the last, since 1 - F(255) is at most about exp(-45) there. So every outcome has exactly the probability that it
+should have, if the words are uniform. Floating point is used only for the scale, which is taken as exactly the binary
+fraction that it is.
 
-Each digit uses half a word of 64 bits. The 32nd bit of the half of the first digit is the sign. Where the digit is the
+Each digit uses half a word of 64 bits. The last bit of the first digit's half word is the sign. Where the digit is the
 same for all w that begin with the same 12 bits, it is looked up by these bits.
 """
 

@@ -1,14 +1,15 @@
 """Exact choices among candidates, by buckets of nearly equal probability, without any sum of exponentials.
 
-Let d_i >= 0 be how far the score of candidate i is below the largest score, and p_i = exp(-d_i / s). Candidate i is in
-bucket k_i = min(63, floor(d_i c)), for a c slightly below 1 / (s ln 2). So p_i <= 2**-k_i, however the product was
-rounded. Let c_k be the number of candidates in bucket k.
+Let d_i >= 0 be how far the score of candidate i is below the largest score, and p_i = exp(-d_i / s), with s the scale
+of the noise. Candidate i is in bucket k_i = min(63, floor(d_i rate)), for a rate slightly below 1 / (s ln 2). So
+p_i <= 2**-k_i, even if the product of d_i and the rate was rounded up. Let c_k be the number of candidates in bucket k.
 
 **The exponential mechanism** (Gumbel noise, McSherry and Talwar 2007) chooses i with probability proportional to p_i.
-Draw a bucket by the whole weights c_k 2**(63-k), then a uniform member i of it. Accept i if U < p_i, for a uniform
-number U below 2**-k, else begin anew. A round ends with i with a probability proportional to 2**-k_i (p_i 2**k_i) =
-p_i, as it should. Members of all buckets but the last are accepted with a probability of about 1/2 or more, so about
-two rounds at most are expected. Members of bucket 63 may be accepted less often, but each has a weight of only 1.
+Draw a bucket k with probability proportional to the whole number c_k 2**(63-k), then a uniform member i of the bucket.
+Accept i if U < p_i, for a uniform number U between 0 and 2**-k, else begin anew. A round ends with i with a probability
+proportional to 2**-k_i (p_i 2**k_i) = p_i, as it should. Members of all buckets but the last are accepted with a
+probability of about 1/2 or more, so about two rounds at most are expected. Members of bucket 63 may be accepted less
+often, but each has a weight of only 1.
 
 **Permute-and-flip** (exponential noise, McKenna and Sheldon 2020; Ding and others 2021) visits candidates in a uniform
 order, and accepts i with probability p_i, that is if U_i < p_i for a uniform U_i. Only candidates with U_i < 2**-k_i
@@ -17,11 +18,11 @@ following steps have the same result:
 
 - Draw how many members of each bucket survive, by k rounds of coin tosses for those that are left.
 - Visit the survivors in a uniform order. The next one is in a bucket with probability proportional to the number of
-  survivors left there. It is a uniform one of the members that were not visited yet, since all are equally likely to
-  survive, and a candidate that was not accepted says nothing about the others.
-- Accept it if U < p_i, for a uniform U below 2**-k.
+  survivors left there. Each member of that bucket that was not visited yet is equally likely to be the next one. For
+  all members are equally likely to survive, and that a candidate was not accepted says nothing about the others.
+- Accept this member i if U < p_i, for a uniform U between 0 and 2**-k.
 
-In bucket 0 all survive, among them the best candidate, for which p is 1. So this ends.
+In bucket 0 all survive, among them the best candidate. Its p_i is 1, so the visits end with it at the latest.
 
 Whole numbers are drawn uniformly by rejection, and comparisons with exponentials are exact (see `uniforms`).
 """

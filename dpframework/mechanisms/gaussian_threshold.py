@@ -1,23 +1,24 @@
 """Releases of keys whose noisy counts reach a threshold, for units with several keys, at a rho and an exact delta.
 
-Each count gets discrete Gaussian noise. A key is shown, with its noisy count, if that count is t or more. A key without
-rows is never shown. Let a unit change up to m counts, each by 1, and let p be the probability that 1 plus noise is t or
-more.
+Each count gets discrete Gaussian noise with the parameter sigma. A key is shown, with its noisy count, if the noisy
+count is at least a threshold t. A key without rows is never shown. Let a unit change up to m counts, each by 1, and let
+p be the probability that 1 plus noise is t or more.
 
-**Claim.** Under add-or-remove-one, the release has a rho of m / (2 sigma**2) and a delta of d = 1 - (1 - p)**m.
-Under replace-one, it has a rho of 2 m / (2 sigma**2) and the same delta. *Proof.* Let table v be table u with one
-more unit, and let k of its keys be new, so that no unit in u has them. On v, none of the new keys is shown with
+**Claim.** Under add-or-remove-one, the release has a rho of m / (2 sigma**2) and a delta of d = 1 - (1 - p)**m. Under
+replace-one, it has a rho of 2 m / (2 sigma**2) and the same delta. *Proof.* Let table v be table u with one more unit,
+and let k of this unit's keys be new, so that no unit in u has them. On v, none of the new keys is shown with
 probability (1 - p)**k. Let Q be the release on v on the condition that none is shown. Since 1 - (1 - p)**k <= d, the
-release on v is (1 - d) Q + d E for some E. The release on u is (1 - d) P + d P, where P is that release itself. P and Q
-differ in at most m - k counts. Each of these has changed by 1, and its own noisy count decides whether it is shown. So
-their divergence of order a is at most a (m - k) / (2 sigma**2), by the Gaussian mechanism and post-processing (Bun and
-Steinke 2016; on integers Canonne, Kamath and Steinke 2020). Under replace-one a unit leaves and another comes. Let P be
-the release on u on the condition that no key is shown that only the first unit has, and Q the release on v on the
-condition that no key is shown that only the second has. Both conditions have a probability of 1 - d or more, and at
-most 2 m other counts differ. ∎
+release on v is (1 - d) Q + d E for some E. The release on u is (1 - d) P + d P, where P is the release on u itself. P
+and Q differ in at most m - k counts. Each of these has changed by 1, and its own noisy count decides whether it is
+shown. So their divergence of order a is at most a (m - k) / (2 sigma**2), by the Gaussian mechanism and post-processing
+(Bun and Steinke 2016; on integers Canonne, Kamath and Steinke 2020). Under replace-one one unit leaves and another one
+comes. Let P be the release on u on the condition that no key is shown that only the first unit has, and Q the release
+on v on the condition that no key is shown that only the second has. Both conditions have a probability of 1 - d or
+more, and at most 2 m other counts differ. ∎
 
-**One split serves all notions of privacy** (see `release_losses`). Its core is m counts with Gaussian noise, or 2 m
-under replace-one. So the event of these counts dominates the core in PLD accounting too.
+**One split serves all notions of privacy** (see `release_losses`). The core consists of m counts with Gaussian noise, or of 2 m
+under replace-one. So the privacy event of these counts dominates the core, as accounting by privacy loss distributions
+(PLD) needs it.
 
 **On integers.** sigma is the double with which noise is drawn. p is a sum of about 40 sigma exponentials, rounded up by
 more than its error. So d is not below the true delta.
@@ -48,7 +49,7 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide
 from dpframework.queries.base import Norm, QueryFacts
 
-SURE = Fraction(999, 1000)  # previews state from how many rows on a key is shown with this probability
+SURE = Fraction(999, 1000)  # previews state the number of rows from which a key is shown with this probability
 _LEAST_CHANCE = 1e-40  # smaller probabilities that a key is shown are taken as this, as they may underflow
 _MARGIN = 1e-9  # the relative margin by which probabilities are rounded up, far above the errors of their sums
 _FURTHEST = 40  # a distance in standard deviations, beyond which the noise lies with a probability below 1e-300
@@ -117,7 +118,7 @@ class GaussianThreshold(CellSelection):
 
     @staticmethod
     def shows(calibration: Calibration) -> Shows:
-        """Return from how many rows on cells are shown, and how far their counts are off."""
+        """Return the numbers of rows from which cells are shown, and how far off their counts are."""
         sigma, least = lattice_deviation(calibration), threshold_of(calibration)
         rows = range(least, least + math.ceil(_FURTHEST * sigma))
         sure = next(n for n in rows if _tail(least - n, sigma) >= SURE)

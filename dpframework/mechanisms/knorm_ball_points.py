@@ -2,8 +2,9 @@
 
 A *section* holds the integer vectors of one histogram whose entries add up to a total, and whose negative entries add
 up to -depth or more. A *layer* holds those whose negative entries add up to -depth exactly. A *ball* of radius r is a
-product of sections, one for each histogram. If neighbours have the same number of rows, all sections have total 0 and
-depth r. Otherwise a ball is a union of such products over totals t, with depth `(r - |t|) / 2` rounded down.
+product of sections, one for each histogram. C(n, k) is the binomial coefficient. If neighbours have the same number of
+rows, all sections have total 0 and depth r. Otherwise a ball is a union of such products over totals t, with depth `(r
+- |t|) / 2` rounded down.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def section_size(size: int, total: int, depth: int) -> int:
 
     A vector has `size` entries, and `total` is 0 or more.
 
-    With x for its positive part and y for its negative part, one entry has the generating function
-    1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). The result is the coefficient of x**(total+depth) y**depth in the
-    `size`-th power of that function, divided by 1-xy in order to add up over depths.
+    Let the power of x be an entry's positive part, and the power of y its negative part. Then one entry has the
+    generating function 1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). The result is the coefficient of x**(total+depth)
+    y**depth in the `size`-th power of that function, divided by 1-xy in order to add up over depths.
 
     Examples
     --------
@@ -44,7 +45,7 @@ def section_size(size: int, total: int, depth: int) -> int:
         return total + 2 * depth + 1
     free = size - 1
     choose, above, below, count = 1, comb(total + depth + free, free), comb(depth + free, free), 0
-    # the sum of (-1)**k C(free, k) C(total + depth - k + free, free) C(depth - k + free, free)
+    # The count is the sum over k of (-1)**k C(free, k) C(total + depth - k + free, free) C(depth - k + free, free).
     for k in range(min(free, depth) + 1):
         count += (-1) ** k * choose * above * below
         choose = choose * (free - k) // (k + 1)
@@ -141,7 +142,7 @@ class Balls:
         return tuple(Counter(self.sizes).items())
 
     def number(self, radius: int) -> int:
-        """Return the number of points of a ball, the sum over k of h_k C(radius - k + D, D)."""
+        """Return the number of points of a ball, the sum over k of h_k C(radius - k + D, D), with D the dimension."""
         dimension = self.dimension
         return sum(h * comb(radius - k + dimension, dimension) for k, h in enumerate(self.h) if k <= radius)
 

@@ -67,7 +67,10 @@ class CrossPolytopes:
         return tuple(Counter(self.sizes).items())
 
     def number(self, radius: int) -> int:
-        """Return the number of points for this radius, the sum over k of h_k C(radius - k + D, D)."""
+        """Return the number of points for this radius.
+
+        It is the sum over k of h_k C(radius - k + D, D), with D the dimension and C the binomial coefficient.
+        """
         return math.prod(points_of_ball(size, radius) ** times for size, times in self._alike)
 
     @functools.cached_property

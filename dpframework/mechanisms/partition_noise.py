@@ -10,16 +10,16 @@ counts are reach or more is the optimal rule, and the noisy counts are released 
 **Theorem.** A count plus this noise is (epsilon, delta)-DP for rows that change it by 1. *Proof.* The delta is the sum
 over outputs of the positive parts of g(n) - x g(n-1), or of g(n) - x g(n+1), whichever is larger. By the rule, g starts
 with delta. It grows by a factor of x as long as the first bound is the smallest, and falls by a factor of 1 / x as long
-as the second is. Between these lies one ratio, with a value between the two factors: where the bounds cross, pi(n) is
-below both. So the first sum is g(1), which is delta. Only the end contributes to the second sum: g(reach), and the
-excess of g(reach-1) over x g(reach). As 1 - pi(n) = (1 - pi(n-1) - delta) / x before the end,
-g(reach-1) = 1 - pi(reach-2) - g(reach) and 1 - pi(reach-2) = x g(reach) + delta, these add up to delta. Where the rule
-is shorter, they add up to at most delta.
+as the second is. Between these two stretches lies one ratio g(n) / g(n-1), with a value between the two factors, since
+where the bounds cross, pi(n) is below both. So the first sum is g(1), which is delta. Only the end contributes to the
+second sum: g(reach), and the excess of g(reach-1) over x g(reach). As 1 - pi(n) = (1 - pi(n-1) - delta) / x before the
+end, g(reach-1) = 1 - pi(reach-2) - g(reach) and 1 - pi(reach-2) = x g(reach) + delta, these add up to delta. If the
+rule has too few steps for this, they add up to at most delta.
 
 **On integers.** Probabilities are whole multiples of 2**-256. The rule is evaluated on them with x and delta rounded
 down, and both sums are then added up, in whole numbers, with x rounded down: they may not exceed delta. So the claim
-does not rest on floating point. The noise is drawn from uniform bits. The first word decides, unless a bound begins
-with the same word; then four words do.
+does not rest on floating point. The noise is drawn from uniform bits. The first word of 64 bits decides, unless one of
+the sums pi(n) begins with the same word. Then four words decide.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
 """Noisy counts of the cells that have enough rows, and nothing about all others, at an epsilon and an exact delta.
 
 Each count gets the noise of `SelectionNoise`, which is bounded on both sides. A cell is shown if its noisy count is
-`reach` or more. So a cell of n rows is shown as often as by the optimal rule, and its noisy count costs nothing more
-(Desfontaines, Voss, Gipson and Mandayam 2022). A cell without rows is never shown, and its 0 has no noise. This is the
-benefit of a delta where most of many cells are empty.
+`reach` or more. The noise is derived from the optimal rule for showing cells (Desfontaines, Voss, Gipson and Mandayam
+2022). So a cell of n rows is shown as often as by that rule, and its noisy count is released at no further cost. A cell
+without rows is never shown, and its 0 has no noise. So a delta pays off where there are many cells and most of them are
+empty.
 
 **Claim.** Let a unit change at most c counts, each by at most 1. Noise is drawn for each count alone, at epsilon / c
-and delta / c. The core of all counts is the product of their cores (see `release_losses`). So epsilons add up, and
-deltas at most add up. The cells that are shown follow from the noisy counts, so showing them loses no more. For one
-count this delta is attained: a cell of one row is shown with probability delta, and never without that row. Under
-replace-one a row leaves one cell and enters another, so c is 2.
+and delta / c. The core of a release is what remains of it if outputs of probability delta are left out (see `release_losses`).
+The core of all counts is the product of the cores of the single counts. So epsilons add up, and the delta of all counts
+is at most the sum of their deltas. The cells that are shown follow from the noisy counts, so showing them loses no
+more. For one count the delta is attained: a cell of one row is shown with probability delta, and never without that
+row. Under replace-one a row leaves one cell and enters another, so c is 2.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide, double_at_most, growth_of_delta, half_square, times
 from dpframework.queries.base import Norm, QueryFacts
 
-_BEYOND = 0.025  # half of 5 %, for a cell that is not shown; the other half is for the noise of a shown cell
+# A bound on the probability that a cell of more than `Shows.hidden` rows is not shown, and on the probability that the
+# noise of a count is larger than `Shows.within`. Together these are 5 %.
+_BEYOND = 0.025
 
 
 @final
@@ -67,10 +71,7 @@ class PartitionSelection(CellSelection, PureMechanism):
         return super().misfit(facts)
 
     def for_rows(self, rows: int) -> PartitionSelection:
-        """Return the mechanism with the epsilon and the delta of one row.
-
-        They are such that `rows` rows lose this mechanism's epsilon and delta.
-        """
+        """Return the mechanism for one row, such that `rows` rows together lose this mechanism's epsilon and delta."""
         epsilon = self.epsilon / rows
         return attrs.evolve(self, epsilon=epsilon, delta=self.delta / growth_of_delta(epsilon, self.epsilon))
 
@@ -94,14 +95,17 @@ class PartitionSelection(CellSelection, PureMechanism):
         return found
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return the losses of all counts that a unit changes. Each loses epsilon 1 / scale and the same delta."""
+        """Return the losses of all counts that a unit changes.
+
+        Each count loses an epsilon of 1 / scale, and a delta of `self.delta` divided by (scale times `self.epsilon`).
+        """
         of_one = self.delta / (scale * self.epsilon)
         pure, delta = (double_at_most(amount) for amount in (divide(change, scale), times(change, of_one)))
         return Losses(pure, half_square(pure), delta)
 
     @staticmethod
     def shows(calibration: Calibration) -> Shows:
-        """Return from how many rows on cells are shown, and how far their counts are off."""
+        """Return the numbers of rows from which cells are shown, and how far off their counts are."""
         noise = _noise_of(calibration)
         errors = np.abs(np.arange(noise.reach - 1, -1, -1) - noise.centre)
         chances = noise.shown(np.arange(noise.reach + 1))

@@ -1,9 +1,9 @@
 """Selections by the exponential mechanism and by permute-and-flip.
 
-Both choose the candidate with the largest noisy score, q_i + z_i with independent z_i. Their loss depends on the spread
-S of a query's sensitivity: the largest difference between the changes of two candidates' scores. A row that raises
-some scores by at most 1 and lowers others by at most 1/2 has the spread 3/2. A row that moves all scores in the same
-direction by at most 1 has the spread 1.
+Both choose the candidate i with the largest noisy score q_i + z_i, where q_i is its score and the z_i are independent
+noise. Their loss depends on the spread S of a query's sensitivity: the largest difference between the changes of two
+candidates' scores. A row that raises some scores by at most 1 and lowers others by at most 1/2 has the spread 3/2. A
+row that moves all scores in the same direction by at most 1 has the spread 1.
 
 **The loss is S / s at noise of scale s.** Both kinds of noise have Pr[z > t + S] >= exp(-S / s) Pr[z > t] for every
 t: exponential noise by its tail, Gumbel noise since 1 - exp(-x) is concave with value 0 at 0, and shifting t by S turns
@@ -61,7 +61,7 @@ class BoundedRange(_ByScore):
     """
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return spread / scale, and an eighth of its square as rho."""
+        """Return spread / scale as epsilon, and an eighth of its square as rho."""
         return bounded_range_losses(change, scale)
 
 
@@ -101,10 +101,10 @@ class _NoisyMax(_ByScore):
     def preview(self, calibration: Calibration) -> Preview:
         """Bound the gap between the best score and the score of the chosen candidate.
 
-        A gap of t or more is likeliest if one candidate has the best score and all others are t below it. For the
-        choice is the largest noisy score. So a gap of t or more can only become likelier if candidates that are more
-        than t below the best are raised to t below it, or if those that are less than t below it are lowered to t
-        below it. The stated gap is the one that has a probability of 5 % in that case.
+        A gap of t or more is likeliest if one candidate has the best score and all others are t below it. This is
+        because the candidate with the largest noisy score is chosen. So a gap of t or more can only become likelier if
+        candidates that are more than t below the best are raised to t below it, or if those that are less than t below
+        it are lowered to t below it. The stated gap is the one that has a probability of 5 % in that case.
         """
         scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:
@@ -159,8 +159,8 @@ class PermuteAndFlip(_NoisyMax):
         """Solve 1 - (1 - (1 - w)**m) / (m w) = 1/20 for w = exp(-gap), with m candidates.
 
         The fraction is the probability that the best of m candidates is chosen, if all others have the weight w. It is
-        the integral in `permute_and_flip_log_probability`. It falls as w grows, and w = 1 / (10 (m - 1)) leaves the
-        other candidates less than 1/20.
+        the integral in `permute_and_flip_log_probability`. It falls as w grows. At w = 1 / (10 (m - 1)) the other
+        candidates together are chosen with a probability below 1/20.
         """
         if size < 2:
             return 0.0
@@ -193,7 +193,7 @@ def with_relative_error(change: ByRelation, error: Fraction, epsilon: Fraction) 
 
 
 def bounded_range_losses(spread: ByRelation, scale: Fraction) -> Losses:
-    """Return the cost of a mechanism of bounded range, spread / scale, and an eighth of its square as rho."""
+    """Return the losses of a mechanism of bounded range: spread / scale as epsilon, and epsilon**2 / 8 as rho."""
     pure = double_at_most(divide(spread, scale))
     return Losses(pure, pure.map(lambda epsilon: epsilon**2 / 8))
 

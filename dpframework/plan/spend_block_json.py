@@ -13,7 +13,7 @@ from dpframework.plan.step_form import write_losses
 
 
 def write_spend(node: Spend, parts: Sequence[dict[str, Any]], calibration: Calibration | None) -> dict[str, Any]:
-    """Return a block's JSON form, from the forms of its kinds."""
+    """Return a block's JSON form, given the JSON forms (`parts`) of its kinds of releases."""
     return {
         "name": node.name,
         "caps": node.caps.to_dict(),
@@ -27,7 +27,7 @@ def write_spend(node: Spend, parts: Sequence[dict[str, Any]], calibration: Calib
 
 
 def read_spend(form: Mapping[str, Any], parts: Sequence[Node]) -> Spend:
-    """Return the block that `write_spend` wrote, with its kinds.
+    """Return the block that `write_spend` wrote. `parts` are its kinds of releases, as nodes.
 
     Raises
     ------

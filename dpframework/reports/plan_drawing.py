@@ -50,17 +50,18 @@ class NodeDrawing:
     Attributes
     ----------
     number
-        Its number in the drawing: from 0, each node before the nodes below it, left to right.
+        The node's number in the drawing. Numbers begin with 0, and go from a node to the nodes below it, left to right.
     kind
         The kind of the node.
     label
         A few words that describe it.
     loss
-        Its cost, in words.
+        The node's cost, in words.
     mark
         "added", "removed", "changed" or "same" in a drawing of two plans; else None.
     label_before, loss_before
-        Its label and its cost in the plan before. Empty if they are the same in the plan after.
+        The node's label and cost in the plan before. Empty if it is the same in the plan after, or if only one plan has
+        the node.
     changed
         The names of the node's claims that differ between the two plans.
     uses
@@ -75,7 +76,7 @@ class NodeDrawing:
     notes
         Further facts, in a few words each.
     step
-        Its number in the table of steps; None if it is not a step.
+        The node's number in the table of steps; None if it is not a step.
     released
         How often it was released, in words; empty before a run.
     repeated

@@ -28,10 +28,11 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
     """Return a study of every attribute: its histogram, and for a numeric one its mean and median too.
 
     **The split.** In 95 % of releases, at an epsilon of 1, a count is off by up to ln 20 rows, a mean by as much as
-    ln 20 rows can change it, and a median of m points by up to ln(20 m) rows. With an epsilon of e each is off by 1/e
-    times that. The sum of all errors, c_1 / e_1 + c_2 / e_2 + ..., is smallest where e_k is in proportion to the root
-    of c_k (Lagrange). With a delta, losses add up in zCDP, in e_k**2. The sum of all errors is then smallest where e_k
-    is in proportion to the third root of c_k. The shares follow from the schema alone, and add up to 1.
+    ln 20 rows can change it, and a median that is chosen among m points by up to ln(20 m) rows. With an epsilon of e
+    each is off by 1/e times that. Let step k be off by c_k at an epsilon of 1, and get the epsilon e_k. The sum of all
+    errors, c_1 / e_1 + c_2 / e_2 + ..., is smallest where e_k is in proportion to the root of c_k (Lagrange). With a
+    delta, losses add up in zCDP, in e_k**2. The sum of all errors is then smallest where e_k is in proportion to the
+    third root of c_k. The shares follow from the schema alone, and add up to 1.
 
     Open attributes, whose values nobody lists, are left out. In another study the miner `keys` can show which of their
     values are frequent.
@@ -96,7 +97,10 @@ def _iterate_steps(schema: Schema) -> Iterator[tuple[str, tuple[str, Mapping[str
 
 
 def _step_name(name: str, taken: set[str], endings: Mapping[str, Any]) -> str:
-    """Return a new name for an attribute's steps: its own, without the characters that a plan refuses."""
+    """Return a new name for an attribute's steps: its own, with "-" for each character that a plan refuses.
+
+    Characters that a name may not begin with are dropped. If the name is taken, a number is appended.
+    """
     own = re.sub(f"(?!{NAME_CHARACTER}).", "-", name, flags=re.DOTALL).lstrip(" ._=+-") or "attribute"
     found, number = own, 2
     while any(found + ending in taken for ending in endings):

@@ -246,7 +246,7 @@ def test_a_run_that_stops_keeps_what_had_finished(capsys, stopping, tmp_path, er
     assert "in the middle" not in err  # a private run: the text may quote anything
     form = json.loads((out / "results.json").read_text())
     spent = f"stopped after {form['releases']} releases, {form['spent_text']} spent"
-    assert note == f"{spent}; what had finished before is in {out}\n"
+    assert note == f"{spent}; the results that were finished are in {out}\n"
     assert form["stopped"] in last
     assert list(form["results"]) == ["ill-tree"]
     assert form["private"] is True

@@ -50,7 +50,7 @@ def check_refused(said: str, out: Path, run: dpf.ledger.RecordedRun) -> None:
     assert said.count("\n") == 1
     assert "No space left on device" in said
     assert any(f"{out / name}: " in said for name in run_commands.FILES)
-    assert f"the ledger holds run {run.id}, and once there is room the same command writes its results" in said
+    assert f"the ledger holds run {run.id}, and once this is resolved the same command writes its results" in said
     assert list(out.parent.glob(f".{out.name}*")) == [out.parent / f".{out.name}.unfinished"]
 
 

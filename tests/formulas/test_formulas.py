@@ -267,7 +267,7 @@ REFUSED = {
     "a cell among parts": (lambda: Parts(a + rows_of_part), "no such thing"),
     "another cell": (lambda: Cells((a,), a + b), "not among its cells"),
     "two cells of one name": (lambda: cells("x", "x"), "one name"),
-    "a name of two words": (lambda: cells("two words"), "names a cell"),
+    "a name of two words": (lambda: cells("two words"), "cannot name a cell"),
     "nested sums": (lambda: sum_over_classes(sum_over_classes(n)), "nested"),
     "no number": (lambda: a + "many", "a formula or a number"),
     "a power of 0": (lambda: a**0, "power"),

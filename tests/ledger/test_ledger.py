@@ -1433,7 +1433,7 @@ def test_an_interrupted_command_goes_on(command, tmp_path, monkeypatch):
     line = f"run study.toml --out out --ledger l {ON}"
     code, out, err = command(line)
     assert (code, out) == (130, "")
-    assert "the same command goes on with it, at no further charge" in err
+    assert "repeat the same command to resume it, at no further charge" in err
     assert sorted(p.name for p in tmp_path.iterdir() if "out" in p.name) == [".out.unfinished"]
     code, out, _ = command(line)
     assert code == 0

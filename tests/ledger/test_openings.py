@@ -43,7 +43,7 @@ def test_a_reserve_is_a_part_of_the_delta(delta: Fraction, reserve: Fraction) ->
     if reserve <= delta:
         assert Fraction(opened(delta=delta, reserve=reserve)["reserve"]) == reserve
     else:
-        with pytest.raises(InputError, match="it is a part of delta"):
+        with pytest.raises(InputError, match="more than delta, of which it is a part"):
             opened(delta=delta, reserve=reserve)
 
 
@@ -60,7 +60,7 @@ def test_a_history_caps_at_least_one_period(epsilon: Fraction, history: Fraction
     ("facts", "message"),
     [
         ({"unit": MONTHLY}, "need a second cap over a person's whole history"),
-        ({"history": 2}, "goes with a unit in a period"),
+        ({"history": 2}, "needs a unit with a period"),
         ({"verified": 2}, "at most 1"),
         ({"relation": "none"}, "relation"),
         ({"name": "two\nlines"}, "name"),

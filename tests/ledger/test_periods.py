@@ -280,7 +280,7 @@ def test_plans_of_other_units_and_caps_without_both_are_refused(ledger: dpf.Ledg
             ledger.approve("people", other.plan(), by="b")
     for cap, why in (
         ({"unit": UNIT}, "need a second cap over a person's whole history"),
-        ({"unit": "person", "history": 3}, "goes with a unit in a period"),
+        ({"unit": "person", "history": 3}, "needs a unit with a period"),
         ({"unit": UNIT, "history": "0.5"}, "below the cap of one period"),
     ):
         with pytest.raises(dpf.InputError, match=why):

@@ -26,7 +26,7 @@ from dpframework.verify.tables.neighbours import SAMPLED_ROWS, Universe
 from dpframework.verify.tables.table_handles import SmallTables
 
 SCOPE = "audited"  # the name of the scope that holds the miner's plan
-USUAL_DELTA = Fraction(1, 10**6)  # the delta at which a plan without a pure claim is tested if its example has none
+USUAL_DELTA = Fraction(1, 10**6)  # the delta for testing a plan without a pure claim if its example gives no delta
 
 
 @final
@@ -98,11 +98,11 @@ class Subject:
 
     @property
     def most(self) -> int:
-        """The most equal rows that two neighbours may share."""
+        """The largest number of equal rows that two neighbours may share."""
         return largest_number(self.schema, self.relation, self.by.rows)
 
     def most_rows(self, usual: int) -> int:
-        """Return the most rows of a table: `usual`, or so few that all samples can be listed if the plan samples."""
+        """Return the largest number of rows of a table: `usual`, or fewer if the plan samples, to list all samples."""
         return min(usual, SAMPLED_ROWS) if self.plan.index.samples else usual
 
     @functools.cached_property
@@ -117,7 +117,10 @@ class Subject:
 
     @functools.cached_property
     def together(self) -> int:
-        """The number of rows of a unit if the plan samples whole units or counts each unit once per key, else 1."""
+        """The number of rows of a unit, if a run of the plan must know which rows belong to the same unit; else 1.
+
+        It must know that if the plan samples units, counts a unit once per key, or reads a row's position in its unit.
+        """
         return self.unit.rows if self.unit.groups_rows and self.plan.reads_units else 1
 
     @functools.cached_property

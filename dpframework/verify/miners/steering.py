@@ -1,11 +1,11 @@
 """Runs that are steered into code which drawn outputs hardly ever reach, such as a branch on a large noisy count.
 
 A release is public, so code may branch on it. Within a branch, too, code may depend on the rows through releases alone.
-Small tables have small counts, and noise is seldom large. So the outputs of some runs are chosen: numbers far above and
-far below 0, each coordinate made the largest in turn, and the constants of the code with the numbers next to them. A
-run is kept if it reaches something that no earlier run has reached: an operation of the code, a step,
-another number of releases, or a large or negative input. Two runs, one with all outputs far above 0 and one with all
-far below, are kept in any case.
+Small tables have small counts, and noise is seldom large. So the outputs of some runs are chosen: 0, numbers far above
+and far below it, each of the first few coordinates made the largest in turn, and the constants of the code with the
+numbers next to them. A run is kept if it reaches something that no earlier run has reached: an operation of the code, a
+step, another number of releases, or a large or negative input. Two runs, one with all outputs far above 0 and one with
+all far below, are kept in any case.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ USUAL = 100  # an input larger than this hardly ever comes from a release of a s
 MOST_CONSTANTS = 12  # how many constants of the code, at most, are chosen as outputs
 COORDINATES = 4  # how many coordinates are each made the largest in turn
 OPPOSED = 2  # how many of these are also tried with all other coordinates on the other side of 0
-FEWEST_RUNS = 40  # how many runs are tried, even if an audit makes few replays
+FEWEST_RUNS = 40  # how many runs may be tried, even if an audit makes few replays
 REPLAYS_OF_RUN = 80  # an audit of more replays tries one run for each 80 of them
 MOST_STEPS = 4  # if a run reached something new, how many of its events are aimed at other outputs, one at a time
 LONG = 6  # variants are tried only of runs with at most this many events, since longer runs take long
@@ -49,8 +49,9 @@ MOST_CALLS = 20  # how many calls of one function are traced in a run, since eac
 Aim: TypeAlias = "tuple[float, int | None] | tuple[float, int, float] | None"
 """The output to aim at: a number, the coordinate that it is put into, and the number in the other coordinates.
 
-The coordinate None stands for all coordinates. The number in the others is 0 by default. An aim that is None leaves the
-output as it is drawn.
+The coordinate None stands for all coordinates. The number in the others is 0 by default. Where a mechanism chooses
+among candidates, the coordinate is the position of the chosen candidate (None for the first), and the numbers do not
+matter. An aim that is None leaves the output as it is drawn.
 """
 
 
@@ -171,7 +172,7 @@ def _branches(code: types.CodeType) -> bool:
 
 @contextlib.contextmanager
 def _trace(packages: set[str]) -> Iterator[set[Any]]:
-    """Yield a set that collects the executed operations of some packages' code, traced as coverage tools do it."""
+    """Yield a set that collects the executed operations of these packages' code, traced as coverage tools do."""
     reached: set[Any] = set()
     calls = collections.Counter[types.CodeType]()
     before = sys.gettrace()

@@ -21,11 +21,11 @@ from dpframework.verify.tables.neighbours import Change, Pair, Universe
 MANY = 70_000  # the most rows that two neighbours share, unless the schema's public number of rows is larger
 ENDS = (127, 255, 32_767, 65_535)  # the largest numbers of 8 and 16 bits, with and without a sign
 MOST_KINDS = 6  # how many kinds of rows are repeated
-# How many of these kinds are repeated up to all of `ENDS`. The others are repeated up to the ends of 8 bits. All kinds
-# are also repeated up to the most rows.
+# How many of these kinds are repeated to each of the numbers in `ENDS`. The others are repeated to the two numbers of 8
+# bits only. All kinds are also repeated to the largest number of rows that neighbours may share.
 AT_EVERY_END = 2
-MOST_CHANGES = 2  # how many changes are tried for each kind of row: narrow numbers wrap round with any of them
-REGULAR = 60  # the most rows of small tables, which are searched elsewhere
+MOST_CHANGES = 2  # how many changes are tried for each kind of row. Any of them makes an integer of few bits overflow
+REGULAR = 60  # the largest number of rows of small tables, which are searched elsewhere
 ROUNDING = 1e-6  # how far an answer may lie, relative and absolute, from one that grows by the same amount per row
 
 
@@ -68,7 +68,7 @@ def pairs_of_many(
     changes
         How neighbours may differ (see `neighbours.changes`).
     most
-        The most rows that they may share.
+        The largest number of rows that they may share.
     answer
         A function that returns a query's answer on a table. With it, the search looks for the size where the answer
         stops growing by the same amount per row.
@@ -86,16 +86,17 @@ def pairs_of_many(
 
 
 def irregular_sizes(answer: Callable[[int], Any], most: int) -> list[int]:
-    """Return, as a list of one number, after how many rows an answer stops growing by the same amount per row.
+    """Return the number of rows after which an answer stops growing by the same amount per row, in a list of length 1.
 
-    The list is empty if the answer does not grow in this way on small tables, or if it still does on the largest table.
+    The list is empty if the answer does not grow in this way on small tables, if it still does on the largest table,
+    or if the answer is made of piecewise scores.
 
     Parameters
     ----------
     answer
         A function that returns the answer on a table of the given number of equal rows.
     most
-        The most rows.
+        The largest number of rows that is tried.
     """
     first = answer(0)
     if isinstance(first, PiecewiseScores):

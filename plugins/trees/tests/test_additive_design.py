@@ -387,7 +387,8 @@ def test_the_mechanism_says_what_it_does_before_it_is_run() -> None:
     assert (given.scale, given.unit) == (4, 1)
     preview = given.mechanism.preview(given)
     assert (preview.expected, preview.within) == (4, pytest.approx(4 * math.log(20)))
-    assert preview.text.startswith("a fit whose gradient has noise of 4 rows per coefficient in its norm; with fewer")
+    noise = "a fit with noise in its gradient, per coefficient about as much as 4 rows can add to its norm"
+    assert preview.text.startswith(f"{noise}; with fewer")
     assert f"fewer than about {50 * 4 * len(query.given)} rows" in preview.text
     assert not ObjectivePerturbation(1).needs_length
     tuned = tune_for(DESIGNS["two"], given)

@@ -1,9 +1,10 @@
 """How well each attribute of a subset is determined by the others, from joint histograms of all subsets.
 
--N H(Y|S) is the sum of f(n) = n log2(n) over the cells of S with Y, minus the sum over the cells of S. Each of these
-two sums belongs to one subset, whichever of its attributes is the target. So each sum is computed once for all targets,
-and one number is kept per subset. Joint histograms are counted and forgotten a part at a time, so that memory does not
-limit how many there are.
+Let N be the number of rows, and H(Y|S) the conditional entropy of an attribute Y, given the attributes S. Then
+-N H(Y|S) is the sum of f(n) = n log2(n) over the counts n in the cells of S with Y, minus the sum over the cells of S.
+Each of these two sums belongs to one subset, whichever of its attributes is the target. So each sum is computed once
+for all targets, and one number is kept per subset. Joint histograms are counted and forgotten a part at a time, so that
+memory does not limit how many there are.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ def positions(attributes: int, members: Integers) -> Integers:
 @final
 @attrs.frozen(eq=False)
 class Sums:
-    """Sums of f, in units, over the joint histogram of each subset of one size, and of one attribute fewer.
+    """Sums of f over the joint histogram of each subset of one size, and of each subset with one attribute fewer.
+
+    The sums are whole numbers of units (see `entropy_terms`).
 
     Attributes
     ----------
@@ -70,13 +73,15 @@ class Sums:
     less: Integers
 
     def scores(self, contexts: Integers, target: int) -> Integers:
-        """Return -N H(target|context), in units, for some contexts that do not hold the target."""
+        """Return -N H(target|context), in units, for the given contexts, which do not hold the target."""
         held = np.sort(np.column_stack([contexts, np.full(len(contexts), target)]), axis=1)
         return self.whole[positions(self.attributes, held)] - self.less[positions(self.attributes, contexts)]
 
 
 def fill(counts: Counts, begins: Integers, of: Subsets, which: Any, places: Integers, less: Integers) -> Integers:
-    """Return the sum of f over each of some joint histograms, and fill in unknown sums with one attribute fewer.
+    """Return the sum of f over each of the given joint histograms, in units.
+
+    In `less`, fill in the sums that are not known yet, of the subsets with one attribute fewer.
 
     Parameters
     ----------
@@ -98,7 +103,10 @@ def fill(counts: Counts, begins: Integers, of: Subsets, which: Any, places: Inte
 
 
 def scores_of(counts: Counts, layout: Subsets, which: Integers, target: int) -> Integers:
-    """Return -N H(target|the others), in units, of some subsets that hold the target, from the counts of all."""
+    """Return -N H(target|the others), in units, for the given subsets, which all hold the target.
+
+    `counts` holds the joint histograms of all subsets of the layout, and `which` the positions of the given ones.
+    """
     held = layout.members[which] == target
     places = np.where(held, np.arange(len(which))[:, None], -1)
     less = np.full(len(which), -1, dtype=np.int64)

@@ -7,10 +7,12 @@ add-or-remove-one a public upper bound on it is needed (`max_rows`), for context
 What differs from the paper by default, and why (`DPDilca.published` restores the paper's settings):
 
 - scores of contexts with their exact sensitivity, half of the published one (see `sensitivities`);
-- permute-and-flip instead of the exponential mechanism, which is never better (McKenna and Sheldon 2020);
+- with a budget in epsilon, permute-and-flip, since the exponential mechanism is never better (McKenna and Sheldon
+  2020);
 - the joint histogram of two attributes is released once, though each may be in the other's context;
-- symmetric uncertainties come from conditional entropies, so a pair has the noise of two numbers and not of three;
-- estimates allow for the noise, and distances for what it hides (see `distance_estimates`);
+- symmetric uncertainties come from conditional entropies, so a pair takes two noisy numbers and not three;
+- estimates are shrunk to allow for the noise, and distances add the variances of the estimates (see
+  `distance_estimates`);
 - where noise would hide what contexts tell, distances come from a forest of a few two-way tables, or from marginals
   alone (see `distance_model` and `auto_context`).
 """
@@ -70,7 +72,7 @@ class DPDilca(Miner):
     rho
         The budget in zCDP, for a study with a delta (see `zcdp`).
     target
-        The attribute whose values the distances are between. By default every attribute is a target.
+        The attribute between whose values distances are learned. By default every attribute is a target.
     context
         How the context of a target is chosen, that is, the attributes from which its distances are learned. "auto"
         takes "max-dependency", "tree" (with fewer edges than a tree if there are few rows) or "none", whichever suits
@@ -150,7 +152,7 @@ class DPDilca(Miner):
 
     @property
     def as_published(self) -> bool:
-        """Whether an option is set that only the published ways to choose contexts have."""
+        """Whether an option is set that applies only to the published ways of choosing contexts."""
         return not self.sharing or "published" in (self.sensitivity, self.estimates)
 
     @classmethod
@@ -188,7 +190,11 @@ class DPDilca(Miner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return an example of each context selection, and of each option with a privacy argument of its own."""
+        """Return examples of the context selections, and of each option with a privacy argument of its own.
+
+        "auto" has no example, since it takes one of the other selections. "baseline-mean-su" has none, since it makes
+        the same releases as "baseline".
+        """
         from dpframework_distance.witnesses import (
             ALIKE,
             ATTRIBUTES,
@@ -222,7 +228,7 @@ class DPDilca(Miner):
         for context in [c for c in PUBLISHED if c not in ("common", "baseline-mean-su")]:  # one baseline is enough
             miner = cls(2, target="town", context=context, context_size=2)
             found[context] = Example(counted, miner)
-            if context != "baseline":  # it is the same as published, and for all targets
+            if context != "baseline":  # a baseline releases the same for one target as for all, and as published
                 published = cls.published(2, target="town", context=context, context_size=2)
                 ceiling = published_ceiling(context, published.context_share, FEWEST)
                 found[f"{context}-published"] = Example(counted, published, loose=ceiling)
@@ -259,7 +265,7 @@ class DPDilca(Miner):
         )
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return no attribute, since only codes are read."""
+        """Return an empty tuple, since only codes are read."""
         return ()
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:

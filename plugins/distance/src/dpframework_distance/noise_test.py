@@ -1,10 +1,10 @@
-"""Tell whether a model's distances are more than the noise of its tables, as post-processing.
+"""Tell whether a model's distances differ by more than the noise of its tables explains, as post-processing.
 
-The model is taken for the truth, and noise as large as that of the released tables is drawn on its tables again, a few
-times, from a fixed seed (a parametric bootstrap, Efron 1979). If this moves the squared distances of an attribute, as
-a mean over draws, by as much as they differ from each other, the order of the distances is mere noise. Then distances
-from shares alone are better if they differ more from each other. If they do not, shares do not tell the values apart
-either.
+The model is taken for the truth. A few times, noise as large as that of the released tables is drawn again, from a
+fixed seed, and added to the model's tables (a parametric bootstrap, Efron 1979). If on average this moves the squared
+distances between an attribute's values by as much as they differ from each other, the order of the distances is mere
+noise. Then the distances that follow from the shares of the values alone, without the model's tables, are taken if
+their squares differ more from each other. If they do not, shares do not tell the values apart either.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def redraw(forest: Forest, pairs: Mapping[Pair, NoisyPair]) -> list[Forest]:
 
 
 def signal_in(distances: Array, others: Sequence[Array]) -> float:
-    """Return the share of the differences between squared distances that is more than noise, from 0 to 1.
+    """Return the share of the differences between squared distances that noise does not explain, from 0 to 1.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def signal_in(distances: Array, others: Sequence[Array]) -> float:
 
 
 def is_noise(distances: Array, others: Sequence[Array]) -> bool:
-    """Tell whether noise moves distances by at least as much as they differ from each other.
+    """Tell whether noise on average moves squared distances by at least as much as they differ from each other.
 
     Parameters
     ----------

@@ -23,9 +23,9 @@ class PairCounts(CellCounts):
     Attributes
     ----------
     of
-        The attributes of the metric.
+        The attributes from which pairs may be chosen.
     target
-        The position of one of the two, if it is known beforehand.
+        The position in `of` of one attribute of the pair, if it is known beforehand.
     """
 
     name = "pair-counts"
@@ -34,7 +34,7 @@ class PairCounts(CellCounts):
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The names of all attributes that the pair may be of."""
+        """The names of all attributes that may be in the pair."""
         return tuple(a.name for a in self.of)
 
     @property
@@ -46,7 +46,7 @@ class PairCounts(CellCounts):
 
     @property
     def answer_length(self) -> int:
-        """The most cells that the histogram of a pair may have."""
+        """The largest number of cells that the histogram of a pair may have."""
         sizes = [a.size for a in self.of]
         if self.target is None:
             return math.prod(sorted(sizes)[-2:])

@@ -131,12 +131,15 @@ class JunctionTree:
 
     @classmethod
     def of(cls, sizes: Sequence[int], sets: Iterable[Set]) -> JunctionTree:
-        """Return a tree whose cliques hold some sets, by min-fill."""
+        """Return a tree whose cliques hold the given sets, by min-fill."""
         return cls.of_cliques(sizes, cliques_of(sizes, sets))
 
     @classmethod
     def of_cliques(cls, sizes: Sequence[int], cliques: Sequence[Set]) -> JunctionTree:
-        """Return a tree with large separators: the next clique is always one that shares most with an earlier one."""
+        """Return a tree with large separators.
+
+        The next clique is always one that shares as many attributes as possible with an earlier clique.
+        """
         order, parents = [0], [0]
         shared = {k: (len(set(cliques[k]) & set(cliques[0])), 0) for k in range(1, len(cliques))}
         while shared:

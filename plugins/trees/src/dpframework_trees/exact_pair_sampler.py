@@ -1,4 +1,4 @@
-"""The mechanism that draws a pair of trees exactly, by the exponential mechanism on all pairs of a depth.
+"""The mechanism that draws a pair of trees exactly, by the exponential mechanism on all pairs of one depth.
 
 The tests of the first tree A are drawn one after another from the root. The probability of each is its share of the
 weights of all pairs that agree with the tests drawn so far. Then the second tree B is drawn for the leaves of A, as
@@ -6,31 +6,36 @@ weights of all pairs that agree with the tests drawn so far. Then the second tre
 
     W(A) / sum of W  times  exp(k(A) H(B; A) / scale) / Z_A  =  exp(score(A, B) / scale) / sum over all pairs,
 
-with W, k, H and Z_A of `tree_pair_counts`. This is the exponential mechanism on all pairs.
+with W, k, H and Z_A of `tree_pair_counts`, as well as c(A), the part of the score from A alone. This is the exponential
+mechanism on all pairs.
 
 Claim: pure epsilon under either relation (McSherry and Talwar 2007, Theorem 6), and bounded range, so
-rho = epsilon**2 / 8 in zCDP (Cesar and Rogers 2021). Nothing is assumed. The scale follows from the spread of the
-score, which is how far the changes of two pairs' scores may be apart on neighbouring tables (`PairScore.sensitivity`).
+rho = epsilon**2 / 8 in zCDP (Cesar and Rogers 2021). Nothing is assumed. The scale follows from the spread of the score
+(`PairScore.sensitivity`). That is the largest difference between two pairs of trees in how much their scores change
+between neighbouring tables.
 
 **Rounding.** As in `sampling`, at each node log-weights are rounded to a lattice and the draw is exact. Let e be how
 far a log-weight at a node may be off, in units of the score. Eight times the sum of e over the nodes is added to the
 spread. Let a be `Criterion.rounding` of a sum over leaves, R the number of rows, and u = 2**-53. The query declares
 r = 7/2 a.
 
-- A node of A: c is off by a. (For the product, c is off by a / 2, and k costs a / 2 and 2 u R more.) The leaves of a B
-  are off by a / 2, since k is at most 1/2. Dividing by the scale, and adding c to log Z_A, cost 3 u R. Each log-sum-exp
-  adds a number and a logarithm, which costs 3 u times its size. That is at most 3/2 u R for each of the two levels of B
-  and for the sum over its roots, and 3 u R for each of up to two sums over tests of A. Subtracting the largest and
-  multiplying cost 2 u R. Together that is 2 a + 18 u R. A sum over two leaves or more of a norm or purity has
-  a >= 5 u R, so that is below 6 a, or 2 r.
+- A node of A: c(A) is off by a. (For the score that is a product of G and H, c(A) is off by a / 2, and the factor k(A)
+  costs a / 2 and 2 u R more.) The leaves of B together are off by a / 2, since k(A) is at most 1/2. Dividing by the
+  scale, and adding c(A) to log Z_A, cost 3 u R. Each log-sum-exp adds a number and a logarithm, which costs 3 u times
+  its size. That is at most 3/2 u R for each of the two levels of B and for the sum over its roots, and 3 u R for each
+  of up to two sums over tests of A. Subtracting the largest log-weight and multiplying by the scale cost 2 u R.
+  Together that is 2 a + 18 u R. Leaves are scored by a norm or by purity. A sum of either over two or more leaves has
+  a >= 5 u R. So the total is below 6 a, which is below 2 r = 7 a.
 - A level of B: its nodes share the rows. Together they are off by a / 2 for the leaves, a / 2 for k, and 11 u R for all
   else, which is less than 7/2 a = r.
 
 So the sum is at most 6 r + 2 r for three nodes of A and two levels of B, and less for trees of one level. Some errors
-do not depend on the scale. A log-sum-exp of T terms is off by 20 (T + 1) u, and the size of its logarithm by less. Each
-node needs three of these for the sum over roots and two sides of B, and two for the sums over tests of A. For six nodes
-and up to `MOST_TESTS` tests, eight times their sum is 48 times 100 (T + 1) u < 2**-24. Half a lattice step for each
-node is added as in `sampling`.
+do not depend on the scale. A log-sum-exp of T terms is off by 20 (T + 1) u. A part of its result, the log of a number
+of trees, does not depend on the scale either, and rounding that part costs less than 20 (T + 1) u. Each node needs up
+to five log-sum-exps: three for the sum over roots and the two sides of B, and two for the sums over tests of A. For six
+nodes and up to `tree_pair_counts.MOST_TESTS` tests, eight times the sum of their errors is 48 times 100 (T + 1)
+u < 2**-25. The rounding costs less than that again. So both together are below 2**-24, for which `sampling.LOGARITHMS`
+allows. Half a lattice step for each node is added as in `sampling`.
 
 `tree_pair_counts` limits time and memory, which depend on the numbers of tests and levels alone.
 """

@@ -14,16 +14,17 @@ its own and e of the normalizer. The log-probability of a tree is off by at most
 its change between neighbours is off by at most four times that sum, and the difference between the changes of two trees
 by at most eight times that sum. This is added to the spread, the bound on that difference without rounding.
 
-Some errors grow with the number of rows R. The nodes of one level share the rows, so for D levels the sum of these
-errors over the nodes is at most (see `tree_weights`; subtracting the largest log-weight and multiplying cost another
-2 u M n)
+Some errors grow with the number of rows R. Let u, K, M, n and T be as in `tree_weights`, which bounds the error of a
+log-weight. Subtracting the largest log-weight, and multiplying by the scale, cost another 2 u M n. A node is on level d
+if it has d levels, its own included, down to the last tests. The nodes of one level share the rows, so for D levels the
+sum of these errors over the nodes is at most
 
     the sum over d = 1, ..., D of (K + 4 M + 3 M d) u R  =  (D (K + 4 M) + 3/2 D (D + 1) M) u R.
 
-The query declares r >= (K + 2 M) u R (`Query.rounding`), so (2 D + 3/4 D (D + 1)) r is enough. Rounding adds half a
-lattice step for each node. All other errors do not depend on the scale. With 2**(D - d) nodes at level d, their sum
-over all nodes is at most D 2**D (20 (T + 1) + 3 D ln(T)) u. Within `tree_weights.MOST_WORK` (T**2 (2 T)**(D - 2) pairs
-of tests) that is largest for 15 levels and 2 tests, where 8 times the sum is below 2**-24.
+The query declares a bound r >= (K + 2 M) u R on the error of a score (`Query.rounding`), so (2 D + 3/4 D (D + 1)) r is
+enough. Rounding adds half a lattice step for each node. All other errors do not depend on the scale. With 2**(D - d)
+nodes at level d, their sum over all nodes is at most D 2**D (20 (T + 1) + 3 D ln(T)) u. Within `tree_weights.MOST_WORK`
+(T**2 (2 T)**(D - 2) pairs of tests) that is largest for 15 levels and 2 tests, where 8 times the sum is below 2**-24.
 
 **Rounding of walks.** Each leaf's score is rounded to the lattice, so a tree's score is an exact sum and a function of
 the tree alone. Proposals are uniform integers. A proposal is accepted by an exact comparison of a uniform number with

@@ -4,17 +4,19 @@ The number of rows in a leaf of a tree of two levels follows from sets of up to 
 number of rows that a leaf of the first tree shares with a leaf of the second follows from the numbers of rows that such
 sets of the two views share. These counts add up over blocks of rows.
 
-**Sums of weights.** A pair of trees A and B has the score c(A) + k(A) H(B; A). Here H is the sum, over the leaves of B,
-of the criterion on the leaf's numbers of rows in each leaf of A. For the gain, c = (G - N) / 2 and k = 1/2. For the
-product of G and H over n rows, c = G / 2 and k = G / (2 n). Given A, that is the score of a tree whose classes are the
-leaves of A. So the sum of weights over all B factorizes as in `tree_weights`, with the scale divided by k as the scale:
+**Sums of weights.** A pair of a first tree A and a second tree B has the score c(A) + k(A) H(B; A). Here H is the sum,
+over the leaves of B, of the criterion on the leaf's numbers of rows in each leaf of A. Let G be the score of A by the
+classes, and N the norm of the sizes of its leaves (see `tree_pairs.PairScore`). For the gain, c = (G - N) / 2 and
+k = 1/2. For the product of G and H over n rows, c = G / 2 and k = G / (2 n). Given A, that is the score of a tree whose
+classes are the leaves of A. So the sum of weights over all B factorizes as in `tree_weights`, with scale / k in place
+of the scale:
 
     W(A) = exp(c(A) / scale) Z_A,    Z_A = sum over roots x of S_A(x) S_A(not x).
 
-For two levels, S_A of one side of x is a sum over all tests y below it, of the product of the weights of the two leaves
-there. For one level, it is the weight of the leaf on that side. The score of a leaf of B does not factorize over the
-leaves of A, since a norm is taken over all of them at once. So every A is looked at. With T tests, there are T trees of
-one level and T**3 of two.
+Here x is the test at the root of B. For two levels, S_A of one side of x is a sum over all tests y of the node on that
+side. Its terms are the products of the weights of the two leaves below the node. For one level, S_A is the weight of
+the leaf on that side. The score of a leaf of B does not factorize over the leaves of A, since a norm is taken over all
+of them at once. So every A is looked at. With T tests, there are T trees of one level and T**3 of two.
 """
 
 from __future__ import annotations

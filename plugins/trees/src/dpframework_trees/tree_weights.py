@@ -1,7 +1,8 @@
 """Sums of the weights of all complete trees on a set of rows, and bounds on their floating-point errors.
 
-A tree's score is a sum over leaves, so the sum of weights over all trees factorizes. With w(S) = exp(f(S) / scale) for
-the rows S of a leaf,
+A tree's score is a sum over its leaves of f(S), the score of a leaf with the rows S. Its weight is exp(score / scale),
+so the sum of weights over all trees factorizes. Let w(S) = exp(f(S) / scale), and let Z(S, d) be the sum of the weights
+of all trees of d levels on the rows S. Then, with "S and t" for the rows of S for which test t holds,
 
     Z(S, 0) = w(S),    Z(S, d) = sum over tests t of Z(S and t, d - 1) Z(S and not t, d - 1).
 
@@ -11,8 +12,8 @@ its size. All library functions have a relative error of at most 8 u. To first o
 of the following errors.
 
 - Leaves: K u n / scale, since the leaves below share the rows of S. Adding two scores and dividing: 2 u M n / scale.
-- Each log-sum-exp of T terms, which is kept as exp(top) total, with total in [1, T]. Let x >= 0 be the distance of a
-  term e**-x to the top. The term is off by 8 u e**-x and by u x e**-x, and the latter is at most u (e**-x + 1/e).
+- Each log-sum-exp of T terms. The sum is kept as exp(top) * total, with total in [1, T]. Let x >= 0 be the distance of
+  a term e**-x to the top. The term is off by 8 u e**-x and by u x e**-x, and the latter is at most u (e**-x + 1/e).
   Whenever the top moves up, the total is multiplied by such an exponential, which happens at most T times. With the T
   additions, the total has a relative error of 12 (T + 1) u. Its logarithm is off by that and by 8 u ln(T), at most
   8 T u more. In all that is 20 (T + 1) u, whatever the scale.
@@ -20,7 +21,7 @@ of the following errors.
   That size is at most M n / scale plus the log of the number of trees.
 
 For the d levels below a test, the errors from the rows add up to (K + 2 M + 3 M d) u n / scale. All other errors add up
-to at most (20 (T + 1) m + 3 d m ln(T)) u, with m = 2**d - 1 tests.
+to at most (20 (T + 1) m + 3 d m ln(T)) u, where m = 2**d - 1 is the number of tests of a tree of d levels.
 
 **The allowance for a whole tree** is derived in `sampling`.
 """
@@ -73,7 +74,7 @@ class RowsBelow:
     Attributes
     ----------
     weights
-        The sums of weights, whose data holds the rows.
+        The sums of weights. Their `data` holds the rows.
     rows
         The set, with one bit per row.
     """
@@ -142,7 +143,7 @@ class Weights:
         return count_pairs(self.data.bits, rows, self._starts)
 
     def _roots(self, rows: Bits, depth: int, counts: Counts, pairs: Counts) -> NDArray[np.float64]:
-        """Return `of_tests` for a depth of two or more, given counts of `rows`."""
+        """Return what `of_tests` returns for `rows` and a depth of two or more, given the counts of `rows`."""
         if depth == 2:
             return log_weights_of_two(counts, pairs, self.data.criterion, self._scale)
         return np.array([*map(self._of_test(rows, depth, counts, pairs), range(len(pairs)))])
@@ -161,7 +162,10 @@ class Weights:
         return of_test
 
     def _roots_of_two(self, rows: Bits, counts: Counts) -> NDArray[np.float64]:
-        """Return `of_tests` for depth 2. Pairs are counted but not stored, so memory grows with the number of tests."""
+        """Return what `of_tests` returns for depth 2.
+
+        Pairs of tests are counted but not stored, so memory grows only in proportion to the number of tests.
+        """
         from dpframework_trees.kernels import add_pairs
 
         data, threads = self.data, self._threads
@@ -182,7 +186,7 @@ class Weights:
 
 
 def count_pairs(bits: Bits, rows: Bits, starts: NDArray[np.int64]) -> Counts:
-    """Return for how many rows of a set, by class, tests t <= u both hold, shape (tests, tests, classes)."""
+    """Return, for tests t <= u, in how many rows of a set both hold, by class, shape (tests, tests, classes)."""
     from dpframework_trees.kernels import add_pairs
 
     pairs = np.zeros((len(bits), len(bits), len(starts) - 1), dtype=np.int64)
@@ -228,12 +232,15 @@ def in_threads(function: Callable[[int], T], numbers: Iterable[int], threads: in
 
 
 def _empty_sums(tests: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return empty sums of weights exp(top) total, for both sides of each root, as their top and total."""
+    """Return the tops and the totals of empty sums exp(top) * total for both sides of each root.
+
+    Both arrays have the shape (2, tests).
+    """
     return np.full((2, tests), -np.inf), np.zeros((2, tests))
 
 
 def _log_products(top: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return, for each root, the log of the product of the sums exp(top) total of its two sides."""
+    """Return, for each root, the log of the product of the sums exp(top) * total of its two sides."""
     return np.asarray((top + np.log(total)).sum(axis=0))
 
 

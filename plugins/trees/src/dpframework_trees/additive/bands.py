@@ -6,14 +6,14 @@ differs only along the sums that the blocks of a group share (see `group_noise`)
 many rows each cell has, and on which attributes carry the same information.
 
 - **As expected:** H is taken as if rows were spread evenly over cells (`Tuned.curvatures`), and as if its entries
-  between different columns were 0. Real rows leave more noise. A cell with few rows has a small h. If two attributes
-  carry the same information, the ridge alone decides how their effect is divided between them.
-- **At most:** H is positive semidefinite, whatever the rows. For a linear function c of the coefficients let
-  u = R**-1/2 c and N = R**1/2 (H + R)**-1 R**1/2, so that 0 <= N <= I. The variance of c is v'R**-1/2 B R**-1/2 v, with
-  v = N u. Let beta be the eigenvalue of R**-1/2 B R**-1/2 in the directions of an attribute's function, and beta_max
-  its largest eigenvalue. From N**2 <= N follows v'v <= u'v, so v lies in the ball that has the line from 0 to u as its
-  diameter. If u is in the directions of one attribute, let a be v's component along u. The rest of v has a squared
-  length of at most a (abs(u) - a), so the variance is at most
+  between different columns were 0. Real rows leave more noise. A cell with few rows has a small entry of H. If two
+  attributes carry the same information, the ridge alone decides how their effect is divided between them.
+- **At most:** H is positive semidefinite, whatever the rows. For a linear function c'w of the coefficients w let
+  u = R**-1/2 c and N = R**1/2 (H + R)**-1 R**1/2, so that 0 <= N <= I, with I the identity. The variance of c'w is
+  v'R**-1/2 B R**-1/2 v, with v = N u. Let beta be the eigenvalue of R**-1/2 B R**-1/2 in the directions of an
+  attribute's function, and beta_max its largest eigenvalue. From N**2 <= N follows v'v <= u'v, so v lies in the ball
+  that has the line from 0 to u as its diameter. If u is in the directions of one attribute, let a be v's component
+  along u. The rest of v has a squared length of at most a (abs(u) - a), so the variance is at most
 
       max over a of beta a**2 + beta_max a (abs(u) - a)
           = u'u beta                                          if beta_max <= 2 beta,
@@ -21,8 +21,8 @@ many rows each cell has, and on which attributes carry the same information.
 
   The first bound is attained by a block without rows.
 
-Both deviations compare the fit with one that has the same ridge and no noise, to first order in the noise. Neither
-takes account of `shrinkage`, which removes most of a function that is mostly noise, and may add some noise to a
+Both deviations compare the fit with one that has the same ridge and no noise, to first order in the noise. Neither of
+the two takes account of `shrinkage`, which removes most of a function that is mostly noise, and may add some noise to a
 function that is about half noise.
 """
 

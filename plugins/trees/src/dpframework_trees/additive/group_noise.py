@@ -8,9 +8,9 @@ in one of two spaces:
   blocks have one coordinate.
 - **with one sum**: the possible changes by a row, if each block is a histogram that counts the row once. Let r be what
   the row adds to its cell in each histogram. Then all blocks of several coordinates have the sum r, a block of one
-  coordinate is the difference of a histogram of two cells, and the intercept's coordinate is r. K is the hull of all
-  such changes. As `dpframework.mechanisms.knorm` shows, the l1 norm of a histogram of two cells is
-  max(abs(r), abs(difference)). If all blocks have one coordinate, this is the free space.
+  coordinate is the difference of the two cells of its histogram, and the intercept's coordinate is r. K is the hull of
+  all such changes and their negatives. As `dpframework.mechanisms.knorm` shows, the l1 norm of a histogram of two cells
+  is max(abs(r), abs(difference)). If all blocks have one coordinate, this is the free space.
 
 With several outputs, a row changes its cells in all blocks by the same numbers, one for each output. There are two
 kinds of noise:
@@ -19,8 +19,8 @@ kinds of noise:
 - **balanced**: in each column, the numbers of all outputs add up to 0, since a row's probabilities and its outcome both
   add up to 1. G is the largest l1 norm of a block over all outputs.
 
-The first has fewer dimensions if blocks have few columns, the second if they have many (`block_groups.is_balanced`).
-Fewer dimensions mean less noise.
+Noise by output has fewer dimensions if blocks have few columns, balanced noise if they have many. Fewer dimensions mean
+less noise, and each group has the kind with less noise (`block_groups.is_balanced`).
 """
 
 from __future__ import annotations
@@ -125,8 +125,9 @@ class GroupNoise:
     def squares(self) -> tuple[float, ...]:
         """The approximate mean square of each block's coordinates, divided by the square of the scale.
 
-        It is the mean square of a linear function of length 1. The function's coefficients have the sum 0 over outputs
-        and, with one sum, over the columns of a block.
+        More exactly, it is the mean square of a linear function of the block's noise whose coefficients have the length
+        1. In balanced noise they have the sum 0 over outputs, and with one sum they have the sum 0 over the columns of
+        a block.
         """
         radius = self._square_of_radius
         if self.balanced:
@@ -167,7 +168,8 @@ class GroupNoise:
     @property
     def _log_volume_of_radius(self) -> float:
         d = self.dimension_of_radius
-        # By depth, a block of m rows and n dimensions has the volume B**m / n! (see `zero_sum_noise`).
+        # If the depth is the norm, a block of m columns and n dimensions has the volume B**m / n!. `zero_sum_noise`
+        # defines the depth and B, and calls a column a row.
         if self.balanced:
             most, rows = math.log(math.comb(2 * self.outputs - 2, self.outputs - 1)), sum(self.blocks)
             of_blocks = sum(math.lgamma(m * (self.outputs - 1) + 1) for m in self.blocks)
@@ -184,8 +186,8 @@ class GroupNoise:
     def rounded(self) -> int:
         """The largest norm G of a vector whose coordinates in the space all lie in [-1, 1].
 
-        With one sum r, the last of m cells is r minus the others, and is at most m. The last of K balanced outputs is
-        at most K - 1, which is the sum of all others.
+        With one sum r, the last of a histogram's m cells is r minus the m - 1 others, and is at most m in size. The
+        last balanced output is minus the sum of the others, and is at most as large as their number.
         """
         if self.balanced:
             return max(self.blocks) * (2 * self.outputs - 2)
@@ -194,10 +196,12 @@ class GroupNoise:
     @property
     def square_of_half(self) -> float:
         """The largest squared length of a vector whose coordinates in the space all lie in [-1/2, 1/2]."""
-        if self.balanced:  # The last of K outputs is at most (K - 1) / 2.
+        if self.balanced:  # The last output is at most half as large as the number of the other outputs.
             return sum(self.blocks) * self.outputs * (self.outputs - 1) / 4
         if not self.one_sum:
             return self.outputs * sum(self.blocks) / 4
+        # Four times the squares. A block of one column is the sum minus twice a cell, so it is at most 3/2. A block of
+        # m columns has m - 1 cells of at most 1/2, and a last cell of at most m / 2.
         of_output = sum(9 if m == 1 else m - 1 + m**2 for m in self._functions) + self.intercept
         return self.outputs * of_output / 4
 

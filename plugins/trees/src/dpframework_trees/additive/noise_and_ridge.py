@@ -21,12 +21,13 @@ SPREAD_OF_INTERCEPT = 1.0  # the expected variance of the intercept
 BLUR = Fraction(1, 1024)  # the share of epsilon that the release's noise costs, once for each neighbouring table
 MULTICLASS = Fraction(1, 7)  # the largest share of epsilon for the determinant, with several classes
 HALVED = 8  # how often `MULTICLASS` may be halved, if the ridge stays near `suitable_ridge`
-NEAR = 4.0  # a ridge is near up to this multiple. A larger one would cost more accuracy than the noise does
+# A ridge is near `suitable_ridge` up to this multiple of it. A larger one would cost more accuracy than the noise does.
+NEAR = 4.0
 BEYOND = 512  # a group's radius practically never exceeds this multiple of its mean
 STEPS = 32  # the step of the noise's lattice is at most 2**-32 divided by the largest power of two up to epsilon
 LATTICE = Fraction(1, 1 << 20)  # the largest share of epsilon that the noise's lattice costs
 OF_NUMBERS = 0.2  # the expected variance for a number as the target, relative to that for classes
-BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)  # the share of epsilon that the noise's lattice leaves (see `LATTICE`)
+BELOW_ONE = Fraction(1) - Fraction(1, 1 << 20)  # the share of epsilon that is left after `LATTICE`
 BELOW = 1 - 2.0**-30  # a factor that keeps floats below an exact bound
 
 
@@ -63,10 +64,10 @@ class Tuned:
     epsilon
         The epsilon of the fit for a row that is added or removed.
     determinant
-        The share of epsilon that is set aside for the Hessian's determinant. For two classes it is 0. For more, it is
-        by default the smallest share for which a ridge of `NEAR` times `suitable_ridge` is large enough, among
-        `MULTICLASS` halved from once to `HALVED` times. If it is not large enough for any, the share is `MULTICLASS`.
-        It follows from the design and epsilon, which are public.
+        The share of epsilon that is set aside for the Hessian's determinant. For two classes it is 0. For more classes,
+        `MULTICLASS` divided by 2, 4, ..., 2**`HALVED` are tried. By default the share is the smallest of these for
+        which a ridge of `NEAR` times `suitable_ridge` is large enough. If there is none, the share is `MULTICLASS`. It
+        follows from the design and epsilon, which are public.
     """
 
     design: Design
@@ -87,8 +88,9 @@ class Tuned:
     def step(self) -> Fraction:
         """The step of the noise's lattice, a power of two.
 
-        The lattice costs m_g / s_g for each group (`GroupNoise.rounded`). Over all groups, that is at most the step
-        times epsilon times the largest m_g, divided by the swing.
+        The lattice costs m_g / s_g for each group g, with m_g its `GroupNoise.rounded` and s_g its scale (see
+        `perturbation`). Over all groups, that is at most the step times epsilon times the largest m_g, divided by
+        `Design.swing`.
         """
         widest = max(of_group.rounded for of_group in self.design.noises)
         of_cost = math.floor(math.log2(self.design.swing * LATTICE / widest))
@@ -113,7 +115,7 @@ class Tuned:
 
     @functools.cached_property
     def most_curvature(self) -> Fraction:
-        """The bound on `max over rows x of x' R**-1 x` (see `perturbation`)."""
+        """The bound on the largest x' R**-1 x of any row's columns x, with R the ridge (see `perturbation`)."""
         classes = self.design.classes
         if classes == 2:
             return self.spent_by_gradient
@@ -122,7 +124,7 @@ class Tuned:
 
     @functools.cached_property
     def spent_by_gradient(self) -> Fraction:
-        """The exact epsilon of the gradient's noise at r = 1 (see `perturbation`), without the cost of its lattice."""
+        """The exact epsilon of the gradient's noise, e in `perturbation`, without the cost of the noise's lattice."""
         return sum((Fraction(self.design.swing) / (self.step * Fraction(s)) for s in self.scales), Fraction(0))
 
     @functools.cached_property
@@ -166,8 +168,9 @@ class Tuned:
     def shared(self) -> tuple[tuple[float, float], ...]:
         """The approximate variance of each group's sum, and the group's gain.
 
-        The gain is what the means of the group's wide blocks and the intercept add to a row's score if R times the
-        coefficients has the sum 1. Variance and gain are 0 for a group without one sum.
+        The sum is the one that all blocks of the group share, if it has noise with one sum (see `group_noise`). The
+        gain is what the means of the group's blocks of several columns, and the intercept, add to a row's score if the
+        ridge times the coefficients has the sum 1 in each of them. Variance and gain are 0 for all other groups.
         """
         found = []
         for group, of_group, unit in self._groups:
@@ -178,7 +181,7 @@ class Tuned:
 
     @functools.cached_property
     def largest_ratio(self) -> float:
-        """The approximate largest variance of noise in any direction, in the norm of R**-1."""
+        """The approximate largest variance of noise in any direction, in the norm of R**-1, with R the ridge."""
         of_blocks = float((self.deviations**2 / self.ridge).max())
         return max(of_blocks, *(variance * gain for variance, gain in self.shared))
 
@@ -209,12 +212,12 @@ class Tuned:
         return np.asarray(suitable + high)
 
     def curvature(self, ridge: Reals) -> float:
-        """Return the largest x' R**-1 x of any row, for a ridge R."""
+        """Return the largest x' R**-1 x of any row's columns x, for a ridge R."""
         return float(np.maximum.reduceat(1 / ridge, self.design.starts).sum())
 
     @functools.cached_property
     def gradient_error(self) -> float:
-        """The largest gradient at which the fit may end, in the norm of R**-1 (see `fitting`).
+        """The largest gradient at which the fit may end, in the norm of R**-1 with R the ridge (see `fitting`).
 
         The claim would hold for any number above the error of the noise's lattice.
         """
@@ -222,9 +225,9 @@ class Tuned:
 
     @property
     def lattice_error(self) -> float:
-        """The largest distance of the real noise from the noise in the computation, in the l2 norm.
+        """The largest l2 distance between the noise b and the noise b~ that is computed with (see `perturbation`).
 
-        It comes from the lattice. If noise may have more bits than a float, rounding adds to it.
+        The distance comes from the lattice. If the noise may have more bits than a float, rounding adds to it.
         """
         halves = math.sqrt(sum(of_group.square_of_half for of_group in self.design.noises))
         largest = BEYOND * self.largest_noise / 2.0**53

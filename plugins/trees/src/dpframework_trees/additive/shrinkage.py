@@ -12,11 +12,11 @@ b, and w0 are the true coefficients. If w0 has the variance t in each coordinate
 
     m(t) = (h**2 t + v) / (h + R)**2,     and given w, w0 is expected at g(t) w,     g(t) = t h (h + R) / (h**2 t + v).
 
-If R = v / (h t), then g(t) is 1. t is not known. Before the release, all powers of 4 from `LEAST` to `LARGEST`, times
-the expected spread, are equally likely. After it, if noise is about normal, each has a probability in proportion to
-m(t)**(-d / 2) exp(-w'w / (2 m(t))). The function is multiplied by the mean of g(t) by these probabilities, or by 1 if
-the mean is larger. If the ridge is too large, `stretch` corrects that, since it takes account of how sure the scores
-are.
+If R = v / (h t), then g(t) is 1. t is not known. Before the release, t is taken to be the expected spread times a power
+of 4, with all exponents from `LEAST` to `LARGEST` equally likely. After the release, if noise is about normal, each of
+these t has a probability in proportion to m(t)**(-d / 2) exp(-w'w / (2 m(t))). The function is multiplied by the mean
+of g(t), weighted by these probabilities, or by 1 if the mean is larger. If the ridge is too large, `stretch` corrects
+that, since it takes account of how sure the scores are.
 
 Numeric attributes are left as they are. Several of them are often alike. Then each has only a small part of what they
 say together, and shrinking each would remove that part.

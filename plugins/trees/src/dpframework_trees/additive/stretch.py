@@ -4,8 +4,8 @@ This is post-processing: it reads released coefficients and public facts, and co
 
 The ridge R must be large enough for the noise b. If classes can be told apart nearly without error, the ridge makes the
 scores too small, and predictions are right more often than their probabilities say. This may hold for some classes and
-not for others, so each output has its own factor. With several outputs, w and b below are the coefficients and the
-noise minus their means over outputs, which change no probability.
+not for others, so each output has its own factor. Let w be the coefficients and b the noise in the gradient. With
+several outputs, their means over outputs are subtracted from w and b, which changes no probability.
 
 **Evidence.** At the minimiser the rows' gradient is - R w - b. If the scores s_c of output c are multiplied by a_c, the
 derivative of the rows' log-likelihood by a_c, at a = 1, is therefore
@@ -15,33 +15,35 @@ derivative of the rows' log-likelihood by a_c, at a = 1, is therefore
 The first part is known. The second is replaced by its expectation. With H the Hessian of the rows' loss, w_c is about
 (H + R)**-1 times (a part that follows from the rows, minus b_c). So E[w_c'b_c] is about
 - trace((H + R)**-1 Cov(b_c)). For K classes Cov(b_c) is 1 - 1 / K of the noise's covariance. If attributes are
-independent, the columns of one attribute contribute the sum of sd**2 / (h + R), where h is in proportion to the rows of
-each cell. These rows are private, so the amount that is subtracted follows from the kind of the attribute:
+  independent, the columns of one attribute contribute the sum of sd**2 / (h + R). Here sd is the standard deviation of
+  a column's noise, R its ridge, and h its curvature, which is in proportion to the rows of the column's cell. These
+  rows are private, so the amount that is subtracted follows from the kind of the attribute:
 
 - **A numeric attribute** often has most rows in few bins, and several numeric attributes are often alike. In both cases
   there is more noise. Since 1 / (h + R) is convex in h, the sum is largest if all rows are in one cell. That largest
   sum is subtracted.
-- **For any other attribute** the sum for evenly spread rows is subtracted. A row's part of h is the mean of
-  p_c (1 - p_c) by the released scores. For K outputs it is divided by 1 - 1 / K, since the curvature is larger once
-  means over outputs are subtracted. So the surer the scores are, the more noise there is. Only the ridge tells the mean
-  of an attribute's columns apart from the intercept and from other attributes' means, so in that direction h is 0.
-- **For the sum that a group's blocks share** (noise with one sum, see `perturbation`) the expectation is subtracted,
-  as if rows said nothing else. Let r be that sum, of variance v, and c the sum of R w in each of the blocks. Their
-  means and the intercept add g c to the score, where g is the group's gain (`Tuned.shared`). With h the intercept's
-  curvature, and G the sum of the groups' gains, c = - h times (what all groups add) - r. So -E[w'b] is
-  g v (1 - h g / (1 + h G)).
+- **For any other attribute** the sum for evenly spread rows is subtracted. A row's part of h is taken as the mean of
+  p_c (1 - p_c), with p_c the probability of the class of output c by the released scores. For K outputs it is divided
+  by 1 - 1 / K, since the curvature is larger once means over outputs are subtracted. So the surer the scores are, the
+  more noise there is. Only the ridge tells the mean of an attribute's columns apart from the intercept and from other
+  attributes' means, so in that direction h is 0.
+- **For the sum that a group's blocks share** (noise with one sum, see `group_noise`) the expectation is subtracted, as
+  if the rows' loss had a curvature only along the intercept. Let r be that sum, of variance v, and z the sum of R w in
+  each of the blocks. The means of the blocks, and the intercept, add g z to the score, where g is the group's gain
+  (`Tuned.shared`). With h the intercept's curvature, and G the sum of the groups' gains, z = - h times (what all groups
+  add) - r. So -E[w'b] is g v (1 - h g / (1 + h G)).
 
-The rest of D is evidence that scores are too small. If nothing is left, nothing is stretched. (If attributes say the
-same, there may be more noise than is subtracted.)
+The rest of D is evidence that scores are too small. If nothing is left, nothing is stretched. (If attributes carry the
+same information, there may be more noise than is subtracted.)
 
 **How evidence becomes factors.** As a grows, D falls by J(a). Here J_c is the sum over rows of s_c times the growth of
 p_c between 1 and a. It is replaced by its expectation over a fixed sample of rows that are spread evenly over cells.
 
-D is an estimate, with two sources of error. First, given w, w_c'b_c has a variance of about the sum of sd**2 w**2.
-Second, the columns of a group share a radius. In d dimensions the square of the radius has a relative deviation of
-2 / sqrt(d + 1), and so has the amount that should have been subtracted. Balanced noise has one radius for all outputs.
-With noise by output, the share of output c that comes from its own radius is 1 - 1 / K, and each other radius
-contributes 1 / (K (K - 1)). Let V be the sum of the covariances from both sources.
+D is an estimate, with two sources of error. First, given w, w_c'b_c has a variance of about the sum over columns of
+sd**2 w**2. Second, the columns of a group share a radius (see `group_noise`). In d dimensions the square of the radius
+has a relative deviation of 2 / sqrt(d + 1), and so has the amount that should have been subtracted. Balanced noise has
+one radius for all outputs. With noise by output, the share of output c that comes from its own radius is 1 - 1 / K, and
+each other radius contributes 1 / (K (K - 1)). Let V be the sum of the covariances from both sources.
 
 Before any evidence, each a_c - 1 is expected to be within about `SPREAD` of 0, and factors of several outputs are
 expected to be alike: their covariance U has `SPREAD`**2 on the diagonal, and `ALIKE` times that elsewhere. The factors

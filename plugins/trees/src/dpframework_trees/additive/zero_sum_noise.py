@@ -1,15 +1,16 @@
 """Exact draws of integer noise, in rows of numbers that add up to 0.
 
-A row has K numbers with the sum 0. Its *depth* is the sum of its positive numbers, which is half of its l1 norm. The
-depth of a block of m rows is the sum of its rows' depths, and the depth of a group is the largest depth of its blocks.
-`balanced_noise` draws a group's rows with probability in proportion to exp(-depth / scale).
+Here a row has K numbers with the sum 0: one column of a model, with a number for each of K outputs. Its *depth* is the
+sum of its positive numbers, which is half of its l1 norm. The depth of a block of m rows is the sum of its rows'
+depths, and the depth of a group is the largest depth of its blocks. `balanced_noise` draws a group's rows with
+probability in proportion to exp(-depth / scale).
 
 **Exact, over integers.** First a radius T is drawn, as in the core's `block-norm`. The point is then uniform among the
 points of depth at most T.
 
 - There are c(n) rows of depth n (`layer_size`). The generating function of c is the sum over p of C(K-1, p)**2 x**p,
-  divided by (1-x)**(K-1) (Conway and Sloane 1997, for the lattice A). So c(n) is at most B C(n+K-2, K-2), with B the
-  sum of C(K-1, p)**2, which is C(2K-2, K-1).
+  divided by (1-x)**(K-1) (Conway and Sloane 1997, for the lattice A). So c(n) is at most B C(n+K-2, K-2). Here C(n, k)
+  is the binomial coefficient, and B the sum of C(K-1, p)**2, which is C(2K-2, K-1).
 - A proposal begins with a radius T, which is a sum of D + 1 geometric numbers. D is the sum of d = m (K - 1) over all
   blocks, so the probability of T is in proportion to (T+1) ... (T+D) q**T, with q = exp(-1 / scale). For each block,
   d + 1 whole numbers that add up to T are drawn uniformly. The depth of each row is the sum of K - 1 of them, and one
@@ -79,10 +80,10 @@ def _propose(
 def balanced_square(rows: int, outputs: int) -> float:
     """Return the mean square of a linear function of a point that is uniform in the points of depth at most 1.
 
-    The points are those of a block. The function has length 1, and its coefficients add up to 0 over outputs. The
-    depths of rows are Dirichlet distributed (see the module), each with K - 1 of d + 1 parts. In a row of depth n, the
-    p negative numbers and all others are uniform on simplices. If k such numbers have the sum n, the mean of their sum
-    of squares is 2 n**2 / (k + 1).
+    The points are those of a block. The function has length 1, and its coefficients add up to 0 over outputs. Let K be
+    `outputs`, and d = `rows` (K - 1). The depths of rows are Dirichlet distributed (see the module), each with K - 1 of
+    d + 1 parts. In a row of depth n, the p negative numbers and all others are uniform on simplices. If k such numbers
+    have the sum n, the mean of their sum of squares is 2 n**2 / (k + 1).
     """
     k, d = outputs, rows * (outputs - 1)
     ways = [math.comb(k, p) * math.comb(k - 2, p - 1) for p in range(1, k)]
