@@ -37,7 +37,7 @@ class BallMoments:
         """Return the mean square of a weighted sum of a histogram's entries, with weights of sum 0 and length 1.
 
         By symmetry it is the same for all such weights. The squares of the entries add up to the squares of size - 1
-        such sums with orthogonal weights, plus the square of the sum of all entries divided by size.
+        such sums with orthogonal weights, plus the squared sum of all entries divided by size.
         """
         return (size * self.entries[size] - self.total / size) / (size - 1)
 
@@ -47,9 +47,10 @@ def unit_ball_moments(sizes: tuple[int, ...]) -> BallMoments:
     """Return the moments for histograms of these sizes, each 2 or more, whose sums are equal but not fixed.
 
     Let t be the sum of a histogram's entries. Let p entries be negative and add up to -n, and let the others add up to
-    n + t. Both groups of entries are then uniform on simplices. The volume of the first simplex is
-    n**(p-1) / (p-1)!. It is multiplied by the volume of the second, which has the same form. If k numbers are uniform
-    on a simplex and add up to a, the mean of the sum of their squares is 2 a**2 / (k + 1).
+    n + t. Both groups of entries are then uniform on simplices. The volume of the first simplex is n**(p-1) / (p-1)!.
+    It is multiplied by the volume of the second simplex, which has the same form, and by the number of ways to choose
+    the negative entries. If k numbers are uniform on a simplex and add up to a, the mean of the sum of their squares is
+    2 a**2 / (k + 1).
 
     Examples
     --------

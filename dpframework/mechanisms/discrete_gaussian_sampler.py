@@ -113,7 +113,7 @@ def exp_of_minus(exponents: Floats) -> Floats:
     Parameters
     ----------
     exponents
-        g >= 0, shape (number,).
+        The numbers g, each 0 or more, shape (number,).
 
     Returns
     -------

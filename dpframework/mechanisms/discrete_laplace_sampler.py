@@ -105,9 +105,9 @@ class Digit:
     Attributes
     ----------
     place
-        b, the power of the base.
+        The position b of the digit, from 0: it counts multiples of 256**b.
     exponent
-        256**b / s, so that q = exp(-exponent).
+        256**b / s, so that q = exp(-`exponent`) (see the module).
     last
         Whether it is the last digit, which is unbounded.
     bits
@@ -121,7 +121,7 @@ class Digit:
 
     @functools.cached_property
     def thresholds(self) -> Halves:
-        """floor(2**bits F(d)) for d = 0, ..., 255."""
+        """The whole numbers floor(2**bits F(d)) for d = 0, ..., 255, with F the digit's distribution function."""
         fine = self.bits + WORD_BITS
         precision = fine + _GUARD_BITS
         first = power = exp_bounds(-self.exponent, precision)

@@ -167,7 +167,7 @@ class Balls:
         if self.same_rows:
             known = {size: [section_size(size, 0, r) for r in range(radii)] for size in set(self.sizes)}
             return [math.prod(known[size][r] for size in self.sizes) for r in range(radii)]
-        product: Any = 1  # then an array of numbers of points, indexed by total + depth and by depth
+        product: Any = 1  # becomes an array of numbers of points, indexed by total + depth and by depth
         for size, section in _sections(self.sizes, radii).items():
             product = product * section ** self.sizes.count(size)
         above = [[int(product[depth + total, depth]) for total in range(radii - 2 * depth)] for depth in range(radii)]
@@ -177,11 +177,11 @@ class Balls:
         ]  # totals t and -t have the same number of points
 
     def find_total(self, position: int, radius: int) -> tuple[int, int]:
-        """Return the absolute total of the point at a position in a ball, and its position among points of that total.
+        """Return the absolute total of the point at a position, and the point's position among those with that total.
 
-        Points are in the order of their totals, 0, 1 and -1, 2 and -2, and so on. The first totals are tried in turn.
-        Beyond them points are counted by polynomials. `section_size` is a polynomial in total and depth, of degree
-        2 (`size` - 1) at most. From each total to the next but one, the depth falls by one. So the sizes of the
+        A ball's points are in the order of their totals: 0, 1 and -1, 2 and -2, and so on. The first totals are tried
+        in turn. Beyond these totals points are counted by polynomials. `section_size` is a polynomial in total and
+        depth, of degree 2 (`size` - 1) at most. If the total grows by two, the depth falls by one. So the sizes of the
         sections of all even totals are a polynomial in their index, and so are those of all odd totals. With Newton's
         forward differences d_k of the first few sizes, the first m sizes add up to the sum over k of d_k C(m, k + 1).
         """

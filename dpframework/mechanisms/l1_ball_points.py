@@ -1,4 +1,4 @@
-"""Integer points of products of l1 balls of one radius, counted and drawn uniformly (see `block_norm`)."""
+"""Integer points of products of l1 balls of equal radius, counted and drawn uniformly (see `block_norm`)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def draw_from_ball(size: int, radius: int, numbers: WholeNumbers) -> list[int]:
 @final
 @attrs.frozen(slots=False)
 class CrossPolytopes:
-    """Products of l1 balls (cross-polytopes) of one radius. A product has one ball for each block.
+    """Products of l1 balls (cross-polytopes) of equal radius. A product has one ball for each block.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class CrossPolytopes:
 
     @property
     def dimension(self) -> int:
-        """How many numbers all blocks have together."""
+        """The dimension D: how many numbers all blocks have together."""
         return sum(self.sizes)
 
     @functools.cached_property
@@ -69,7 +69,8 @@ class CrossPolytopes:
     def number(self, radius: int) -> int:
         """Return the number of points for this radius.
 
-        It is the sum over k of h_k C(radius - k + D, D), with D the dimension and C the binomial coefficient.
+        It is the sum over k of h_k C(radius - k + D, D), with C the binomial coefficient, D the dimension and h_k from
+        `h`.
         """
         return math.prod(points_of_ball(size, radius) ** times for size, times in self._alike)
 

@@ -241,8 +241,8 @@ class MarkovChainTrees(WholeTrees):
     """Walks over complete trees for a fixed number of steps, from a uniformly drawn tree (Metropolis and Hastings).
 
     A step proposes a uniformly drawn test for a uniformly drawn node. So a proposal is as likely as its reverse. (For
-    the acceptance, Mihelčić and Miettinen 2023 print min(1, z/z') with z the old state, which is the inverse of the
-    right ratio.)
+    the acceptance, Mihelčić and Miettinen 2023 print min(1, z/z'), where z belongs to the old tree. The right ratio is
+    the inverse, z'/z.)
 
     Attributes
     ----------

@@ -129,7 +129,7 @@ class Weights:
         return np.array(in_threads(self._of_test(rows, depth, counts, pairs), range(len(pairs)), self._threads))
 
     def of_all(self, depth: int) -> float:
-        """Return log Z of all rows."""
+        """Return log Z(S, depth) for the set S of all rows (see the module)."""
         return log_sum(self.of_tests(self.data.rows, depth))
 
     def _counts(self, rows: Bits) -> Counts:

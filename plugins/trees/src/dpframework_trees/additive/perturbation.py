@@ -127,7 +127,7 @@ ROWS_OF_ATTRIBUTE = 50
 class ObjectivePerturbation(PureMechanism):
     """Releases the coefficients of an additive logistic model, fitted once with a random linear term (see the module).
 
-    Its epsilon is for a row that is added or removed. In the norm of the noise, a row's gradient is at most 1.
+    Its epsilon is for a row that is added or removed. Its scale is for a norm in which a row's gradient is at most 1.
     """
 
     name: ClassVar[str] = "objective-perturbation"

@@ -10,10 +10,11 @@ several outputs, their means over outputs are subtracted from w and b, which cha
 **Evidence.** At the minimiser the rows' gradient is - R w - b. If the scores s_c of output c are multiplied by a_c, the
 derivative of the rows' log-likelihood by a_c, at a = 1, is therefore
 
-    D_c = sum over rows of (outcome_c - p_c) s_c = w_c'R w_c + w_c'b_c.
+    D_c = sum over rows of (outcome_c - p_c) s_c = w_c'R w_c + w_c'b_c,
 
-The first part is known. The second is replaced by its expectation. With H the Hessian of the rows' loss, w_c is about
-(H + R)**-1 times (a part that follows from the rows, minus b_c). So E[w_c'b_c] is about
+where outcome_c is a row's outcome for output c, and p_c its predicted probability. The first part is known. The second
+is replaced by its expectation. With H the Hessian of the rows' loss, w_c is about (H + R)**-1 times (a part that
+follows from the rows, minus b_c). So E[w_c'b_c] is about
 - trace((H + R)**-1 Cov(b_c)). For K classes Cov(b_c) is 1 - 1 / K of the noise's covariance. If attributes are
   independent, the columns of one attribute contribute the sum of sd**2 / (h + R). Here sd is the standard deviation of
   a column's noise, R its ridge, and h its curvature, which is in proportion to the rows of the column's cell. These
@@ -23,10 +24,10 @@ The first part is known. The second is replaced by its expectation. With H the H
   there is more noise. Since 1 / (h + R) is convex in h, the sum is largest if all rows are in one cell. That largest
   sum is subtracted.
 - **For any other attribute** the sum for evenly spread rows is subtracted. A row's part of h is taken as the mean of
-  p_c (1 - p_c), with p_c the probability of the class of output c by the released scores. For K outputs it is divided
-  by 1 - 1 / K, since the curvature is larger once means over outputs are subtracted. So the surer the scores are, the
-  more noise there is. Only the ridge tells the mean of an attribute's columns apart from the intercept and from other
-  attributes' means, so in that direction h is 0.
+  p_c (1 - p_c), with p_c computed from the released scores. For K outputs it is divided by 1 - 1 / K, since the
+  curvature is larger once means over outputs are subtracted. So the surer the scores are, the more noise there is. Only
+  the ridge tells the mean of an attribute's columns apart from the intercept and from other attributes' means, so in
+  that direction h is 0.
 - **For the sum that a group's blocks share** (noise with one sum, see `group_noise`) the expectation is subtracted, as
   if the rows' loss had a curvature only along the intercept. Let r be that sum, of variance v, and z the sum of R w in
   each of the blocks. The means of the blocks, and the intercept, add g z to the score, where g is the group's gain
@@ -37,7 +38,8 @@ The rest of D is evidence that scores are too small. If nothing is left, nothing
 same information, there may be more noise than is subtracted.)
 
 **How evidence becomes factors.** As a grows, D falls by J(a). Here J_c is the sum over rows of s_c times the growth of
-p_c between 1 and a. It is replaced by its expectation over a fixed sample of rows that are spread evenly over cells.
+p_c if the factors grow from 1 to a. It is replaced by its expectation over a fixed sample of rows that are spread
+evenly over cells.
 
 D is an estimate, with two sources of error. First, given w, w_c'b_c has a variance of about the sum over columns of
 sd**2 w**2. Second, the columns of a group share a radius (see `group_noise`). In d dimensions the square of the radius

@@ -8,9 +8,9 @@ probability in proportion to exp(-depth / scale).
 **Exact, over integers.** First a radius T is drawn, as in the core's `block-norm`. The point is then uniform among the
 points of depth at most T.
 
-- There are c(n) rows of depth n (`layer_size`). The generating function of c is the sum over p of C(K-1, p)**2 x**p,
-  divided by (1-x)**(K-1) (Conway and Sloane 1997, for the lattice A). So c(n) is at most B C(n+K-2, K-2). Here C(n, k)
-  is the binomial coefficient, and B the sum of C(K-1, p)**2, which is C(2K-2, K-1).
+- There are c(n) rows of depth n (`layer_size`). With C as the binomial coefficient, the generating function of c is the
+  sum over p of C(K-1, p)**2 x**p, divided by (1-x)**(K-1) (Conway and Sloane 1997, for the lattice A). So c(n) is at
+  most B C(n+K-2, K-2), with B the sum of C(K-1, p)**2, which is C(2K-2, K-1).
 - A proposal begins with a radius T, which is a sum of D + 1 geometric numbers. D is the sum of d = m (K - 1) over all
   blocks, so the probability of T is in proportion to (T+1) ... (T+D) q**T, with q = exp(-1 / scale). For each block,
   d + 1 whole numbers that add up to T are drawn uniformly. The depth of each row is the sum of K - 1 of them, and one
