@@ -254,7 +254,8 @@ def _make_and_write(
         # killed after it wrote its results to this folder, its journal is still there and is removed here.
         from dpframework.study.run_folder_reader import read_record
 
-        with contextlib.suppress(DPFrameworkError):  # a folder without such results: see `require_writable`
+        # A folder without results of a run is not read here. `require_writable` refuses it if it holds other files.
+        with contextlib.suppress(DPFrameworkError):
             if (out / RESULTS).exists():
                 recorded.discard_of(str(read_record(out).get("run")))
         require_writable(out, FILES)

@@ -14,11 +14,11 @@ derivative of the rows' log-likelihood by a_c, at a = 1, is therefore
 
 where outcome_c is a row's outcome for output c, and p_c its predicted probability. The first part is known. The second
 is replaced by its expectation. With H the Hessian of the rows' loss, w_c is about (H + R)**-1 times (a part that
-follows from the rows, minus b_c). So E[w_c'b_c] is about
-- trace((H + R)**-1 Cov(b_c)). For K classes Cov(b_c) is 1 - 1 / K of the noise's covariance. If attributes are
-  independent, the columns of one attribute contribute the sum of sd**2 / (h + R). Here sd is the standard deviation of
-  a column's noise, R its ridge, and h its curvature, which is in proportion to the rows of the column's cell. These
-  rows are private, so the amount that is subtracted follows from the kind of the attribute:
+follows from the rows, minus b_c). So E[w_c'b_c] is about minus the trace of (H + R)**-1 Cov(b_c). For K > 2 classes
+Cov(b_c) is 1 - 1 / K of the noise's covariance. If attributes are independent, the columns of one attribute contribute
+the sum of sd**2 / (h + R). Here sd is the standard deviation of a column's noise, R its ridge, and h its curvature,
+which is in proportion to the rows of the column's cell. These rows are private, so the amount that is subtracted
+follows from the kind of the attribute:
 
 - **A numeric attribute** often has most rows in few bins, and several numeric attributes are often alike. In both cases
   there is more noise. Since 1 / (h + R) is convex in h, the sum is largest if all rows are in one cell. That largest
