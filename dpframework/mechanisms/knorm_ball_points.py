@@ -2,9 +2,10 @@
 
 A *section* holds the integer vectors of one histogram whose entries add up to a total, and whose negative entries add
 up to -depth or more. A *layer* holds those whose negative entries add up to -depth exactly. A *ball* of radius r is a
-product of sections, one for each histogram. C(n, k) is the binomial coefficient. If neighbours have the same number of
-rows, all sections have total 0 and depth r. Otherwise a ball is a union of such products over totals t, with depth `(r
-- |t|) / 2` rounded down.
+product of sections, one for each histogram. If neighbours have the same number of rows, all sections have total 0 and
+depth r. Otherwise a ball is a union of such products over totals t, with depth `(r - |t|) / 2` rounded down.
+
+Below, C(n, k) is the binomial coefficient.
 """
 
 from __future__ import annotations
