@@ -3,7 +3,7 @@
 An epsilon pays for Laplace noise (on integers, for counts) and permute-and-flip. A rho pays for Gaussian noise and the
 exponential mechanism, whose rho is smallest for the same error. So a rho means less noise where many releases share
 a delta. Miners of several counts may take noise of another shape that fits these better (see `crosstab_miners` and
-`marginals`).
+`marginals_miner`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Many marginals at once, which agree with each other, and whose errors the plan states.
 
 The releases are residuals (`queries.Residuals`): what the marginal of a set of attributes says beyond the marginals of
-fewer of them. Their noise makes the weighted sum of the variances of all cells as small as possible (`workloads`), or
-else the largest variance of a cell (`minimax_weights`). It is Gaussian noise in zCDP. In pure epsilon it is Laplace
-noise or noise in the shape of blocks (`mechanisms.BlockNorm`), whichever is predicted to be better, unless you ask for
-Laplace noise. All marginals are sums of residuals, which is post-processing.
+fewer of them. Their noise makes the weighted sum of the variances of all cells as small as possible
+(`marginals_workload`), or else the largest variance of a cell (`minimax_weights`). It is Gaussian noise in zCDP. In
+pure epsilon it is Laplace noise or noise in the shape of blocks (`mechanisms.BlockNorm`), whichever is predicted to be
+better, unless you ask for Laplace noise. All marginals are sums of residuals, which is post-processing.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class Argument:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that this argument and those that it rests on follow, each once.
 
-        "the rest" and "zero cases" are rules of how goals are written (see `smt_goals_for_parts` and `goals_of_cells`).
+        "the rest" and "zero cases" are rules of how goals are written (see `smt_goals_for_parts`).
         """
         own: list[str] = [str(self.rule)]
         if isinstance(self.shape, Parts) and self.shape.body.leaves(*AGGREGATES) and self.goals:

@@ -8,8 +8,8 @@ The numbers of rows in the cells are unknown, so one goal for each cell, and one
 different places of these two rows, where a place is a cell or no cell.
 3. *Several rows.* Up to k rows are added to cells in any way. One goal covers all ways, with an unknown number of new
 rows for each cell. Under replacement, a second unknown number for each cell counts the rows that leave.
-4. *Zero cases.* As in `goals_of_parts`, there is a goal for each way that denominators are 0 or positive, and one for
-each denominator, which shows that it is negative on no table.
+4. *Zero cases.* As in `smt_goals_for_parts`, there is a goal for each way that denominators are 0 or positive, and one
+for each denominator, which shows that it is negative on no table.
 5. *Extremes.* Let x and y change by at most b between two tables. Then so does max(x, y). On the table with the higher
 maximum, the maximum equals x or y, say x. On the other table x is lower by at most b, and the maximum is at least x.
 The same holds for a minimum, and by induction for any number of formulas. The fall of -x is the rise of x.

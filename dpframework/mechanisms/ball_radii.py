@@ -1,9 +1,10 @@
 """The random radius of noise that is uniform on balls, drawn exactly (see `knorm` and `block_norm`).
 
-Let D be the dimension of a space, and let N(r), the number of points of its ball of radius r, be the sum over k of
-h_k C(r-k+D, D). Here C is the binomial coefficient, and h_0, ..., h_D are whole numbers of 0 or more that belong to the
-space (see `balls`). Let the probability of radius r be proportional to N(r) q**r, where q is exp(-1 / scale). Then the
-radius R is a sum of independent numbers: a k with probability proportional to h_k q**k, and D + 1 geometric numbers.
+Let D be the dimension of a space, and let N(r), the number of points of its ball of radius r, be the sum over k of h_k
+C(r-k+D, D). Here C is the binomial coefficient, and h_0, ..., h_D are whole numbers of 0 or more that belong to the
+space (see `knorm_ball_points`). Let the probability of radius r be proportional to N(r) q**r, where q is exp(-1 /
+scale). Then the radius R is a sum of independent numbers: a k with probability proportional to h_k q**k, and D + 1
+geometric numbers.
 """
 
 from __future__ import annotations

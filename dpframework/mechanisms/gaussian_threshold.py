@@ -16,9 +16,9 @@ comes. Let P be the release on u on the condition that no key is shown that only
 on v on the condition that no key is shown that only the second has. Both conditions have a probability of 1 - d or
 more, and at most 2 m other counts differ. ∎
 
-**One split serves all notions of privacy** (see `release_losses`). The core consists of m counts with Gaussian noise, or of 2 m
-under replace-one. So the privacy event of these counts dominates the core, as accounting by privacy loss distributions
-(PLD) needs it.
+**One split serves all notions of privacy** (see `release_losses`). The core consists of m counts with Gaussian noise,
+or of 2 m under replace-one. So the privacy event of these counts dominates the core, as accounting by privacy loss
+distributions (PLD) needs it.
 
 **On integers.** sigma is the double with which noise is drawn. p is a sum of about 40 sigma exponentials, rounded up by
 more than its error. So d is not below the true delta.

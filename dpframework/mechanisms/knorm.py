@@ -28,10 +28,11 @@ second space is used.
 **How it is drawn.** With q = exp(-1/s), q**k = (1-q) times the sum over r >= k of q**r. So a uniform point of a *ball*
 of random radius R has the distribution above, if P(R = r) is proportional to N(r) q**r, where N(r) is the ball's number
 of points. Balls, unlike spheres, are products over histograms, or unions of such products over the common sum (see
-`balls`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D), with whole numbers h_k that
-`balls` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and of D + 1 independent geometric
-numbers. And the sum over z of `q**|z|` is h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole
-numbers, and exact. (Where parts add up to 0, the l1 norm is even. There R is half of it, and s is halved.)
+`knorm_ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D), with whole numbers
+h_k that `knorm_ball_points` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and of D + 1
+independent geometric numbers. And the sum over z of `q**|z|` is h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All
+draws are of whole numbers, and exact. (Where parts add up to 0, the l1 norm is even. There R is half of it, and s is
+halved.)
 
 **One histogram.** The norm of a single histogram is its l1 norm divided by the change. So the noise of its entries is
 independent discrete Laplace noise of scale s, and is drawn as such. Where neighbours have the same number of rows, it
