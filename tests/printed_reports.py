@@ -23,7 +23,7 @@ from rich.console import Console
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian
-from dpframework.plan import Node, Verified, VerifiedCode
+from dpframework.plan import Node, VerificationRecords, VerifiedCode
 from dpframework.reports import About, RunSummary, dot, mermaid, terminal_report, tree
 from dpframework.reports.difference import difference
 from dpframework.reports.dossier import dossier, registry_entry, registry_text
@@ -189,7 +189,7 @@ def with_records(plan: dpf.StudyPlan) -> dpf.StudyPlan:
         for one in plan.code["components"]
         if one["name"] != "dp-id3"
     ]
-    return plan.with_verified(Verified(tuple(records)))
+    return plan.with_verified(VerificationRecords(tuple(records)))
 
 
 CHARGES = (
@@ -225,9 +225,9 @@ ABOUT = About(
     ["people.csv", "more.csv"],
     "2026-11-28 10:00 UTC",
     approvals=["approved by Ann, for one run", "approved by board, for two runs"],
-    held=["capped at epsilon 10.", "spent: epsilon 2."],
+    ledger_facts=["capped at epsilon 10.", "spent: epsilon 2."],
     ran="run by Ann, for the press",
-    counted="counted by DuckDB, in 7 queries",
+    counting_summary="counted by DuckDB, in 7 queries",
 )
 SAID = {f"{topic}.{key}": f"the {key} of {topic}" for topic, keys in TOPICS.items() for key in keys}
 STATED = Statements(SAID | {"choices.looks": "", "justification.harm": ""})

@@ -20,7 +20,7 @@ from dpframework.plan.plan_parts_by_result import planned_parts
 from dpframework.results.error_bounds import ErrorBound
 
 if TYPE_CHECKING:
-    from dpframework.plan.verification_records import Verified
+    from dpframework.plan.verification_records import VerificationRecords
 
 A = TypeVar("A")
 
@@ -56,7 +56,7 @@ class AccountedPlan(Plan):
         None if no records are given.
     """
 
-    verified: Verified | None = attrs.field(default=None, kw_only=True)
+    verified: VerificationRecords | None = attrs.field(default=None, kw_only=True)
 
     @property
     def accountants(self) -> tuple[type[Accountant[Any]], ...]:

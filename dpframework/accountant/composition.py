@@ -16,7 +16,7 @@ a part. Under replace-one it is at most the larger of the largest R and the sum 
 returns this.
 
 On a sample of units, releases that lose at most a A / k lose at most f(a A / k), with f(x) = log(1 + q (e**x - 1)).
-This function is convex and 0 at 0, so that is at most a f(A) / k. So the bound survives `sampled`, too, in a part as
+This function is convex and 0 at 0, so that is at most a f(A) / k. So the bound survives `sample`, too, in a part as
 well as on the whole table.
 """
 
@@ -82,7 +82,7 @@ def parallel(parts: Sequence[ByRelation]) -> ByRelation:
     return ByRelation(_largest(entering), max(staying, moving))
 
 
-def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
+def sample(part: ByRelation, rate: Fraction) -> ByRelation:
     """Return the amplified cost of releases from a random sample, given their pure epsilon.
 
     With S the outputs on a sample that the row is in, and N on the same sample without it, the neighbours' outputs are
@@ -101,12 +101,12 @@ def sampled(part: ByRelation, rate: Fraction) -> ByRelation:
 
     Examples
     --------
-    >>> half = sampled(ByRelation(Fraction(1), Fraction(1)), Fraction(1, 2))
+    >>> half = sample(ByRelation(Fraction(1), Fraction(1)), Fraction(1, 2))
     >>> round(float(half.add_or_remove_one), 6), half.replace_one
     (0.620115, None)
     """
     epsilon = part.add_or_remove_one
-    return ByRelation(None if epsilon is None else amplified(epsilon, rate), None)
+    return ByRelation(None if epsilon is None else amplify(epsilon, rate), None)
 
 
 def amplify_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
@@ -123,10 +123,10 @@ def amplify_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
     >>> round(float(pair.add_or_remove_one), 6)
     0.56186
     """
-    return repeat(sampled(part.map(lambda epsilon: epsilon / rows), rate), rows)
+    return repeat(sample(part.map(lambda epsilon: epsilon / rows), rate), rows)
 
 
-def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
+def amplify(epsilon: Fraction, rate: Fraction) -> Fraction:
     """Return log(1 + rate (e**epsilon - 1)), rounded up, which is never more than epsilon."""
     if epsilon > _LARGEST or epsilon == 0:
         return epsilon

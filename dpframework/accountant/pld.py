@@ -125,7 +125,7 @@ class PLDAccountant(Accountant[Events]):
 
     def sample(self, part: Events, rate: Fraction) -> Events:
         """Return the part's events on a sample, with its amplified epsilon and its own rho beside them."""
-        pure, zcdp = composition.sampled(part.pure, rate), ByRelation(part.zcdp.add_or_remove_one, None)
+        pure, zcdp = composition.sample(part.pure, rate), ByRelation(part.zcdp.add_or_remove_one, None)
         if part.add_or_remove_one is None:
             return Events(None, None, pure, zcdp)
         counts = sorted(_count_events([part.add_or_remove_one]).items(), key=repr)

@@ -49,8 +49,8 @@ class PureAccountant(AdditiveAccountant):
         return composition.parallel(parts)
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
-        """Amplify (see `composition.sampled`)."""
-        return composition.sampled(part, rate)
+        """Amplify (see `composition.sample`)."""
+        return composition.sample(part, rate)
 
     def sample_of_rows(self, part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
         """Amplify for each row (see `composition.amplify_rows`)."""

@@ -55,7 +55,7 @@ class OneRelease:
 
 
 @attrs.frozen
-class Composed:
+class ComposedCurve:
     """The loss of parts at every order, by a rule of `composition`."""
 
     rule: Callable[[Sequence[ByRelation]], ByRelation]
@@ -87,7 +87,7 @@ class SpreadRows:
 
 
 @attrs.frozen
-class Repeated:
+class RepeatedCurve:
     """The loss of a part that is released several times."""
 
     part: Curve
@@ -99,7 +99,7 @@ class Repeated:
 
 
 @attrs.frozen
-class Sampled:
+class SampledCurve:
     """The loss of a part on a sample, bounded by its loss on all rows and by its amplified epsilon.
 
     The divergence of mixtures with the same weights is at most the largest of theirs (van Erven and Harremoes 2014,
@@ -117,7 +117,7 @@ class Sampled:
 
 
 #: A bound on the Renyi divergence, under both relations, as a function of the order.
-Curve: TypeAlias = OneRelease | Composed | SpreadRows | Sampled | Repeated
+Curve: TypeAlias = OneRelease | ComposedCurve | SpreadRows | SampledCurve | RepeatedCurve
 
 
 NOTIONS: tuple[Literal["pure", "zcdp"], ...] = ("pure", "zcdp")
@@ -126,10 +126,10 @@ NOTIONS: tuple[Literal["pure", "zcdp"], ...] = ("pure", "zcdp")
 def _compose(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
     """Return the loss of a curve's releases in one of the two notions alone."""
     match curve:
-        case OneRelease() | SpreadRows() | Sampled():
+        case OneRelease() | SpreadRows() | SampledCurve():
             one: ByRelation = getattr(curve, notion)
             return one
-        case Composed():
+        case ComposedCurve():
             return curve.rule([_compose(part, notion) for part in curve.parts])
     return composition.repeat(_compose(curve.part, notion), curve.times)
 
@@ -155,16 +155,16 @@ class RDPAccountant(Accountant[Curve]):
 
     def sequential(self, parts: Sequence[Curve]) -> Curve:
         """Add up at every order. Equal parts are kept once, with their number."""
-        counted = [part if times == 1 else Repeated(part, times) for part, times in Counter(parts).items()]
-        return counted[0] if len(counted) == 1 else Composed(composition.sequential, tuple(counted))
+        counted = [part if times == 1 else RepeatedCurve(part, times) for part, times in Counter(parts).items()]
+        return counted[0] if len(counted) == 1 else ComposedCurve(composition.sequential, tuple(counted))
 
     def parallel(self, parts: Sequence[Curve]) -> Curve:
         """See `composition.parallel`."""
-        return Composed(composition.parallel, tuple(parts))
+        return ComposedCurve(composition.parallel, tuple(parts))
 
     def sample(self, part: Curve, rate: Fraction) -> Curve:
         """Bound by the part's own loss, and by its amplified epsilon."""
-        return self._sample(part, composition.sampled(_compose(part, "pure"), rate))
+        return self._sample(part, composition.sample(_compose(part, "pure"), rate))
 
     def sample_of_rows(self, part: Curve, rate: Fraction, rows: int) -> Curve:
         """Bound by the part's own loss, and by the amplified epsilon of its rows."""
@@ -173,8 +173,8 @@ class RDPAccountant(Accountant[Curve]):
     def _sample(self, part: Curve, pure: ByRelation) -> Curve:
         if pure.add_or_remove_one is None:
             rho = _compose(part, "zcdp").add_or_remove_one
-            return Sampled(part, pure, ByRelation(rho, None))
-        return Sampled(part, pure, pure.map(lambda epsilon: epsilon**2 / 2))
+            return SampledCurve(part, pure, ByRelation(rho, None))
+        return SampledCurve(part, pure, pure.map(lambda epsilon: epsilon**2 / 2))
 
     def spread(self, parts: Sequence[Curve], rows: int) -> Curve:
         """See `SpreadRows`."""
@@ -183,11 +183,11 @@ class RDPAccountant(Accountant[Curve]):
 
     def either(self, parts: Sequence[Curve]) -> Curve:
         """Take the largest, at every order."""
-        return Composed(composition.either, tuple(parts))
+        return ComposedCurve(composition.either, tuple(parts))
 
     def repeat(self, part: Curve, times: int) -> Curve:
         """Multiply, at every order."""
-        return Repeated(part, times)
+        return RepeatedCurve(part, times)
 
     def loss(self, amount: Curve) -> PrivacyLoss | None:
         """Return epsilon at the accountant's delta.

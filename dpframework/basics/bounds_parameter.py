@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from dpframework.facts.errors import InputError
-from dpframework.facts.value_checks import finite_number, listed
+from dpframework.facts.value_checks import finite_number, require_list
 from dpframework.run.miner import Miner
 
 
@@ -19,7 +19,7 @@ def as_bounds(bounds: Iterable[float] | str | None) -> tuple[float, float] | str
     """
     if bounds is None or isinstance(bounds, str):
         return bounds
-    ends = listed(bounds, "bounds")
+    ends = require_list(bounds, "bounds")
     if len(ends) != 2:
         raise InputError(f"bounds has {len(ends)} numbers; two are needed, such as [0, 100]")
     return finite_number(ends[0], "a bound"), finite_number(ends[1], "a bound")

@@ -145,20 +145,25 @@ class KeysMiner(Miner):
         calibration = part.calibration("keys")
         if calibration is None:
             return part.bounds_of_steps()
-        shows = self.selector.shows(calibration)
+        visibility = self.selector.cell_visibility(calibration)
         bound = part.rows_bound(
-            f"counts of the keys of '{self.attribute}' that are shown", shows.within, BoundKind.COUNTS
+            f"counts of the keys of '{self.attribute}' that are shown", visibility.within, BoundKind.COUNTS
         )
-        never = "never" if shows.sure == 1 else f"in {float(100 - 100 * shows.sure):g} %"
-        left_out = f"a key of {shows.half} is left out half of the time, one of {shows.always} or more {never}"
+        never = "never" if visibility.sure == 1 else f"in {float(100 - 100 * visibility.sure):g} %"
+        left_out = (
+            f"a key of {visibility.half} is left out half of the time, one of {visibility.always} or more {never}"
+        )
         bounds = [attrs.evolve(bound, steps=("keys",), biases=[left_out])]
         return [*bounds, *part.bounds_of_others(bounds)]
 
     def mine(self, table: PrivateTable) -> KeyTable:
         """Release the keys and, with `each`, the results for each key and for all other rows."""
         released, calibration = table.release("keys"), table.calibration("keys")
-        shows, changed = self.selector.shows(calibration), unit_changes(calibration.facts, Relation.ADD_OR_REMOVE_ONE)
-        numbers = shows.within, shows.half, shows.always, float(shows.sure)
+        visibility, changed = (
+            self.selector.cell_visibility(calibration),
+            unit_changes(calibration.facts, Relation.ADD_OR_REMOVE_ONE),
+        )
+        numbers = visibility.within, visibility.half, visibility.always, float(visibility.sure)
         found = KeyTable(self.attribute, released, *numbers, "rows" if changed == 1 else "units")
         if self.by_key is None:
             return found

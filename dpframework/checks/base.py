@@ -12,7 +12,7 @@ import attrs
 from dpframework.accountant import AccountedPlan
 from dpframework.facts.errors import InputError
 from dpframework.facts.notebook_html import html_line, html_table
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.facts.printable import printable
 from dpframework.results.result import Drawable, axes_or_new
 
@@ -91,7 +91,7 @@ class Findings(list[Finding], Drawable):
         axes.barh(range(len(kinds)), numbers, color=[_COLOURS[order[k]] for k, _ in kinds])
         axes.set_yticks(range(len(kinds)), [f"{code} {order[k].value}" for k, code in kinds])
         axes.invert_yaxis()
-        axes.set(xlabel="findings", title=counted(len(self), "finding"))
+        axes.set(xlabel="findings", title=count_text(len(self), "finding"))
         return axes
 
 

@@ -95,7 +95,7 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
         if problem is None:
             block, found = plan.index.place(step).block, plan.calibration(step)
             if block is not None and found is not None:
-                amount = block.uncapped(found.losses, plan.relation)
+                amount = block.amount_without_claim(found.losses, plan.relation)
                 caps = f"which block '{block.name}' caps; leave that cap out, or use another mechanism"
                 problem = None if amount is None else f"has no claim in {amount}, {caps}"
         if problem is not None:

@@ -12,7 +12,7 @@ from dpframework.plan.index import PlacedNode, ScopeNodes
 from dpframework.plan.nodes import FromRelease, Parallel, Post, Sequential, Step, split_use
 from dpframework.plan.plan import Plan
 from dpframework.plan.spend_block_node import Spend
-from dpframework.queries.plan_file_query import Declared
+from dpframework.queries.plan_file_query import PlanFileQuery
 
 
 def _path(scope: ScopeNodes) -> str:
@@ -80,7 +80,7 @@ def one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
     first: dict[str, Step] = {}
     for step in plan.steps():
         kind = type(step.query)
-        if kind is Declared:
+        if kind is PlanFileQuery:
             continue  # a plan from a file was checked when it was made, with its classes
         name = step.query.name
         other = type(first.setdefault(name, step).query)

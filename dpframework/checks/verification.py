@@ -31,8 +31,8 @@ def verified_code(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Report for each miner and mechanism whether exactly this code was verified."""
     if plan.verified is None:
         return
-    from dpframework.plan.verification_records import judged
+    from dpframework.plan.verification_records import code_verdicts
 
-    for one in judged(plan, plan.verified):
+    for one in code_verdicts(plan, plan.verified):
         failed = one.record is not None and not one.passed
         yield Severity.ERROR if failed else Severity.INFO if one.passed else Severity.WARNING, str(one)

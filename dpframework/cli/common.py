@@ -295,6 +295,6 @@ def open_plan(
     plan = plan.with_rows(rows)
     if verified is None:
         return plan
-    from dpframework.plan.verification_records import Verified
+    from dpframework.plan.verification_records import VerificationRecords
 
-    return plan.with_verified(Verified.load(verified))
+    return plan.with_verified(VerificationRecords.load(verified))

@@ -13,7 +13,7 @@ from dpframework.cli import completion
 from dpframework.cli.command_classes import Command
 from dpframework.cli.common import Json, console, plain_table, print_json, warn_of_problems, write
 from dpframework.facts.errors import InputError, nearest
-from dpframework.study.plugin_registry import Registered, registry
+from dpframework.study.plugin_registry import PluginComponent, registry
 
 _SHOWS = "Show only this one, with its parameters, defaults and documentation."
 MinerName = Annotated[str | None, typer.Argument(metavar="NAME", autocompletion=completion.miners, help=_SHOWS)]
@@ -35,7 +35,7 @@ def mechanisms(name: MechanismName = None, as_json: Json = False) -> None:
     _show("mechanism", registry().mechanisms, name, as_json)
 
 
-def _show(what: str, known: dict[str, Registered], name: str | None, as_json: bool) -> None:
+def _show(what: str, known: dict[str, PluginComponent], name: str | None, as_json: bool) -> None:
     if not as_json:
         warn_of_problems(of_all=name is None)
     if name is not None:
@@ -57,7 +57,7 @@ def _show(what: str, known: dict[str, Registered], name: str | None, as_json: bo
         console().print(table)
 
 
-def _facts(name: str, brought: Registered) -> dict[str, str]:
+def _facts(name: str, brought: PluginComponent) -> dict[str, str]:
     return {"name": name, "plugin": brought.plugin, "summary": _doc(brought.component).split("\n")[0]}
 
 
@@ -66,7 +66,7 @@ def _doc(kind: type[Any]) -> str:
     return inspect.cleandoc(kind.__doc__) if kind.__doc__ else "(not documented)"
 
 
-def show_one(name: str, brought: Registered, as_json: bool) -> None:
+def show_one(name: str, brought: PluginComponent, as_json: bool) -> None:
     """Show the parameters, defaults and documentation of one miner or mechanism."""
     from rich.text import Text
 

@@ -17,7 +17,7 @@ from dpframework.cli.command_classes import Command
 from dpframework.cli.common import Json, NewFolder, Seed, console, print_json, write
 from dpframework.cli.progress import progress
 from dpframework.facts.files import stage_folder
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -92,7 +92,7 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     yield findings_text(done.findings)
 
     yield heading("4. Run")
-    releases = counted(len(done.results.charges), "release")
+    releases = count_text(len(done.results.charges), "release")
     yield Text(f"{releases} in {done.seconds:.1f} s, {loss_text(done.results.spent)} spent")
     yield headlines_text(RunSummary.of(done.results), done.plan)
     for name, result in done.results.items():

@@ -108,7 +108,7 @@ def ledger_state(known: ledgers.DataSet) -> LedgerState:
 
     cap = PrivacyLoss(known.cap, delta=known.delta)
     spent, whole = (
-        reports.learned_sentence(reports.learned(loss, known.relation, known.unit.history))
+        reports.certainty_sentence(reports.certainty_gains(loss, known.relation, known.unit.history))
         for loss in (known.spent, cap)
     )
     sentences = [

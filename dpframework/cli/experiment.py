@@ -24,7 +24,7 @@ from dpframework.cli.common import (
     write,
 )
 from dpframework.facts.errors import InputError
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 
 WHERE = (
     "The folder for the results. A later run finds the finished cells there. By default FILE-results, beside the file."
@@ -60,15 +60,15 @@ def experiment(
     processors = os.cpu_count() or 1
     if jobs is not None and jobs > processors and not force:
         raise InputError(
-            f"--jobs is {jobs}; this machine has {counted(processors, 'processor')}, and more processes only take "
+            f"--jobs is {jobs}; this machine has {count_text(processors, 'processor')}, and more processes only take "
             "memory; add --force if you want them"
         )
     from dpframework.lab.experiment import load_experiment, run_experiment
 
     wanted = load_experiment(file, repetitions=repetitions)
     folder = file.with_name(f"{file.stem}-results") if out is None else out
-    with _progress() as told:
-        ran = run_experiment(wanted, folder, processes=-1 if jobs is None else jobs, told=told)
+    with _progress() as show_progress:
+        ran = run_experiment(wanted, folder, processes=-1 if jobs is None else jobs, on_progress=show_progress)
     if as_json:
         tables = {name: groups for (kind, name), groups in ran.report.groups.items() if kind == "table"}
         print_json(
@@ -88,7 +88,7 @@ def experiment(
 
         for summary in wanted.tables:
             write(f"{summary.title}: {STATISTIC_NOTES[summary.statistic]}\n\n{ran.report.tables[summary.name]}\n")
-        write(f"{counted(ran.cells, 'cell')}: {ran.before} finished before, {ran.now} now, {len(ran.failed)} failed")
+        write(f"{count_text(ran.cells, 'cell')}: {ran.before} finished before, {ran.now} now, {len(ran.failed)} failed")
         write(NOT_PRIVATE)
         write(f"wrote {', '.join(str(ran.folder / name) for name in ran.report.files)}")
     if ran.failed:
@@ -96,7 +96,7 @@ def experiment(
 
         for line in failures(ran.failed):
             say(f"failed: {line}")
-        say(f"{counted(len(ran.failed), 'cell')} failed; the same command tries again")
+        say(f"{count_text(len(ran.failed), 'cell')} failed; the same command tries again")
         raise typer.Exit(REFUSED)
 
 

@@ -23,9 +23,9 @@ from dpframework.cli.ledger_tables import (
 )
 from dpframework.facts.output_format_helpers import clock_text, csv_text, format_by_name
 from dpframework.facts.output_overwrite_rule import FileKind
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import PrivacyLoss, readable
-from dpframework.reports import learned, learned_sentence
+from dpframework.reports import certainty_gains, certainty_sentence
 from dpframework.reports.formats import PAGE_FILE
 from dpframework.results.json_safe import json_text
 
@@ -81,12 +81,12 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
 
     sentences = []
     for one in shown:
-        runs = counted(len(one.runs), "run")
+        runs = count_text(len(one.runs), "run")
         rest = f"It would buy {'; or '.join(ledgers.remainder(one))}." if one.left else "No plan fits any more."
         spent = f"'{one.name}' has spent epsilon {text_of_loss(one)} in {runs}"
         sentences.append(f"{spent}, and {readable(one.left)} is left. {rest}")
         for what, loss in (("has been charged", one.spent), ("the cap admits", PrivacyLoss(one.cap, delta=one.delta))):
-            meaning = learned_sentence(learned(loss, one.relation, one.unit.history))
+            meaning = certainty_sentence(certainty_gains(loss, one.relation, one.unit.history))
             sentences.append(f"From all that {what}: {meaning}.")
         claim = claim_sentence(one)
         sentences += [f"{claim[0].upper()}{claim[1:]}."] if claim else []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dpframework import ledger as ledgers
 from dpframework.cli.common import plain_table
 from dpframework.facts.output_format_helpers import clock_text
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy_losses import decimal_text, readable
 from dpframework.ledger import OutsideKind
@@ -118,7 +118,7 @@ def group_rows(data_set: ledgers.DataSet, by: ledgers.GroupBy) -> list[tuple[str
     return [
         (one.name, one.charged, str(one.runs), ", ".join(one.results) or "-", ", ".join(one.people),
          ", ".join(one.purposes) or "-")
-        for one in ledgers.grouped(data_set, by)
+        for one in ledgers.group_runs(data_set, by)
     ]  # fmt: skip
 
 
@@ -181,10 +181,10 @@ def claim_sentence(data_set: ledgers.DataSet) -> str:
     found = []
     for kind, what in ((OutsideKind.EXACT, "release"), (OutsideKind.LOOK, "look")):
         number = sum(one.kind is kind for one in bare)
-        found += [counted(number, what)] if number else []
+        found += [count_text(number, what)] if number else []
     return f"no claim covers {' and '.join(found)} without noise, outside this ledger"
 
 
 def groups_of(data_set: ledgers.DataSet) -> dict[str, list[dict[str, object]]]:
     """Return the runs grouped by person, by month and by attribute, as a JSON-safe form."""
-    return {by.value: [group.to_dict() for group in ledgers.grouped(data_set, by)] for by in ledgers.GroupBy}
+    return {by.value: [group.to_dict() for group in ledgers.group_runs(data_set, by)] for by in ledgers.GroupBy}

@@ -40,7 +40,7 @@ from dpframework.cli.ledger_tables import (
 from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.output_overwrite_rule import require_output
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import readable
 
 app = typer.Typer(
@@ -182,7 +182,7 @@ def approve(
 
         whom = "" if plan.unit.is_row else f", which protects {plan.unit}"
         signed = ", unsigned" if key is None else ", signed"
-        write(f"approved for {counted(runs, 'run')}{signed}: plan {plan.hash}{whom}")
+        write(f"approved for {count_text(runs, 'run')}{signed}: plan {plan.hash}{whom}")
         write("\n".join(place_lines(plan) or ["data: not named in the plan"]))
     _report(ledger, name, as_json)
 

@@ -26,7 +26,7 @@ from dpframework.cli.common import (
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import read_text, write_whole
 from dpframework.facts.output_overwrite_rule import FileKind, require_output
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.study.plugin_registry import registry
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def audit_proof(
         for sentence in read.trusted:
             write(f"  {sentence}")
         proved = sum(one.proved for one in found)
-        write(f"{counted(proved, 'proof')} of {counted(len(found), 'claim')} stand, for plan {plan.hash[:12]}")
+        write(f"{count_text(proved, 'proof')} of {count_text(len(found), 'claim')} stand, for plan {plan.hash[:12]}")
     if problems:
         raise typer.Exit(REFUSED)
 
@@ -155,9 +155,9 @@ def _require_outputs(*outputs: tuple[Path | None, FileKind]) -> None:
 
 def _record(path: Path, found: Sequence[tuple[ScoreClaims, tuple[Proof, ...]]]) -> None:
     """Add the claims that are proved to a file of verification records."""
-    from dpframework.plan.verification_records import ProvedClaim, Verified
+    from dpframework.plan.verification_records import ProvedClaim, VerificationRecords
 
-    known = Verified.load(path) if path.exists() else Verified()
+    known = VerificationRecords.load(path) if path.exists() else VerificationRecords()
     records = [ProvedClaim.of(one, proof) for one, those in found for proof in those]
     known.record(path, (), [one for one in records if one is not None])
 
@@ -231,9 +231,9 @@ def _claims(texts: Sequence[str]) -> tuple[Claim, ...]:
 
 
 def _refute(one: ScoreClaims) -> tuple[Proof, ...]:
-    from dpframework.formulas import Proof, Verdict, refuting
+    from dpframework.formulas import Proof, Verdict, find_refutation
 
-    found = [(claim, refuting(one.shape, claim)) for claim in one.claims]
+    found = [(claim, find_refutation(one.shape, claim)) for claim in one.claims]
     return tuple(
         Proof(claim, Verdict.UNPROVED, problem="no table refutes it")
         if table is None
@@ -260,7 +260,7 @@ def _show(one: ScoreClaims, proofs: Sequence[Proof]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from dpframework.formulas import Verdict, legend, nearest_neighbours, searched
+    from dpframework.formulas import Verdict, describe_search, legend, nearest_neighbours
 
     body = getattr(one.shape, "body", None)
     bounds = [claim.bound for claim in one.claims]
@@ -278,7 +278,7 @@ def _show(one: ScoreClaims, proofs: Sequence[Proof]) -> None:
         counts = [f"{answers[name]}/{proof.summary.number}" if name in answers else "" for name in ("z3", "cvc5")]
         size = (str(proof.summary.number), f"{proof.summary.size:,}") if proof.summary.number else ("", "")
         unproved = proof.verdict is Verdict.UNPROVED
-        verdict = f"{searched(one.shape)}, not proved" if unproved else str(proof.verdict)
+        verdict = f"{describe_search(one.shape)}, not proved" if unproved else str(proof.verdict)
         nearest = proof.refuted_by or nearest_neighbours(one.shape, proof.claim)
         tables = Text("" if nearest is None else str(nearest))
         table.add_row(proof.claim.text, verdict, ", ".join(proof.summary.rules), *size, *counts, tables)

@@ -159,15 +159,15 @@ def facts_in_ledger(
     records, known = _data_set(ledger, data_set)
     authority = Authority.of(records, known.name, plan, run)
     spent, cap = (
-        reports.learned_sentence(reports.learned(loss, known.relation, known.unit.history))
+        reports.certainty_sentence(reports.certainty_gains(loss, known.relation, known.unit.history))
         for loss in (known.spent, PrivacyLoss(known.cap, delta=known.delta))
     )
-    held = (
+    ledger_facts = (
         authority.ledger,
         f"'{known.name}', after all releases charged so far: {spent}",
         f"if its whole cap is spent: {cap}",
     )
-    return attrs.evolve(about, approvals=authority.approvals, held=held, ran=authority.ran)
+    return attrs.evolve(about, approvals=authority.approvals, ledger_facts=ledger_facts, ran=authority.ran)
 
 
 def _read_subject(

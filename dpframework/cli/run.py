@@ -33,7 +33,7 @@ from dpframework.cli.progress import progress
 from dpframework.facts.errors import DPFrameworkError, InputError
 from dpframework.facts.files import require_writable, stage_folder, write_whole
 from dpframework.facts.interrupts import uninterrupted
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.facts.toml import prefix_errors
 from dpframework.study.results import PLAN, RESULTS, Results
 from dpframework.study.study_file import EngineChoice, StudyFile, load_study
@@ -139,7 +139,7 @@ def run(
     )
     ran = reports.RunSummary.of(results)
     if stop is not None:
-        releases = counted(len(ran.charges), "release")
+        releases = count_text(len(ran.charges), "release")
         say(f"stopped after {releases}, {ran.spent} spent; the results that were finished are in {out}")
     if as_json:
         print_json(results.to_dict())
@@ -160,10 +160,10 @@ def _show(
     """Print the results of a run, its cost, and where it was recorded."""
     for name, text in ran.texts.items():
         write(f"{name}\n{text}\n")
-    write(f"{counted(len(ran.charges), 'release')}, {ran.spent} spent ({ran.accounting} accounting)")
+    write(f"{count_text(len(ran.charges), 'release')}, {ran.spent} spent ({ran.accounting} accounting)")
     write(ran.verdict(plan))
     if recorded is not None:
-        before = f"; {counted(recorded.before, 'release')} made before it was resumed" if recorded.before else ""
+        before = f"; {count_text(recorded.before, 'release')} made before it was resumed" if recorded.before else ""
         write(f"run {recorded.id} of {where}{before}")
         if authority is not None:
             write(authority.ledger)
@@ -312,7 +312,7 @@ def write_outputs(
 
     about = reports.About.of(results)
     if authority is not None:
-        about = attrs.evolve(about, approvals=authority.approvals, held=(authority.ledger,), ran=authority.ran)
+        about = attrs.evolve(about, approvals=authority.approvals, ledger_facts=(authority.ledger,), ran=authority.ran)
     texts = {
         PLAN: results.plan.to_json(),
         RESULTS: results.to_json(),

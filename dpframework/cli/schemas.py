@@ -31,7 +31,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.files import write_whole
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.output_overwrite_rule import require_output
-from dpframework.facts.phrases import counted, first_of
+from dpframework.facts.phrases import count_text, first_of
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import read_toml, require_table
 from dpframework.facts.unit import PrivacyUnit
@@ -148,7 +148,7 @@ def infer(
     else:
         left_out = [note.column for note in draft.notes if note.left_out]
         gone = f"; left out: {', '.join(left_out)}" if left_out else ""
-        write(f"wrote {out}: {counted(len(schema), 'attribute')}{gone}")
+        write(f"wrote {out}: {count_text(len(schema), 'attribute')}{gone}")
 
 
 def _read_options(file: Path, read: Path | None, options: dict[str, str | None]) -> dict[str, Any]:
@@ -264,8 +264,8 @@ def show(
         table.add_row(attribute.name, kind, attribute.view or "", codes, domain)
     console().print(table, markup=False)
     facts = [f"{name} = {value}" for name, value in (("rows", schema.rows), ("max_rows", schema.max_rows)) if value]
-    write("; ".join([counted(len(schema), "attribute"), *facts]))
+    write("; ".join([count_text(len(schema), "attribute"), *facts]))
     for column in schema.derivation:
-        write(f"derived: {column.said}")
+        write(f"derived: {column.definition}")
     for text in schema.inferred:
         write(f"inferred from private data: {text}")

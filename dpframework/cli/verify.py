@@ -95,11 +95,11 @@ def verify(
         raise InputError(f"--seconds is {seconds}; it needs 1 or more")
     if runs and runs < 100:
         raise InputError(f"--runs is {runs}; the distinguishing test needs 100 or more, or 0 for none")
-    from dpframework.plan.verification_records import VERIFIED_FILE, Verified
+    from dpframework.plan.verification_records import VERIFIED_FILE, VerificationRecords
 
     if record is not None:
         require_output(record, VERIFIED_FILE)
-    known = Verified() if record is None or not record.exists() else Verified.load(record)
+    known = VerificationRecords() if record is None or not record.exists() else VerificationRecords.load(record)
     if subject in registry().mechanisms and subject not in registry().miners:
         found, records = _verify_mechanism(subject)
     elif subject in registry().accountants and subject not in registry().miners:
@@ -119,7 +119,7 @@ def verify(
 
 def _verify_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
     from dpframework.verify import Verification, check_losses, check_sampler
-    from dpframework.verify.records import remembered_mechanism
+    from dpframework.verify.records import mechanism_records
 
     with _progress() as tell:
         tell(f"sampling {name}")
@@ -133,7 +133,7 @@ def _verify_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
         sampled = check_sampler(mechanism)
         tell(f"comparing the claims of {name}")
         found = Verification(name, (), (), (sampled,), (check_losses(mechanism),))
-    return found, remembered_mechanism(found, name, type(mechanism))
+    return found, mechanism_records(found, name, type(mechanism))
 
 
 def _verify_accountant(name: str) -> Verification:
@@ -149,7 +149,7 @@ def _verify_examples(
     subject: str, example: str | None, relation: Relation | None, amounts: Mapping[str, int], unit: PrivacyUnit
 ) -> tuple[Verification, Iterator[VerifiedCode]]:
     from dpframework.verify import verify_examples
-    from dpframework.verify.records import remembered
+    from dpframework.verify.records import code_records
 
     # A study has its own relation and unit. A miner is verified under both relations and for the unit that is given.
     relations, own = tuple(Relation), None
@@ -178,7 +178,7 @@ def _verify_examples(
         if own is None:
             examples = {name: shown.for_units(unit.rows) for name, shown in examples.items()}
         found = verify_examples(subject, examples, relations=relations, tell=tell, unit=own or unit, **amounts)
-    return found, remembered(found, examples)
+    return found, code_records(found, examples)
 
 
 @contextlib.contextmanager

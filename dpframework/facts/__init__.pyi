@@ -15,7 +15,7 @@ from .description_shortener import (
     OTHER_WORD as OTHER_WORD,
     Shortener as Shortener,
     otherwise as otherwise,
-    shortened as shortened,
+    shorten as shorten,
 )
 from .domain_policies import OutOfDomain as OutOfDomain
 from .errors import (
@@ -41,7 +41,7 @@ from .logical_descriptions import (
     Or as Or,
     description_from_dict as description_from_dict,
 )
-from .notebook_html import Shown as Shown
+from .notebook_html import NotebookText as NotebookText
 from .open_attribute import OTHER as OTHER, Open as Open
 from .optional_package_error import needing_scikit_learn as needing_scikit_learn
 from .output_format_helpers import csv_text as csv_text

@@ -14,15 +14,15 @@ import attrs
 from dpframework.facts.canonical_cells import Form, of_text
 from dpframework.facts.choices import Choice
 from dpframework.facts.errors import InputError
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.facts.printable import printable
 from dpframework.facts.value_checks import (
     finite_number,
     is_increasing,
-    listed,
     plain_number,
     positive_count,
     printable_name,
+    require_list,
     visible_text,
 )
 
@@ -45,11 +45,11 @@ def as_view(value: View | str | None) -> View | None:
 
 
 def _as_values(values: Iterable[str]) -> tuple[str, ...]:
-    return listed(values, "values")
+    return require_list(values, "values")
 
 
 def _as_cuts(cuts: Iterable[float]) -> tuple[float, ...]:
-    return listed(cuts, "cuts")
+    return require_list(cuts, "cuts")
 
 
 # Not slotted: the cached properties need an instance dictionary.
@@ -335,7 +335,7 @@ class Numeric(Attribute):
     @property
     def domain_text(self) -> str:
         """The bounds, and how many cut points lie between them."""
-        return f"from {self.lower:g} to {self.upper:g}, {counted(len(self.interior_cuts), 'cut')}"
+        return f"from {self.lower:g} to {self.upper:g}, {count_text(len(self.interior_cuts), 'cut')}"
 
     @property
     def size(self) -> int:

@@ -18,10 +18,10 @@ from dpframework.facts.toml import prefix_errors, refuse_unknown
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.value_checks import (
     finite_number,
-    listed,
     plain_number,
     positive_count,
     printable_name,
+    require_list,
     visible_text,
 )
 
@@ -56,12 +56,14 @@ def _outside(given: OutOfDomain | str) -> OutOfDomain:
 
 
 def _numbers(given: Iterable[float] | None) -> tuple[float, ...]:
-    return () if given is None else tuple(finite_number(cut, "each of its cuts") for cut in listed(given, "cuts"))
+    return () if given is None else tuple(finite_number(cut, "each of its cuts") for cut in require_list(given, "cuts"))
 
 
 def _texts(given: Iterable[str] | None) -> tuple[str, ...]:
     return (
-        () if given is None else tuple(visible_text(value, "each of its values") for value in listed(given, "values"))
+        ()
+        if given is None
+        else tuple(visible_text(value, "each of its values") for value in require_list(given, "values"))
     )
 
 
@@ -182,7 +184,7 @@ class DerivedColumn:
         return make_column(self, tuple((name, inputs[name]) for name in self.inputs))
 
     @property
-    def said(self) -> str:
+    def definition(self) -> str:
         """The expression, its public table and its declared domain as text, for plans and reports."""
         named = ("name", "value", "lookup", "per")
         more = {key: value for key, value in self.to_dict().items() if key not in named}

@@ -15,7 +15,7 @@ from dpframework.facts.logical_descriptions import And, Below, Description, Equa
 from dpframework.facts.schema import Schema
 
 
-def shortened(description: Description, schema: Schema) -> Description:
+def shorten(description: Description, schema: Schema) -> Description:
     """Return a description that holds for the same rows, without parts that the rest implies.
 
     A description that holds everywhere becomes `And(())`, and one that holds nowhere becomes `Or(())`.
@@ -29,16 +29,16 @@ def shortened(description: Description, schema: Schema) -> Description:
     --------
     >>> from dpframework.facts.attributes import Categorical
     >>> schema = Schema([Numeric("LDL", 0, 300, bins=30), Categorical("diet", ["meat", "fish", "plants"])])
-    >>> print(shortened(Or([Below("LDL", 145), Below("LDL", 160)]), schema))
+    >>> print(shorten(Or([Below("LDL", 145), Below("LDL", 160)]), schema))
     LDL < 160
-    >>> print(shortened(And([Not(Below("LDL", 100)), Not(Below("LDL", 130)), Below("LDL", 160)]), schema))
+    >>> print(shorten(And([Not(Below("LDL", 100)), Not(Below("LDL", 130)), Below("LDL", 160)]), schema))
     LDL >= 130 and LDL < 160
-    >>> print(shortened(And([Not(Equals("diet", "meat")), Not(Equals("diet", "fish"))]), schema))
+    >>> print(shorten(And([Not(Equals("diet", "meat")), Not(Equals("diet", "fish"))]), schema))
     diet = plants
-    >>> print(shortened(Or([Below("LDL", 160), And([Equals("diet", "fish"), Not(Below("LDL", 160))])]), schema))
+    >>> print(shorten(Or([Below("LDL", 160), And([Equals("diet", "fish"), Not(Below("LDL", 160))])]), schema))
     LDL < 160 or diet = fish
     """
-    return Shortener(schema, description.literals()).shortened(description)
+    return Shortener(schema, description.literals()).shorten(description)
 
 
 def otherwise(test: Literal, attribute: Attribute) -> Description:
@@ -57,7 +57,7 @@ def otherwise(test: Literal, attribute: Attribute) -> Description:
 
 @final
 class Shortener:
-    """Shortens many descriptions over the same literals (see `shortened`).
+    """Shortens many descriptions over the same literals (see `shorten`).
 
     The literals cut the domain of each attribute into cells. No literal tells apart two values in one cell. A set of
     cells is an integer with one bit for each cell.
@@ -137,7 +137,7 @@ class Shortener:
         of_missing = [self._cells[test] for test, code in codes.items() if code == attribute.missing_code]
         self._missing[attribute.name] = sum(of_missing)
 
-    def shortened(self, description: Description) -> Description:
+    def shorten(self, description: Description) -> Description:
         """Return a description that holds for the same rows, without parts that the rest implies."""
         short = self._shorten_within(self._all, description)
         if isinstance(short, Description):

@@ -37,7 +37,7 @@ from dpframework.facts.expression_operations import (
     negative,
     root,
 )
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 
 MOST_LETTERS, MOST_DEPTH = 4_000, 40
 _SIGNS: dict[type[ast.AST], str] = {
@@ -253,7 +253,7 @@ class _Reader:
             return self._column(_name_of_column(call))
         wanted = {"cut": 3, "fill": 2, **dict.fromkeys(_OF_ONE_ARGUMENT, 1)}.get(name)
         if wanted is not None and len(args) != wanted:
-            raise InputError(f"{name}() takes {counted(wanted, 'argument')}, not {len(args)}")
+            raise InputError(f"{name}() takes {count_text(wanted, 'argument')}, not {len(args)}")
         if name in _OF_ONE_ARGUMENT:
             return _OF_ONE_ARGUMENT[name](self.part(args[0]))
         if name == "fill":

@@ -12,7 +12,7 @@ from dpframework.facts.printable import printable, printable_lines
 _NUMERIC = re.compile(r"[\[(]?[±+-]?[0-9][0-9,.]*(e[+-]?[0-9]+)?( %)?(,? [±+-]?[0-9][0-9,.]*)?[\])]?", re.ASCII)
 
 
-class Shown:
+class NotebookText:
     """A base class whose notebook view is its printed form."""
 
     __slots__ = ()

@@ -19,7 +19,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.canonical_cells import label_of, of_text
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.printable import printable
-from dpframework.facts.value_checks import listed
+from dpframework.facts.value_checks import require_list
 
 #: The label of the rows that have none of the released keys. A cell with this text has no key.
 OTHER: Final = "other"
@@ -38,7 +38,7 @@ RULES: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
 
 
 def _as_rules(rules: Iterable[str]) -> tuple[str, ...]:
-    return listed(rules, "normalise")
+    return require_list(rules, "normalise")
 
 
 @final

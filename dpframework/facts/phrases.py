@@ -31,12 +31,12 @@ def first_names(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def counted(number: int, thing: str, things: str = "") -> str:
+def count_text(number: int, thing: str, things: str = "") -> str:
     """Write a number with its noun, in the singular for 1.
 
     Examples
     --------
-    >>> counted(1, "release"), counted(0, "release"), counted(2, "entry", "entries")
+    >>> count_text(1, "release"), count_text(0, "release"), count_text(2, "entry", "entries")
     ('1 release', '0 releases', '2 entries')
     """
     return f"{number} {thing if number == 1 else things or f'{thing}s'}"

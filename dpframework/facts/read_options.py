@@ -257,7 +257,7 @@ class ReadOptions:
         blocks += [f"[read.columns.{toml_key(name)}]\n{toml_lines(own)}" for name, own in columns.items()]
         return "\n".join(blocks)
 
-    def said(self) -> Iterator[str]:
+    def option_lines(self) -> Iterator[str]:
         """Yield one line for each option that is given, for plans and reports."""
         form = self.to_dict()
         columns = form.pop("columns", {})

@@ -15,9 +15,9 @@ Cut: TypeAlias = "Attribute | Cases | tuple[Description, ...]"
 
 #: For each derived attribute, the names of the attributes that it depends on. A derived attribute whose sources are
 #: unknown is left out.
-MadeOf: TypeAlias = "Mapping[str, frozenset[str]]"
+AttributeSources: TypeAlias = "Mapping[str, frozenset[str]]"
 
-NOTHING_DERIVED: MadeOf = MappingProxyType({})
+NOTHING_DERIVED: AttributeSources = MappingProxyType({})
 
 
 def attributes_of(by: Cut) -> tuple[str, ...]:
@@ -28,18 +28,18 @@ def attributes_of(by: Cut) -> tuple[str, ...]:
     return tuple(dict.fromkeys(test.attribute for one in descriptions for test in one.literals()))
 
 
-def sources_of(by: Cut, made_of: MadeOf) -> frozenset[str]:
+def sources_of(by: Cut, attribute_sources: AttributeSources) -> frozenset[str]:
     """Return the names of the attributes that a cut depends on; none if its descriptions list no literals.
 
     A derived attribute is replaced by its sources, or stands for itself if they are unknown.
     """
-    return frozenset().union(*(made_of.get(name, {name}) for name in attributes_of(by)))
+    return frozenset().union(*(attribute_sources.get(name, {name}) for name in attributes_of(by)))
 
 
-def with_sources(made_of: MadeOf, derived: Attribute, cases: Cases) -> MadeOf:
-    """Return `made_of` with the sources of one more derived attribute. Unknown sources are not added."""
-    sources = sources_of(cases, made_of)
-    return {**made_of, derived.name: sources} if sources else made_of
+def with_sources(attribute_sources: AttributeSources, derived: Attribute, cases: Cases) -> AttributeSources:
+    """Return `attribute_sources` with the sources of one more derived attribute. Unknown sources are not added."""
+    sources = sources_of(cases, attribute_sources)
+    return {**attribute_sources, derived.name: sources} if sources else attribute_sources
 
 
 def number_of_parts(by: Cut) -> int:

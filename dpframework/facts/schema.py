@@ -32,7 +32,7 @@ from dpframework.facts.schema_text import schema_form, schema_text
 from dpframework.facts.toml import parse_toml, prefix_errors, refuse_unknown
 from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit_schemas import UnitRows, split_by_unit, unknown_attribute_text
-from dpframework.facts.value_checks import listed, printable_name
+from dpframework.facts.value_checks import printable_name, require_list
 
 #: The kind of the files that `Schema.dump` writes.
 SCHEMA_FILE = FileKind.of_pattern("a schema", r"(^|\n)\[\[attribute\]\]\n")
@@ -40,11 +40,11 @@ _SCHEMA_KEYS = ("rows", "max_rows", "about_rows", "inferred", "read", "attribute
 
 
 def _as_attributes(attributes: Iterable[Attribute]) -> tuple[Attribute, ...]:
-    return listed(attributes, "attributes")
+    return require_list(attributes, "attributes")
 
 
 def _as_inferred(inferred: Iterable[str]) -> tuple[str, ...]:
-    return listed(inferred, "inferred")
+    return require_list(inferred, "inferred")
 
 
 @final
@@ -239,7 +239,7 @@ class Schema:
         InputError
             If a name is unknown or occurs twice, or no name is given.
         """
-        kept = [self[name] for name in listed(names, "names")]
+        kept = [self[name] for name in require_list(names, "names")]
         kept, derive = with_inputs(kept, self.attributes, self.derive)
         gone = set(self.names) - {attribute.name for attribute in kept}
         rows = None if self.per_unit is None else self.per_unit.select(kept)

@@ -29,7 +29,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import is_whole_number
 from dpframework.facts.periods import Period, PeriodKind
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import printable_name
 
@@ -198,7 +198,7 @@ class PrivacyUnit:
             return "one row"
         within = "" if self.period is None else f" in one {self.period}"
         if self.id is None:
-            return f"one unit{within} of at most {counted(self.rows, 'row')}, as the owner asserts"
+            return f"one unit{within} of at most {count_text(self.rows, 'row')}, as the owner asserts"
         by = f"at most {self.rows} of its rows" if self.rows > 1 else "one row"
         return f"one {self.id}{within}, by {by}"
 
@@ -216,7 +216,7 @@ class PrivacyUnit:
         if self.is_row:
             return "Each row counts alone, so a person with several rows counts several times."
         if self.id is None:
-            return f"Nobody has more than {counted(self.rows, 'row')}{each}, as the owner states."
+            return f"Nobody has more than {count_text(self.rows, 'row')}{each}, as the owner states."
         return f"Each {self.id} counts with {rows}{each}."
 
     @property

@@ -96,7 +96,7 @@ def positive_count(value: object, what: str) -> int:
     return int(value)
 
 
-def listed(value: object, what: str) -> tuple[Any, ...]:
+def require_list(value: object, what: str) -> tuple[Any, ...]:
     """Return a list-like as a tuple. A text is refused, since nobody means its letters."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise InputError(f"{what} must be a list, not {type(value).__name__}; write it in brackets, such as [1, 2]")

@@ -44,9 +44,9 @@ from .kernels import (
     scores_of as scores_of,
 )
 from .largest_change_search import (
+    describe_search as describe_search,
+    find_refutation as find_refutation,
     nearest_neighbours as nearest_neighbours,
-    refuting as refuting,
-    searched as searched,
 )
 from .mathml import (
     mathml as mathml,
@@ -76,7 +76,7 @@ from .score_structures import (
     table_rows as table_rows,
 )
 from .sensitivity_derivation import (
-    Derived as Derived,
+    DerivedClaim as DerivedClaim,
     derive as derive,
 )
 from .smt import without_claim as without_claim
@@ -85,7 +85,7 @@ from .smt_goal_ground_test import (
     query_problem as query_problem,
 )
 from .solvers import (
-    installed as installed,
+    has_solvers as has_solvers,
     require_solvers as require_solvers,
 )
 from .stored_verdicts import proved_claims as proved_claims

@@ -15,7 +15,7 @@ from dpframework.formulas.claims import Change, Claim, Counts, Neighbours, bound
 from dpframework.formulas.evaluation import is_rational
 from dpframework.formulas.formula import Formula, Operation, PublicRange, as_formula
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Scored, Shape
-from dpframework.formulas.total_refutations import refuting_rows, refuting_totals
+from dpframework.formulas.total_refutations import find_refuting_rows, find_refuting_totals
 
 CLASSES = 3  # the number of classes of a part in small tables
 PART_ROWS, CELL_ROWS = 9, 6  # how many rows small tables have at most: for scores of parts, and of cells
@@ -204,7 +204,7 @@ def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
     return cell_change(shape, change, np.concatenate([small, ends]), group)
 
 
-def refuting(shape: Shape, claim: Claim) -> Neighbours | None:
+def find_refutation(shape: Shape, claim: Claim) -> Neighbours | None:
     """Return the first neighbours found whose scores differ by more than is claimed; None if none are found.
 
     Tables are tried from small to large.
@@ -217,9 +217,9 @@ def refuting(shape: Shape, claim: Claim) -> Neighbours | None:
                 return found
         return None
     if isinstance(shape, Outer):
-        return refuting_totals(shape, claim)
+        return find_refuting_totals(shape, claim)
     if isinstance(shape, Adds):
-        return refuting_rows(shape, claim)
+        return find_refuting_rows(shape, claim)
     if claim.bound.constant is None:
         return None
     bound = float(claim.bound.constant)
@@ -241,7 +241,7 @@ def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Nei
     yield found
 
 
-def searched(shape: Shape) -> str:
+def describe_search(shape: Shape) -> str:
     """Return a text that says which tables were searched for a refutation, for a claim that is not proved."""
     if isinstance(shape, Parts):
         return f"searched up to {PART_ROWS} rows"

@@ -15,7 +15,7 @@ import attrs
 
 from dpframework.formulas.claims import Change, Claim, Neighbours
 from dpframework.formulas.formula import AGGREGATES, Formula
-from dpframework.formulas.largest_change_search import in_range, refuting
+from dpframework.formulas.largest_change_search import find_refutation, in_range
 from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape
 from dpframework.formulas.sensitivity_derivation import derive
@@ -126,7 +126,7 @@ def prove(shape: Shape, claims: Sequence[Claim], effort: int = 1) -> tuple[Proof
     """
     proofs: dict[Claim, Proof] = {}
     for claim in sorted(claims, key=lambda one: one.change is Change.REPLACED):
-        found = refuting(shape, claim)
+        found = find_refutation(shape, claim)
         if found is not None:
             proofs[claim] = Proof(claim, Verdict.REFUTED, refuted_by=found)
             continue

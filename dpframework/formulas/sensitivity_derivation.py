@@ -27,7 +27,7 @@ MOST_ATTAINED_ROWS = CLIMB_ROWS // 50  # a change found on a table with more row
 
 @final
 @attrs.frozen
-class Derived:
+class DerivedClaim:
     """A claim that was found, with the neighbours that come nearest to its bound.
 
     Attributes
@@ -43,7 +43,7 @@ class Derived:
 
 
 @functools.lru_cache(maxsize=256)
-def derive(shape: Scored, group: int = 1) -> tuple[Derived, Derived, Derived]:
+def derive(shape: Scored, group: int = 1) -> tuple[DerivedClaim, DerivedClaim, DerivedClaim]:
     """Return the rise, the fall and the change under replacement that a search of tables finds.
 
     For `Cells`, up to `group` rows are added or replaced together.
@@ -73,7 +73,7 @@ def derive(shape: Scored, group: int = 1) -> tuple[Derived, Derived, Derived]:
     rise, fall = (_derive_for_parts(shape, change) for change in _CHANGES[:2])
     both = _plus(rise.claim.bound, fall.claim.bound)
     nearest = [one for one in part_changes(shape, Change.REPLACED) if one is not None][-1]
-    return rise, fall, Derived(Claim(Change.REPLACED, both), nearest)
+    return rise, fall, DerivedClaim(Claim(Change.REPLACED, both), nearest)
 
 
 _CHANGES = (Change.RISE, Change.FALL, Change.REPLACED)
@@ -90,7 +90,7 @@ def _plus(one: Formula, other: Formula) -> Formula:
     return one + other
 
 
-def _derive_for_parts(shape: Parts, change: Change) -> Derived:
+def _derive_for_parts(shape: Parts, change: Change) -> DerivedClaim:
     """Return the claim whose bound fits the largest changes of a score of parts on small tables."""
     found = [one for one in part_changes(shape, change) if one is not None]
     bound = fit_bound([one.change for one in found])
@@ -99,7 +99,7 @@ def _derive_for_parts(shape: Parts, change: Change) -> Derived:
             f"no bound fits the {change} of '{shape.text}', which grows with the rows; "
             f"up to {len(found)} rows: {found[-1]}"
         )
-    return Derived(Claim(change, bound), found[-1])
+    return DerivedClaim(Claim(change, bound), found[-1])
 
 
 def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
@@ -136,13 +136,13 @@ def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
     return LAST_INCREMENT if fits(np.array(increments)) else None
 
 
-def _derive_for_cells(shape: Cells, change: Change, group: int) -> Derived:
+def _derive_for_cells(shape: Cells, change: Change, group: int) -> DerivedClaim:
     """Return the claim whose bound is the largest change of a score of cells, or a limit that it grows towards."""
     found = search_change(shape, change, group)
     sizes = [sum(int(str(count)) for count in table) for table in (found.low, found.high)]
     value = max(Fraction(found.change), Fraction())
     if max(sizes) <= MOST_ATTAINED_ROWS and value.denominator <= 10**6:
-        return Derived(Claim(change, as_formula(value), group), found)
+        return DerivedClaim(Claim(change, as_formula(value), group), found)
     # The change grows up to the largest tables that are tried: towards a limit if it grows less and less, or else
     # endlessly.
     ends = [climb(shape, change, -(-np.array(found.low) // k), group, max(sizes) // k) for k in DIVISORS]
@@ -150,7 +150,7 @@ def _derive_for_cells(shape: Cells, change: Change, group: int) -> Derived:
     limit = next((one for one in _simple_above(value) if one <= value * Fraction(11, 10)), None)
     if limit is None or float(value) - less > 0.75 * max(less - least, ROUNDING):
         raise InputError(f"the {change} of '{shape.text}' grows with the rows, so that no noise is enough: {found}")
-    return Derived(Claim(change, as_formula(limit), group), found)
+    return DerivedClaim(Claim(change, as_formula(limit), group), found)
 
 
 def _simple_above(value: Fraction) -> list[Fraction]:

@@ -14,7 +14,7 @@ Z3_WORK, CVC5_WORK = 2_000_000, 100_000  # the usual work per goal, in each solv
 EXTRA = "pip install 'dpframework[prove]'"
 
 
-def installed() -> bool:
+def has_solvers() -> bool:
     """Tell whether both solvers are installed."""
     return all(importlib.util.find_spec(name) is not None for name in SOLVERS)
 
@@ -27,7 +27,7 @@ def require_solvers() -> None:
     InputError
         If a solver is not installed.
     """
-    if not installed():
+    if not has_solvers():
         raise InputError(f"proofs need the solvers z3 and cvc5; install them: {EXTRA}")
 
 

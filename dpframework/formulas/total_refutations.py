@@ -16,7 +16,7 @@ ROWS = (0, 1, 2, 5, 20, 1000)  # the numbers of rows that are tried for a functi
 MOST_ENDS = 6  # vectors with more public parameters are not tried, since both ends of all ranges are combined
 
 
-def refuting_totals(shape: Outer, claim: Claim) -> Neighbours | None:
+def find_refuting_totals(shape: Outer, claim: Claim) -> Neighbours | None:
     """Return two tables whose scores differ by more than is claimed; None if none are found.
 
     Each table is shown by its totals, with the number of rows last.
@@ -48,7 +48,7 @@ def _score(shape: Outer, totals: tuple[Fraction, ...]) -> Fraction:
     return Fraction(value_of(shape.body, values, exact=True))
 
 
-def refuting_rows(shape: Adds, claim: Claim) -> Neighbours | None:
+def find_refuting_rows(shape: Adds, claim: Claim) -> Neighbours | None:
     """Return the entries of two rows whose difference has a larger norm than is claimed; None if none are found.
 
     For an added row, the first of them is all zeros.

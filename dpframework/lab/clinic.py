@@ -180,7 +180,7 @@ LABS = tuple(lab.name for lab in _LABS)
 
 
 @attrs.frozen
-class Planted:
+class PlantedRelation:
     """A relation between both views that the clinic has by construction.
 
     Attributes
@@ -205,16 +205,16 @@ def _at_least(name: str, threshold: float) -> Description:
 
 
 PLANTED = (
-    Planted(_ill("type 2 diabetes"), Or([_at_least("HbA1c", 6.5), _at_least("glucose", 126)])),
-    Planted(_ill("chronic kidney disease"), Below("eGFR", 60)),
-    Planted(_ill("iron deficiency anaemia"), And([Below("haemoglobin", 12), Below("ferritin", 30)])),
-    Planted(_ill("hypothyroidism"), _at_least("TSH", 4.5)),
-    Planted(_ill("hyperthyroidism"), Below("TSH", 0.4)),
-    Planted(_ill("heart failure"), _at_least("BNP", 100)),
-    Planted(_ill("hyperlipidaemia"), _at_least("LDL cholesterol", 145)),
-    Planted(_ill("fatty liver"), _at_least("ALT", 45)),
-    Planted(_ill("pneumonia"), And([_at_least("CRP", 20), _at_least("white cells", 9)])),
-    Planted(_ill("cirrhosis"), And([Below("platelets", 200), Below("albumin", 3.5)])),
+    PlantedRelation(_ill("type 2 diabetes"), Or([_at_least("HbA1c", 6.5), _at_least("glucose", 126)])),
+    PlantedRelation(_ill("chronic kidney disease"), Below("eGFR", 60)),
+    PlantedRelation(_ill("iron deficiency anaemia"), And([Below("haemoglobin", 12), Below("ferritin", 30)])),
+    PlantedRelation(_ill("hypothyroidism"), _at_least("TSH", 4.5)),
+    PlantedRelation(_ill("hyperthyroidism"), Below("TSH", 0.4)),
+    PlantedRelation(_ill("heart failure"), _at_least("BNP", 100)),
+    PlantedRelation(_ill("hyperlipidaemia"), _at_least("LDL cholesterol", 145)),
+    PlantedRelation(_ill("fatty liver"), _at_least("ALT", 45)),
+    PlantedRelation(_ill("pneumonia"), And([_at_least("CRP", 20), _at_least("white cells", 9)])),
+    PlantedRelation(_ill("cirrhosis"), And([Below("platelets", 200), Below("albumin", 3.5)])),
 )
 """The relations that a good miner finds. Illnesses that lead to others add weaker relations."""
 

@@ -16,7 +16,7 @@ from dpframework.checks import Finding
 from dpframework.facts.errors import PlanRefused
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import read_toml
-from dpframework.lab.clinic import LABS, PLANTED, Planted, clinic_schema, clinic_table
+from dpframework.lab.clinic import LABS, PLANTED, PlantedRelation, clinic_schema, clinic_table
 from dpframework.run.observers import Observer
 from dpframework.study.plugin_registry import registry
 from dpframework.study.results import Results
@@ -79,7 +79,7 @@ class Comparison:
     """
 
     step: str
-    planted: Planted
+    planted: PlantedRelation
     accuracy: float
     majority: float
     found: tuple[str, ...]

@@ -14,4 +14,9 @@ from .outside_releases import Outside as Outside, OutsideKind as OutsideKind
 from .pin import Pin as Pin
 from .run_entry_subject import RecordedResult as RecordedResult, RunSubject as RunSubject
 from .signers import Signers as Signers, read_signers as read_signers
-from .spending_report import GroupBy as GroupBy, GroupOfRuns as GroupOfRuns, grouped as grouped, remainder as remainder
+from .spending_report import (
+    GroupBy as GroupBy,
+    GroupOfRuns as GroupOfRuns,
+    group_runs as group_runs,
+    remainder as remainder,
+)

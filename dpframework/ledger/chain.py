@@ -19,7 +19,7 @@ import attrs
 
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.json_reader import parsed_json
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.ledger.pin import Pin
 from dpframework.ledger.sqlite import connect, explain_errors
 
@@ -59,7 +59,7 @@ class Head:
     hash: str = "0" * 64
 
     def __str__(self) -> str:
-        return f"{self.hash} ({counted(self.number, 'entry', 'entries')})"
+        return f"{self.hash} ({count_text(self.number, 'entry', 'entries')})"
 
 
 START = Head()

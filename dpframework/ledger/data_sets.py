@@ -11,14 +11,14 @@ import attrs
 from dpframework.accountant import AccountedPlan, AdaptiveBudget, PlanCharge
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.periods import Period
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, decimal_text
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.ledger.approvals import Approval, RecordedRun
 from dpframework.ledger.outside_releases import Outside
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
-from dpframework.plan.verification_records import Verified, judged
+from dpframework.plan.verification_records import VerificationRecords, code_verdicts
 
 
 @final
@@ -236,7 +236,7 @@ class DataSet:
         """
         if self.verified is None:
             return
-        found = judged(plan, plan.verified or Verified())
+        found = code_verdicts(plan, plan.verified or VerificationRecords())
         missed = [str(one) for one in found if not one.reaches(float(self.verified))]
         if missed:
             raise PlanRefused(
@@ -321,7 +321,7 @@ class DataSet:
             raise PlanRefused(f"{what} is approved, but not for this data")
         runs = sum(approval.runs for approval in given)
         raise PlanRefused(
-            f"{what} was approved for {counted(runs, 'run')}, which {'was' if runs == 1 else 'were'} "
+            f"{what} was approved for {count_text(runs, 'run')}, which {'was' if runs == 1 else 'were'} "
             "opened before; another one needs an approval of its own"
         )
 

@@ -84,7 +84,7 @@ class JournaledGate(Gate):
         return [TracedRows(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
 
     def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
-        """Sample rows, and extend their trace. A resumed run draws its samples anew (see `composition.sampled`)."""
+        """Sample rows, and extend their trace. A resumed run draws its samples anew (see `composition.sample`)."""
         plain, trace = _split_trace(rows)
         return TracedRows(super().sample(plain, rate, of_units=of_units), fingerprint(trace, "sample", rate))
 

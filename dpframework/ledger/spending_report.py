@@ -70,7 +70,7 @@ class GroupOfRuns:
         return {**attrs.asdict(self), "epsilon": None if self.epsilon is None else str(self.epsilon)}
 
 
-def grouped(data_set: DataSet, by: GroupBy) -> list[GroupOfRuns]:
+def group_runs(data_set: DataSet, by: GroupBy) -> list[GroupOfRuns]:
     """Return the runs of a data set by group, the most expensive first, or months in order."""
     if by is GroupBy.ATTRIBUTE:
         return _by_attribute(data_set)

@@ -9,7 +9,7 @@ from .base import (
 )
 from .block_norm import BlockNorm as BlockNorm, block_variances as block_variances
 from .built_in import BUILT_IN as BUILT_IN
-from .cell_selection_base import Shows as Shows
+from .cell_selection_base import CellVisibility as CellVisibility
 from .exponential_interval_mechanism import ExponentialInterval as ExponentialInterval
 from .gaussian import Gaussian as Gaussian
 from .gaussian_threshold import GaussianThreshold as GaussianThreshold

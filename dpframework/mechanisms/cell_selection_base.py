@@ -20,7 +20,7 @@ from dpframework.results.keys import ReleasedKeys
 
 @final
 @attrs.frozen
-class Shows:
+class CellVisibility:
     """The numbers of rows from which a mechanism shows a cell, and how far off the shown count is.
 
     Attributes
@@ -77,12 +77,12 @@ class CellSelection(Mechanism):
         return float(self._log_chances(exact, points, calibration).sum())
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Return the mean error of a count that is shown, and a bound on any cell's error (see `Shows.preview`)."""
-        return self.shows(calibration).preview("keys" if calibration.facts.unlisted else "cells")
+        """Return the mean error of a count that is shown, and a bound on any cell's error (see `CellVisibility`)."""
+        return self.cell_visibility(calibration).preview("keys" if calibration.facts.unlisted else "cells")
 
     @staticmethod
     @abc.abstractmethod
-    def shows(calibration: Calibration) -> Shows:
+    def cell_visibility(calibration: Calibration) -> CellVisibility:
         """Return from how many rows on cells are shown, and how far their counts are off."""
 
     @abc.abstractmethod

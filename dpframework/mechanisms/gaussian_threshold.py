@@ -43,7 +43,7 @@ from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, 
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.answer_shift_bounds import unit_changes
 from dpframework.mechanisms.base import Calibration, Mechanism
-from dpframework.mechanisms.cell_selection_base import CellSelection, Shows
+from dpframework.mechanisms.cell_selection_base import CellSelection, CellVisibility
 from dpframework.mechanisms.gaussian import event_of, lattice_deviation, log_normalizer
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide
@@ -117,14 +117,14 @@ class GaussianThreshold(CellSelection):
         return Losses(ByRelation(None, None), divide(change, 2 * scale), ByRelation(*claimed))
 
     @staticmethod
-    def shows(calibration: Calibration) -> Shows:
+    def cell_visibility(calibration: Calibration) -> CellVisibility:
         """Return the numbers of rows from which cells are shown, and how far off their counts are."""
         sigma, least = lattice_deviation(calibration), threshold_of(calibration)
         rows = range(least, least + math.ceil(_FURTHEST * sigma))
         sure = next(n for n in rows if _tail(least - n, sigma) >= SURE)
         hidden = next(n for n in rows if _tail(least - n, sigma) >= 0.975) - 1
         within = float(math.ceil(1.959964 * sigma))
-        return Shows(least, sure, within, hidden, sigma * math.sqrt(2 / math.pi), SURE)
+        return CellVisibility(least, sure, within, hidden, sigma * math.sqrt(2 / math.pi), SURE)
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return the core's event, a discrete Gaussian one for each count that changes."""

@@ -29,7 +29,7 @@ def cap(losses: Losses, by: UnitChange = ONE_ROW) -> Calibration:
     by
         The largest change that one privacy unit makes to the rows.
     """
-    return Calibration(Capped(losses), _FACTS, Fraction(1), Fraction(1), losses, by)
+    return Calibration(CappedReleases(losses), _FACTS, Fraction(1), Fraction(1), losses, by)
 
 
 _FACTS = QueryFacts("releases", "several releases", (), False, None, ())
@@ -37,7 +37,7 @@ _FACTS = QueryFacts("releases", "several releases", (), False, None, ())
 
 @final
 @attrs.frozen
-class Capped(Mechanism):
+class CappedReleases(Mechanism):
     """A mechanism that stands for several releases when losses are added up. It makes no release itself."""
 
     name: ClassVar[str] = "capped"

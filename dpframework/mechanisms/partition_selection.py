@@ -27,14 +27,14 @@ from dpframework.facts.privacy_losses import ByRelation, Relation, positive_delt
 from dpframework.facts.unit import ONE_ROW, UnitChange
 from dpframework.mechanisms.answer_shift_bounds import unit_changes
 from dpframework.mechanisms.base import Calibration, PureMechanism
-from dpframework.mechanisms.cell_selection_base import CellSelection, Shows
+from dpframework.mechanisms.cell_selection_base import CellSelection, CellVisibility
 from dpframework.mechanisms.partition_noise import SelectionNoise, selection_noise
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide, double_at_most, growth_of_delta, half_square, times
 from dpframework.queries.base import Norm, QueryFacts
 
-# A bound on the probability that a cell of more than `Shows.hidden` rows is not shown, and on the probability that the
-# noise of a count is larger than `Shows.within`. Together these are 5 %.
+# A bound on the probability that a cell of more than `CellVisibility.hidden` rows is not shown, and on the probability that the
+# noise of a count is larger than `CellVisibility.within`. Together these are 5 %.
 _BEYOND = 0.025
 
 
@@ -104,7 +104,7 @@ class PartitionSelection(CellSelection, PureMechanism):
         return Losses(pure, half_square(pure), delta)
 
     @staticmethod
-    def shows(calibration: Calibration) -> Shows:
+    def cell_visibility(calibration: Calibration) -> CellVisibility:
         """Return the numbers of rows from which cells are shown, and how far off their counts are."""
         noise = _noise_of(calibration)
         errors = np.abs(np.arange(noise.reach - 1, -1, -1) - noise.centre)
@@ -112,7 +112,7 @@ class PartitionSelection(CellSelection, PureMechanism):
         half, hidden = int(np.argmax(chances >= 0.5)), int(np.argmax(chances >= 1 - _BEYOND)) - 1
         order = np.argsort(errors, kind="stable")
         within = errors[order][np.searchsorted(np.cumsum(noise.chances[order]), 1 - _BEYOND)]
-        return Shows(half, noise.reach, float(within), hidden, float(noise.chances @ errors))
+        return CellVisibility(half, noise.reach, float(within), hidden, float(noise.chances @ errors))
 
     def _noisy_counts(
         self, exact: NDArray[np.int64], calibration: Calibration, randomness: Randomness

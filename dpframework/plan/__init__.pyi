@@ -37,8 +37,8 @@ from .spend_block_node import (
     spend as spend,
 )
 from .verification_records import (
-    Judged as Judged,
-    Verified as Verified,
+    CodeVerdict as CodeVerdict,
+    VerificationRecords as VerificationRecords,
     VerifiedCode as VerifiedCode,
-    judged as judged,
+    code_verdicts as code_verdicts,
 )

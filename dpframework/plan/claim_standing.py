@@ -15,7 +15,7 @@ from dpframework.plan.plan import Plan
 from dpframework.queries.base import Norm, QueryFacts, Sensitivity
 
 if TYPE_CHECKING:
-    from dpframework.plan.verification_records import Verified
+    from dpframework.plan.verification_records import VerificationRecords
 
 SLACK = Fraction(1, 2**40)  # the share by which a sensitivity may miss a bound, since both round logarithms up
 
@@ -52,11 +52,11 @@ class ClaimStanding:
     text: str
 
 
-def standings(plan: Plan, verified: Verified | None) -> Iterator[ClaimStanding]:
+def standings(plan: Plan, verified: VerificationRecords | None) -> Iterator[ClaimStanding]:
     """Yield the standing of each step's claim, from records of proofs and tests of exactly this code."""
-    from dpframework.plan.verification_records import judged
+    from dpframework.plan.verification_records import code_verdicts
 
-    passed = {} if verified is None else {one.what: one for one in judged(plan, verified) if one.passed}
+    passed = {} if verified is None else {one.what: one for one in code_verdicts(plan, verified) if one.passed}
     tested = {}
     for part, written in plan.miners.items():
         one = passed.get(f"miner '{written.get('miner', '')}'")
@@ -73,7 +73,7 @@ def standings(plan: Plan, verified: Verified | None) -> Iterator[ClaimStanding]:
             yield ClaimStanding(path, Standing.DECLARED, f"declared{unproved}")
 
 
-def _find_provers(plan: Plan, step: Step, verified: Verified) -> str:
+def _find_provers(plan: Plan, step: Step, verified: VerificationRecords) -> str:
     """Name the solvers that proved all claims about a step's formulas. The text is empty if a claim is not proved."""
     facts = step.facts
     declared = facts.sensitivity(step.mechanism.norm)

@@ -17,7 +17,7 @@ from typing import Any, final
 
 from dpframework.facts.packages import CORE, package_form, place_of
 from dpframework.plan.nodes import Node, Step, walk
-from dpframework.queries.plan_file_query import Declared
+from dpframework.queries.plan_file_query import PlanFileQuery
 
 
 @final
@@ -58,7 +58,7 @@ def code_of(root: Node, others: Iterable[tuple[str, str, type]]) -> dict[str, An
     for node in walk(root):
         if isinstance(node, Step):
             components.append(("mechanism", node.mechanism.name, type(node.mechanism)))
-            if not isinstance(node.query, Declared):  # a query from a file has no code
+            if not isinstance(node.query, PlanFileQuery):  # a query from a file has no code
                 components.append(("query", node.facts.name, type(node.query)))
     return code_form(components)
 

@@ -343,7 +343,7 @@ def sample(rate: Amount, part: Node, *, name: str | None = None) -> Sample:
     """Plan releases from a random sample, which `table.sampled(name)` draws.
 
     Each privacy unit is in the sample, with all its rows, with probability `rate`, independently of the others. Under
-    add-or-remove-one this costs less than releases from all rows (see `composition.sampled`). Under replace-one there
+    add-or-remove-one this costs less than releases from all rows (see `composition.sample`). Under replace-one there
     is no claim.
 
     Raises

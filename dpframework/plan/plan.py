@@ -59,8 +59,8 @@ class PublicFacts:
     @classmethod
     def of(cls, schema: Schema) -> PublicFacts:
         """Return the facts of a schema."""
-        derived = tuple(column.said for column in schema.derivation)
-        read = tuple(schema.in_files.read.said())
+        derived = tuple(column.definition for column in schema.derivation)
+        read = tuple(schema.in_files.read.option_lines())
         return cls(schema.fingerprint, schema.rows, schema.row_bound, schema.inferred, read, derived)
 
     @property
@@ -234,7 +234,7 @@ class Plan:
         """Return the losses of a block as one release. None if one of its kinds has no claim in a capped amount."""
         for step in block.parts:
             found = self.calibrate(step, in_parts=in_parts)
-            if found is None or block.uncapped(found.losses, self.relation):
+            if found is None or block.amount_without_claim(found.losses, self.relation):
                 return None
         return cap(block.losses(self.relation, in_parts=in_parts), self.unit_change)
 
@@ -298,7 +298,7 @@ class Plan:
                 needed[assumption] = (*needed.get(assumption, ()), step.name)
         if self.facts.inferred:
             needed["schema-inferred-from-data"] = ()
-        if any(text.startswith("query = ") for text in self.facts.read):  # see `ReadOptions.said`
+        if any(text.startswith("query = ") for text in self.facts.read):  # see `ReadOptions.option_lines`
             needed[ROWS_FROM_QUERY] = ()
         if self.out_of_domain is OutOfDomain.ERROR:
             needed[DATA_FITS_SCHEMA] = ()

@@ -182,7 +182,7 @@ class Spend(Node):
 
         return Losses(limits.pure, ByRelation(*map(smaller, Relation)), limits.delta)
 
-    def uncapped(self, losses: Losses, relation: Relation) -> str | None:
+    def amount_without_claim(self, losses: Losses, relation: Relation) -> str | None:
         """Return the name of a capped amount in which a release has no claim, or None if there is none."""
         claims = {"epsilon": losses.pure, "rho": losses.zcdp, "delta": losses.delta}
         capped = [name for name, cap in attrs.asdict(self.caps).items() if cap is not None]

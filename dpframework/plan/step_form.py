@@ -18,7 +18,7 @@ from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.release_losses import Losses
 from dpframework.plan.nodes import FromRelease, Parts, Step
 from dpframework.queries.base import QueryFacts, Sensitivity
-from dpframework.queries.plan_file_query import Declared
+from dpframework.queries.plan_file_query import PlanFileQuery
 
 
 def write_step(step: Step, calibration: Calibration | None, rows: int) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _write_ratio(value: Fraction | None) -> str | None:
 
 
 def read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]) -> Step:
-    """Return the step that `write_step` wrote. Its query is a `Declared`, which cannot be evaluated.
+    """Return the step that `write_step` wrote. Its query is a `PlanFileQuery`, which cannot be evaluated.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]
         )
     return Step(
         form["name"],
-        Declared(QueryFacts(**query), for_rows),
+        PlanFileQuery(QueryFacts(**query), for_rows),
         mechanisms[name](**parameters),
         uses=form["uses"],
         assumptions=form["assumptions"],

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: The version of the file.
 VERIFIED_VERSION = 1
 
-#: The kind of the files that `Verified.record` writes.
+#: The kind of the files that `VerificationRecords.record` writes.
 VERIFIED_FILE = FileKind.of_pattern("a record", r'^\{\s*"verified_version": ')
 #: The kinds of code that are verified.
 KINDS = ("miner", "mechanism")
@@ -159,7 +159,7 @@ def claim_digest(shape: Shape, claim: Claim) -> str:
 
 @final
 @attrs.frozen
-class Verified:
+class VerificationRecords:
     """A file of verification records.
 
     Attributes
@@ -184,7 +184,7 @@ class Verified:
         return next((one for one in self.proofs if one.claimed == claimed and one.rules == rules_digest()), None)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Verified:
+    def load(cls, path: str | os.PathLike[str]) -> VerificationRecords:
         """Read a file of verification records.
 
         Raises
@@ -230,7 +230,7 @@ class Verified:
 
 @final
 @attrs.frozen
-class Judged:
+class CodeVerdict:
     """The verdict whether the code of one miner or mechanism of a plan was verified.
 
     Attributes
@@ -264,7 +264,7 @@ class Judged:
         return f"{self.what}: {self.record}" + ("" if self.passed else ": A CLAIM DOES NOT HOLD")
 
 
-def judged(plan: Plan, verified: Verified) -> Iterator[Judged]:
+def code_verdicts(plan: Plan, verified: VerificationRecords) -> Iterator[CodeVerdict]:
     """Yield, for each miner and mechanism of a plan, whether exactly this code was verified under its relation."""
     for component in plan.code.get("components", ()):
         if component["kind"] not in KINDS:
@@ -280,13 +280,13 @@ def judged(plan: Plan, verified: Verified) -> Iterator[Judged]:
         if telling := [one for one in same if not one.showed_nothing]:
             # A claim that failed once is not repaired by an example on which it held.
             best = max(telling, key=lambda one: (one.tightness or 0.0, one.time))
-            yield Judged(what, next((one for one in telling if not one.passed), best))
+            yield CodeVerdict(what, next((one for one in telling if not one.passed), best))
         elif same:
-            yield Judged(what, None, f"the search on {same[-1].time} found no loss at all, so it showed nothing")
+            yield CodeVerdict(what, None, f"the search on {same[-1].time} found no loss at all, so it showed nothing")
         elif under:
-            yield Judged(what, None, f"{'; '.join(_changes(under[-1], plan))} since {under[-1].time}")
+            yield CodeVerdict(what, None, f"{'; '.join(_changes(under[-1], plan))} since {under[-1].time}")
         else:
-            yield Judged(what, None, f"no record under {plan.relation}" if about else "no record of it")
+            yield CodeVerdict(what, None, f"no record under {plan.relation}" if about else "no record of it")
 
 
 def _changes(record: VerifiedCode, plan: Plan) -> list[str]:

@@ -15,7 +15,7 @@ from .group_queries import GroupCounts as GroupCounts, GroupMoments as GroupMome
 from .keys import KeyCounts as KeyCounts, Keys as Keys
 from .marginal_residuals import Residuals as Residuals
 from .one_way_marginals_query import Marginals as Marginals
-from .plan_file_query import Declared as Declared
+from .plan_file_query import PlanFileQuery as PlanFileQuery
 from .query_counting import Counting as Counting
 from .ranks import QuantileScores as QuantileScores
 from .released_bounds import (

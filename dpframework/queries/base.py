@@ -325,7 +325,7 @@ class Query(abc.ABC):
         )
 
     @property
-    def tabled(self) -> bool:
+    def has_tables(self) -> bool:
         """Whether the counts follow from the cross tables of `tables`. True if `tables` is overridden."""
         return type(self).tables is not Query.tables
 

@@ -62,13 +62,13 @@ class _EngineOfQuery:
         """See `Engine.number`."""
         return self._engine.number(rows)
 
-    def kept(self, rows: Rows) -> dict[Hashable, Any]:
-        """See `Engine.kept`."""
-        return self._engine.kept(rows)
+    def cache_of(self, rows: Rows) -> dict[Hashable, Any]:
+        """See `Engine.cache_of`."""
+        return self._engine.cache_of(rows)
 
-    def kept_around(self, rows: Rows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
-        """See `Engine.kept_around`."""
-        return self._engine.kept_around(rows)
+    def related_caches(self, rows: Rows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
+        """See `Engine.related_caches`."""
+        return self._engine.related_caches(rows)
 
 
 def engine_of(query: Query, engine: Engine) -> Any:

@@ -175,7 +175,7 @@ class GroupNumbers(WithinBounds):
         """
         found = np.zeros((self.groups, columns), dtype=np.int64)
         for tile in block.tiles(TILE):
-            counted = self.counted(tile)
+            counted = self.row_mask(tile)
             codes = _group_codes(tile, self.by)[counted]
             values = np.clip(tile.values(self.attribute.name)[counted], self.lower, self.upper)
             for k, entries in enumerate(self._entries(values)):
@@ -276,7 +276,7 @@ class GroupSums(GroupNumbers):
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table of the sums of steps in each group."""
         steps = WholeSteps(self.attribute.name, self.lower, self.upper, 0, self.step)
-        table = Crosstab([*self.by, *self.asked], steps)
+        table = Crosstab([*self.by, *self.where_columns], steps)
         return JointCounts([table], lambda counts: self.first(counts[0]))
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
@@ -362,22 +362,22 @@ class GroupMoments(GroupNumbers):
         return self._add_up(block, self.degree + 1)
 
     @property
-    def tabled(self) -> bool:
+    def has_tables(self) -> bool:
         """Whether the degree is 1. A sum of squares does not follow from sums of steps."""
         return self.degree == 1
 
     def tables(self, **inputs: Any) -> JointCounts | None:
         """Return cross tables of the distances from the lower bound, and of the rows with a value, in each group."""
-        if not self.tabled:
+        if not self.has_tables:
             return None
         steps = WholeSteps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
-        known = Crosstab([*self.by, *self.asked, Cases([describe_known(self.attribute.name, self.lower)])])
+        known = Crosstab([*self.by, *self.where_columns, Cases([describe_known(self.attribute.name, self.lower)])])
 
         def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
             summed, rows = (self.first(own) for own in counts)
             return np.stack([summed, STEPS * rows - summed], axis=1)
 
-        return JointCounts([Crosstab([*self.by, *self.asked], steps), known], assemble)
+        return JointCounts([Crosstab([*self.by, *self.where_columns], steps), known], assemble)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return the numbers, with a row as the unit."""

@@ -59,7 +59,7 @@ def _name(attribute: Attribute | str) -> str:
 
 
 def _count_keys(name: str, block: Block) -> Mapping[str, int]:
-    return block.keys(name).counted()
+    return block.keys(name).count_keys()
 
 
 @final

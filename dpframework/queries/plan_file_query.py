@@ -16,7 +16,7 @@ from dpframework.tables.blocks import Block
 
 @final
 @attrs.frozen
-class Declared(Query):
+class PlanFileQuery(Query):
     """A query read back from a plan file, with its facts but without its function.
 
     Attributes

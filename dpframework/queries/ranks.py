@@ -159,7 +159,7 @@ class QuantileScores(CandidateScores, WithinBounds):
         """Return the cross table of rows by their nearest point."""
         points = WholeSteps(self.attribute.name, self.lower, self.upper, self.lower, self.step, half_up=True)
         return JointCounts(
-            [Crosstab([*self.asked, points])], lambda counts: counts[0].reshape(-1, points.number + 1)[0, :-1]
+            [Crosstab([*self.where_columns, points])], lambda counts: counts[0].reshape(-1, points.number + 1)[0, :-1]
         )
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:

@@ -111,9 +111,9 @@ class AtReleasedBounds(Query):
         return self.query.scored_formulas
 
     @property
-    def tabled(self) -> bool:
+    def has_tables(self) -> bool:
         """Whether the query's counts follow from cross tables."""
-        return self.query.tabled
+        return self.query.has_tables
 
     def candidates(self, *, bounds: Bounds | None = None, **inputs: Any) -> Sequence[Any]:
         """Return the candidates of the query at the bounds."""
@@ -216,7 +216,7 @@ class ScaledSums(GroupNumbers):
         own = self if bounds is None else attrs.evolve(self, lower=bounds[0], upper=bounds[1])
         size, origin = own.unit()
         steps = WholeSteps(own.attribute.name, own.lower, own.upper, origin, size / STEPS)
-        return JointCounts([Crosstab([*own.by, *own.asked], steps)], lambda counts: own.first(counts[0]))
+        return JointCounts([Crosstab([*own.by, *own.where_columns], steps)], lambda counts: own.first(counts[0]))
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return the sums of shares."""

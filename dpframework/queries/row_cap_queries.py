@@ -190,9 +190,9 @@ class AtReleasedRows(Query):
         return self.query.histograms if any(one.norm is Norm.BLOCKS for one in self.query.sensitivities) else ()
 
     @property
-    def tabled(self) -> bool:
+    def has_tables(self) -> bool:
         """Whether the query's counts follow from cross tables."""
-        return self.query.tabled
+        return self.query.has_tables
 
     def candidates(self, *, rows_per_unit: int | None = None, **inputs: Any) -> Sequence[Any]:
         """Return the query's candidates."""

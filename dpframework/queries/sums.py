@@ -102,17 +102,17 @@ class WithinBounds(Query):
         """Whether a row may add nothing, because it may have no value or because the description may not hold."""
         return self.attribute.missing or self.where is not None
 
-    def counted(self, block: Block) -> NDArray[np.bool_]:
+    def row_mask(self, block: Block) -> NDArray[np.bool_]:
         """Tell for each row of a block whether it has a value and the description holds, shape (rows,)."""
         known = ~np.isnan(block.values(self.attribute.name))
         return known if self.where is None else known & self.where.holds(block)
 
     def present(self, block: Block) -> NDArray[np.float64]:
-        """Return the clamped values of this block's counted rows (see `counted`)."""
-        return np.clip(block.values(self.attribute.name)[self.counted(block)], self.lower, self.upper)
+        """Return the clamped values of this block's counted rows (see `row_mask`)."""
+        return np.clip(block.values(self.attribute.name)[self.row_mask(block)], self.lower, self.upper)
 
     @property
-    def asked(self) -> tuple[Cases, ...]:
+    def where_columns(self) -> tuple[Cases, ...]:
         """The column of a cross table that separates rows where `where` holds from others, or no column, as a tuple."""
         return () if self.where is None else (Cases([self.where]),)
 
@@ -223,7 +223,7 @@ class BoundedSum(WithinBounds):
     def tables(self, **inputs: Any) -> JointCounts:
         """Return the cross table of the sum of steps."""
         steps = WholeSteps(self.attribute.name, self.lower, self.upper, self.centre, self.step)
-        return JointCounts([Crosstab(self.asked, steps)], lambda counts: counts[0].ravel()[:1])
+        return JointCounts([Crosstab(self.where_columns, steps)], lambda counts: counts[0].ravel()[:1])
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return the sum as a single number."""
@@ -290,13 +290,13 @@ class BoundDistances(WithinBounds):
     def tables(self, **inputs: Any) -> JointCounts:
         """Return cross tables of the sum of distances from the lower bound, and of the rows with a value."""
         steps = WholeSteps(self.attribute.name, self.lower, self.upper, self.lower, (self.upper - self.lower) / STEPS)
-        known = Crosstab([*self.asked, Cases([describe_known(self.attribute.name, self.lower)])])
+        known = Crosstab([*self.where_columns, Cases([describe_known(self.attribute.name, self.lower)])])
 
         def assemble(counts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
             (summed, *_), (rows, *_) = (own.ravel() for own in counts)  # the rows where `where` holds come first
             return np.array([summed, STEPS * rows - summed])
 
-        return JointCounts([Crosstab(self.asked, steps), known], assemble)
+        return JointCounts([Crosstab(self.where_columns, steps), known], assemble)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> Any:
         """Return both sums, in widths of the range."""

@@ -1,6 +1,6 @@
 from .cell_union_redescriptions import (
     CellTable as CellTable,
-    Wanted as Wanted,
+    ReportConditions as ReportConditions,
     distinct as distinct,
     nothing_above as nothing_above,
 )

@@ -33,7 +33,7 @@ Masks = NDArray[np.bool_]
 
 @final
 @attrs.frozen
-class Wanted:
+class ReportConditions:
     """The conditions on a redescription's noisy counts for it to be reported.
 
     Attributes
@@ -97,7 +97,7 @@ class CellTable:
             floor = min_jaccard + math.sqrt((1 - floor) ** 2 * both.variance + floor**2 * apart.variance) / either
         return floor
 
-    def reported(self, left: Masks, right: Masks, wanted: Wanted) -> list[int]:
+    def reported(self, left: Masks, right: Masks, wanted: ReportConditions) -> list[int]:
         """Return the positions of the wanted redescriptions that hold for different rows, the best first.
 
         A redescription is a pair of unions at one position. The best has the largest Jaccard index minus one deviation

@@ -28,10 +28,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts.description_shortener import OTHER_WORD, shortened
+from dpframework.facts.description_shortener import OTHER_WORD, shorten
 from dpframework.facts.logical_descriptions import And, Description, Not, Or
 from dpframework.facts.schema import Schema
-from dpframework.redescriptions.cell_union_redescriptions import DEVIATIONS, MOST_SHARE, OVERLAP, Wanted
+from dpframework.redescriptions.cell_union_redescriptions import DEVIATIONS, MOST_SHARE, OVERLAP, ReportConditions
 from dpframework.redescriptions.joint_match_distribution import DESIGNS, Floats, Joint, as_cells, fit, trios
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
@@ -234,7 +234,7 @@ class OverlappingTables:
         total = self.schema.rows or max(float(counts.sum()) / len(counts), 1.0)
         return np.stack([as_cells(table) for table in counts]) / total
 
-    def read(self, wanted: Wanted, random: np.random.Generator) -> tuple[list[Redescription], int]:
+    def read(self, wanted: ReportConditions, random: np.random.Generator) -> tuple[list[Redescription], int]:
         """Return the wanted redescriptions, best first, and the number of all combinations.
 
         Parameters
@@ -265,7 +265,9 @@ class OverlappingTables:
         variance = self.variance / self.total.value**2
         return fit(len(self.sides), self.shares(counts), variance, pairs_only=pairs_only)
 
-    def _within_bounds(self, candidates: Sequence[Candidate], cells: Floats, wanted: Wanted) -> list[Candidate]:
+    def _within_bounds(
+        self, candidates: Sequence[Candidate], cells: Floats, wanted: ReportConditions
+    ) -> list[Candidate]:
         """Return the candidates within the bounds, the best first, where each match costs `PER_MATCH` of the index."""
         if not candidates:
             return []
@@ -306,8 +308,8 @@ class OverlappingTables:
             both, left, right = (float(share[k]) * rows for share in (found.both, found.left, found.right))
             redescriptions.append(
                 Redescription(
-                    shortened(one.left.describe([side for side, _ in self.sides]), self.schema),
-                    shortened(one.right.describe([side for _, side in self.sides]), self.schema),
+                    shorten(one.left.describe([side for side, _ in self.sides]), self.schema),
+                    shorten(one.right.describe([side for _, side in self.sides]), self.schema),
                     both=Noisy(both, float(of_both[k])),
                     left_only=Noisy(max(left - both, 0.0), float(of_left[k])),
                     right_only=Noisy(max(right - both, 0.0), float(of_right[k])),

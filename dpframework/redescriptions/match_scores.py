@@ -304,7 +304,7 @@ class MatchScores(CandidateScores):
         """
         if not self.followed:
             return np.asarray(super().evaluate(engine, rows, **inputs))
-        known, cap, kept = tuple(inputs.get("known", ())), self._cap(inputs), engine.kept(rows)
+        known, cap, kept = tuple(inputs.get("known", ())), self._cap(inputs), engine.cache_of(rows)
         last: _LastChoice | None = kept.get(_LastChoice)
         if last is not None and (last.query, last.cap) != (self, cap):
             last = None

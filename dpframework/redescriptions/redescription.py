@@ -23,7 +23,7 @@ from dpframework.facts.logical_descriptions import Description, description_from
 from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.jaccard_intervals import least_jaccard_if_shown
 from dpframework.results.noisy_counts import CONFIDENCE, Noisy, as_noisy, error_of, quantile
-from dpframework.results.result import Kept
+from dpframework.results.result import StoredResult
 from dpframework.results.share_intervals import least_share, noise_at
 
 ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
@@ -51,7 +51,7 @@ def _apart(redescription: Any) -> Noisy:
 
 @final
 @attrs.frozen
-class Redescription(Kept):
+class Redescription(StoredResult):
     """Two descriptions, one of each view, and noisy counts of the rows that they hold for.
 
     Attributes
@@ -85,7 +85,7 @@ class Redescription(Kept):
     smoker  ~  fev < 3  (Jaccard 0.80 [0.78, 0.83], support 400 ± 16)
     """
 
-    called = "a redescription"
+    name_in_errors = "a redescription"
     left: Description
     right: Description
     both: Noisy = attrs.field(kw_only=True, converter=as_noisy)
@@ -272,7 +272,7 @@ class Redescription(Kept):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Redescription:
-        """See `Kept`."""
+        """See `StoredResult`."""
         known = {name: form[name] for name in ("both", "left_only", "right_only", "apart", "rows")}
         counts: dict[str, Any] = {n: None if c is None else Noisy.from_dict(c) for n, c in known.items()}
         chosen = {name: form[name] for name in ("shown_from", "among", "deviation") if name in form}

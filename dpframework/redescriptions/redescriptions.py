@@ -18,7 +18,7 @@ from dpframework.redescriptions import redescription_displays
 from dpframework.redescriptions.area_map import draw_map
 from dpframework.redescriptions.redescription import ERROR, MOST_SHARE, Redescription
 from dpframework.results.noisy_counts import CONFIDENCE, error_of, quantile
-from dpframework.results.result import Drawn, axes_or_new, without_math
+from dpframework.results.result import DrawableResult, axes_or_new, without_math
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +51,7 @@ def _count_all(found: Any, _: Any, candidates: int) -> None:
 
 @final
 @attrs.frozen(repr=False)
-class Redescriptions(Sequence[Redescription], Drawn):
+class Redescriptions(Sequence[Redescription], DrawableResult):
     """The redescriptions that a miner found, starred ones first, then by the lower end of the Jaccard interval.
 
     Attributes
@@ -93,7 +93,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
     [2]
     """
 
-    called = "a list of redescriptions"
+    name_in_errors = "a list of redescriptions"
     figure = redescription_displays.FIGURE
     items: tuple[Redescription, ...] = attrs.field(converter=_as_tuple)
     candidates: int = attrs.field(
@@ -107,7 +107,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         # Set `among` before ranking, since the ends of intervals depend on it. `trusted` then reads the ranked items.
         told = [attrs.evolve(item, among=self.candidates) if item.shown_from > 0 else item for item in self.items]
         object.__setattr__(self, "items", _rank(told))
-        marked = sorted(zip(self.trusted, self.items, strict=True), key=lambda pair: not pair[0])
+        marked = sorted(zip(self.starred, self.items, strict=True), key=lambda pair: not pair[0])
         object.__setattr__(self, "items", tuple(item for _, item in marked))
 
     @overload
@@ -124,7 +124,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         return iter(self.items)
 
     @property
-    def trusted(self) -> tuple[bool, ...]:
+    def starred(self) -> tuple[bool, ...]:
         """For each redescription whether it is starred. With probability 0.95 no star is wrong."""
         return tuple(item.starred(self.candidates, self.min_support, self.max_share) for item in self.items)
 
@@ -172,8 +172,8 @@ class Redescriptions(Sequence[Redescription], Drawn):
     def _lines(self) -> list[redescription_displays.Finding]:
         """Return the lines of a table, one for each redescription or, if there are many, for each of the `findings`."""
         if len(self.items) <= redescription_displays.SHOWN:
-            return [(item, mark, 0) for item, mark in zip(self.items, self.trusted, strict=True)]
-        return [(group.items[0], group.trusted[0], len(group) - 1) for group in self.findings]
+            return [(item, mark, 0) for item, mark in zip(self.items, self.starred, strict=True)]
+        return [(group.items[0], group.starred[0], len(group) - 1) for group in self.findings]
 
     def __str__(self) -> str:
         """Draw a table. If there are more than fifty redescriptions, each of the `findings` has one line."""
@@ -189,20 +189,20 @@ class Redescriptions(Sequence[Redescription], Drawn):
 
     def to_frame(self) -> pl.DataFrame:
         """Return a polars dataframe with a row for each redescription and the columns of `to_csv`."""
-        return redescription_displays.frame(self.items, self.trusted)
+        return redescription_displays.frame(self.items, self.starred)
 
     def __repr__(self) -> str:
         return f"<{len(self.items)} redescriptions of {self.candidates} candidates>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form that `from_dict` reads."""
-        forms = [{**item.to_dict(), "trusted": t} for item, t in zip(self.items, self.trusted, strict=True)]
+        forms = [{**item.to_dict(), "trusted": t} for item, t in zip(self.items, self.starred, strict=True)]
         bounds = {"min_support": self.min_support, "max_share": self.max_share, "reason": self.reason}
         return {"candidates": self.candidates, **bounds, "redescriptions": forms}
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Redescriptions:
-        """See `Kept`."""
+        """See `StoredResult`."""
         bounds = {name: form[name] for name in ("min_support", "max_share", "reason") if name in form}
         return cls([Redescription.from_dict(item) for item in form["redescriptions"]], form["candidates"], **bounds)
 
@@ -214,7 +214,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         InputError
             If the file cannot be written.
         """
-        text = redescription_displays.lines(self.items, self.trusted)
+        text = redescription_displays.lines(self.items, self.starred)
         if isinstance(path_or_buffer, str | os.PathLike):
             write_whole(Path(path_or_buffer), text, redescription_displays.CSV_FILE)
         else:
@@ -226,7 +226,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
         The dark part of both bars stands for the rows of both descriptions, with a 95 % interval. Beside the bars
         stands the noisy Jaccard index, with a star where the redescription is starred.
         """
-        redescription_displays.draw_bars(self.items, self.trusted, axes)
+        redescription_displays.draw_bars(self.items, self.starred, axes)
 
     def plot_supports(self, ax: Any | None = None) -> Any:
         """Draw the noisy Jaccard index against the noisy support, with intervals, and return the matplotlib axes.
@@ -240,7 +240,7 @@ class Redescriptions(Sequence[Redescription], Drawn):
             If matplotlib is not installed.
         """
         axes = axes_or_new(ax)
-        redescription_displays.draw(self.items, self.trusted, self.min_support_from_scatter(), axes)
+        redescription_displays.draw(self.items, self.starred, self.min_support_from_scatter(), axes)
         return without_math(axes)
 
     def plot_map(self, x: str, y: str, ax: Any | None = None) -> Any:
@@ -265,5 +265,5 @@ class Redescriptions(Sequence[Redescription], Drawn):
         """
         axes = axes_or_new(ax)
         best = self.folded()
-        draw_map(best.items, best.trusted, (x, y), axes)
+        draw_map(best.items, best.starred, (x, y), axes)
         return without_math(axes)

@@ -16,7 +16,7 @@ from dpframework.checks import Finding, Severity
 from dpframework.facts.value_checks import as_texts
 from dpframework.reports.attribute_losses import AttributeLoss
 from dpframework.reports.loss_text import loss_text
-from dpframework.reports.odds import PRIORS, Learned, share_text
+from dpframework.reports.odds import PRIORS, CertaintyGain, share_text
 from dpframework.reports.plan_drawing import NodeDrawing
 from dpframework.reports.result_table_rows import ResultRow, bias_rows, bound_line, group_rows
 from dpframework.results.error_bounds import percent_text
@@ -162,7 +162,7 @@ class LearnedShares(SectionBlock):
     """How sure somebody can become of a fact about one person, depending on how sure they were before."""
 
     template = "learned"
-    learned: tuple[Learned, ...]
+    learned: tuple[CertaintyGain, ...]
     unit: str
     priors: ClassVar[tuple[str, ...]] = tuple(share_text(prior) for prior in PRIORS)
 

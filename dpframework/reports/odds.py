@@ -37,7 +37,7 @@ TIMES_DELTA = 11  # an upper bound on 1 / (1 - exp(-SLACK))
 
 @final
 @attrs.frozen
-class Learned:
+class CertaintyGain:
     """How sure somebody can become of one kind of claim.
 
     Attributes
@@ -94,7 +94,7 @@ def share_text(share: float) -> str:
     return "nearly 100 %" if percent >= 100 else f"{percent:g} %"
 
 
-def learned(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> list[Learned]:
+def certainty_gains(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> list[CertaintyGain]:
     """Return how sure somebody can become of facts about one unit. The list is empty without a finite epsilon."""
     if loss is None or loss.epsilon is None:
         return []
@@ -113,17 +113,17 @@ def learned(loss: PrivacyLoss | None, relation: Relation, unit: PrivacyUnit) -> 
         exponent = log_odds + (SLACK if fails else 0.0)
         odds = math.exp(exponent) if exponent < 700 else math.inf
         shares = tuple([posterior(prior, exponent) for prior in PRIORS])
-        found.append(Learned(claim, odds, shares, min(TIMES_DELTA * fails, 1.0)))
+        found.append(CertaintyGain(claim, odds, shares, min(TIMES_DELTA * fails, 1.0)))
     return found
 
 
-def learned_sentence(some: Sequence[Learned]) -> str:
+def certainty_sentence(some: Sequence[CertaintyGain]) -> str:
     """Say in one sentence how far the results can raise the probability of the first claim, if it was one half before.
 
     Examples
     --------
     >>> from dpframework.facts.unit import ROW
-    >>> learned_sentence(learned(PrivacyLoss("0.9"), Relation.REPLACE_ONE, ROW))
+    >>> certainty_sentence(certainty_gains(PrivacyLoss("0.9"), Relation.REPLACE_ONE, ROW))
     'a guess of 50 % at something about one person, who is known to be in the table, can rise to at most 71.1 %'
     """
     if not some:

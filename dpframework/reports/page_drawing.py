@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.node_rows import NodeRow
 from dpframework.reports.plan_drawing import NodeDrawing, draw_difference, draw_plan
@@ -22,10 +22,12 @@ MOST_OPEN = 60  # the most nodes that a page shows at first; a larger drawing be
 MOST_NAMED = 4  # if one of several equal parts is shown, its note names at most this many others
 
 
-def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: Mapping[str, int]) -> NodeDrawing:
+def plan_on_page(
+    plan: StudyPlan, root: NodeRow, ran: RunSummary | None, release_counts: Mapping[str, int]
+) -> NodeDrawing:
     """Return the drawing of a plan on a page. After a run it says how often each step was released.
 
-    `made` gives the number of releases by the path of the step.
+    `release_counts` gives the number of releases by the path of the step.
     """
     steps = {row.number: k for k, row in enumerate([row for row in root.walk() if row.step is not None], start=1)}
 
@@ -33,13 +35,13 @@ def plan_on_page(plan: StudyPlan, root: NodeRow, ran: RunSummary | None, made: M
         below = [inner.step for inner in row.walk() if inner.step is not None]
         notes = [row.times] if row.times else []
         if row.children:
-            notes.append(counted(len(below), "step"))
+            notes.append(count_text(len(below), "step"))
         if row.step is not None and row.step.assumptions != NONE:
             notes.append(f"assumes {row.step.assumptions}")
-        times = sum([made.get(step.path, 0) for step in below])
+        times = sum([release_counts.get(step.path, 0) for step in below])
         released = {0: "not released", 1: "released once"}.get(times, f"released {times} times")
         if row.step is None:
-            released = counted(times, "release")
+            released = count_text(times, "release")
         placed = plan.index.nodes[row.number]
         return attrs.evolve(
             node,

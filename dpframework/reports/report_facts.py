@@ -39,11 +39,11 @@ class About:
         The version of dpframework that ran the plan; before a run the version that wrote the report.
     approvals
         One sentence for each approval of the plan, saying who gave it. None if no ledger was asked.
-    held
+    ledger_facts
         Sentences on who signs the ledger's entries, and on what the ledger says about the data set.
     ran
         Who ran the plan, when and what for, according to a ledger; empty if no ledger was asked.
-    counted
+    counting_summary
         A sentence on which database evaluated counts and how much was asked of it. None if no database did.
     """
 
@@ -52,14 +52,16 @@ class About:
     time: str = attrs.field(factory=now)
     version: str = __version__
     approvals: tuple[str, ...] | None = None
-    held: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
+    ledger_facts: tuple[str, ...] = attrs.field(default=(), converter=as_texts)
     ran: str = ""
-    counted: str | None = None
+    counting_summary: str | None = None
 
     @classmethod
     def of(cls, results: Results) -> About:
         """Return the facts that the results of a run hold."""
-        return cls(results.plan.schema, results.data, results.time, results.version, counted=results.counted)
+        return cls(
+            results.plan.schema, results.data, results.time, results.version, counting_summary=results.counting_summary
+        )
 
     def known(self, plan: Plan) -> Schema | None:
         """Return the schema of a plan, or None if neither the plan nor these facts hold it.
@@ -83,22 +85,22 @@ def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
     """
     verified = ["not shown: --verified names a file of 'verify --record'"]
     if plan.verified is not None:
-        from dpframework.plan.verification_records import judged
+        from dpframework.plan.verification_records import code_verdicts
 
-        verified = [str(one) for one in judged(plan, plan.verified)]
+        verified = [str(one) for one in code_verdicts(plan, plan.verified)]
     approved = ["not shown: --ledger and --data-set name the ledger that has it"]
     if about.approvals is not None:
         approved = list(about.approvals) or ["nobody has approved this plan"]
     return [
         ("data", ", ".join(plan.data or about.data) or "not named in the plan"),
         *([] if plan.engine is None else [("engine", f"counts are evaluated at {plan.engine}")]),
-        *([] if about.counted is None else [("counted by", about.counted)]),
+        *([] if about.counting_summary is None else [("counted by", about.counting_summary)]),
         ("date", about.time),
         ("dpframework", about.version),
         *(("verification", text) for text in verified),
         *(("approval", text) for text in approved),
         *([("run", about.ran)] if about.ran else []),
-        *(("ledger", text) for text in about.held),
+        *(("ledger", text) for text in about.ledger_facts),
     ]
 
 

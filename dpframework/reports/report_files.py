@@ -27,7 +27,7 @@ def release_rows(plan: StudyPlan, ran: RunSummary | None = None) -> list[dict[st
     """
     rows = rows_of_steps(plan)
     names = [name for name, _ in parts_of(plan)]
-    made = None if ran is None else ran.made(plan)
+    release_counts = None if ran is None else ran.release_counts(plan)
     found = []
     for _, step in plan.placed_steps():
         row, read = rows[id(step)], plan.index.reads[plan.index.place(step).number]
@@ -39,7 +39,7 @@ def release_rows(plan: StudyPlan, ran: RunSummary | None = None) -> list[dict[st
                 "miner": plan.miners.get(part, {}).get("miner", ""),
                 "reads": None if read is None else list(read),
                 **row.to_dict(),
-                **({} if made is None else {"released": made.get(row.path, 0)}),
+                **({} if release_counts is None else {"released": release_counts.get(row.path, 0)}),
             }
         )
     return found

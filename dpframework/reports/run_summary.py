@@ -111,7 +111,7 @@ class RunSummary:
         theirs = ", by OpenDP's samplers" if self.samplers == "opendp" else ""
         return f"private: drawn from the operating system's cryptographic generator{theirs}"
 
-    def made(self, plan: StudyPlan) -> dict[str, int]:
+    def release_counts(self, plan: StudyPlan) -> dict[str, int]:
         """Return how often each planned step was released, by its path in the plan."""
         return Counter(map(path_finder(plan), self.charges))
 

@@ -22,7 +22,7 @@ from dpframework.reports.attribute_losses import AttributeLoss, losses_by_attrib
 from dpframework.reports.blocks import Paragraph, SectionBlock, TableBlock
 from dpframework.reports.loss_text import loss_text
 from dpframework.reports.node_rows import NodeRow, node_tree
-from dpframework.reports.odds import learned
+from dpframework.reports.odds import certainty_gains
 from dpframework.reports.page_drawing import plan_on_page
 from dpframework.reports.plan_facts import part_rows, public_facts
 from dpframework.reports.report_facts import About, attribute_rows, verdict_facts
@@ -143,9 +143,9 @@ class ReportSubject:
         return self.facts.plan
 
     @functools.cached_property
-    def made(self) -> Mapping[str, int]:
+    def release_counts(self) -> Mapping[str, int]:
         """How often each step was released, by the path of the step. Empty before a run."""
-        return {} if self.run is None else self.run.made(self.plan)
+        return {} if self.run is None else self.run.release_counts(self.plan)
 
 
 #: A function that returns a section of a report on a subject, or None if there is nothing to say.
@@ -173,7 +173,7 @@ def _publish(subject: ReportSubject) -> Section:
 
 def _meaning(subject: ReportSubject) -> Section:
     plan = subject.plan
-    found = learned(plan.smallest_total(), plan.relation, plan.unit)
+    found = certainty_gains(plan.smallest_total(), plan.relation, plan.unit)
     title = "What somebody could learn about one person"
     return Section("meaning", title, [blocks.LearnedShares(tuple(found), str(plan.unit))])
 
@@ -211,7 +211,7 @@ def _findings(subject: ReportSubject) -> Section:
 
 def _plan(subject: ReportSubject) -> Section:
     plan = subject.plan
-    root = plan_on_page(plan, subject.facts.top, subject.run, subject.made)
+    root = plan_on_page(plan, subject.facts.top, subject.run, subject.release_counts)
     kinds = {placed.kind.name for placed in plan.index.nodes}
     rules = {kind.name: kind.rule[plan.relation] for kind in KINDS.values() if kind.name in kinds}
     return Section(
@@ -220,7 +220,7 @@ def _plan(subject: ReportSubject) -> Section:
 
 
 def _steps(subject: ReportSubject) -> Section:
-    plan, made = subject.plan, subject.made
+    plan, release_counts = subject.plan, subject.release_counts
     sources: dict[str, list[int]] = {}
     formulas: dict[Shape, list[int]] = {}
     by_path = dict(plan.placed_steps())
@@ -237,12 +237,12 @@ def _steps(subject: ReportSubject) -> Section:
         amounts = dict(node.exact)
         ratio = next((amounts[notion] for notion in ("epsilon", "rho") if row.loss.startswith(f"{notion} ~")), None)
         ratio = ratio if len(str(ratio)) <= 24 else None
-        step = PlacedStep(number, node.number, row, ratio, source, made.get(row.path, 0))
+        step = PlacedStep(number, node.number, row, ratio, source, release_counts.get(row.path, 0))
         groups.setdefault(row.path.partition("/")[0] if "/" in row.path else "", []).append(step)
     table = StepTable(
         tuple((name, tuple(steps)) for name, steps in groups.items()),
         tuple((f"S{k}", text, tuple(steps)) for k, (text, steps) in enumerate(sources.items(), start=1)),
-        tuple((row, made.get(row.path, 0)) for row in subject.facts.steps),
+        tuple((row, release_counts.get(row.path, 0)) for row in subject.facts.steps),
         subject.run is not None,
         str(plan.relation),
         "" if plan.unit.is_row else str(plan.unit),
@@ -272,8 +272,8 @@ def _schema(subject: ReportSubject) -> Section | None:
         number = f"It has at most {schema.max_rows:,} rows."
     inferred = f" Inferred from private data: {'; '.join(schema.inferred)}." if schema.inferred else ""
     options, columns = schema.in_files.read, schema.derivation
-    read = f" Its files are read with {', '.join(options.said())}." if not options.is_plain else ""
-    derived = f" Derived columns: {'; '.join(column.said for column in columns)}." if columns else ""
+    read = f" Its files are read with {', '.join(options.option_lines())}." if not options.is_plain else ""
+    derived = f" Derived columns: {'; '.join(column.definition for column in columns)}." if columns else ""
     caption = f"What anyone may know of the table. {number}{inferred}{read}{derived}"
     return Section("schema", "Schema", [TableBlock(("attribute", "kind", "values"), attribute_rows(schema), caption)])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dpframework.checks import Finding, Severity
 from dpframework.facts.printable import printable, printable_lines
 from dpframework.reports import blocks
-from dpframework.reports.odds import learned_sentence
+from dpframework.reports.odds import certainty_sentence
 from dpframework.reports.plan_facts import headlines, is_alarming
 from dpframework.reports.report_facts import About, brief
 from dpframework.reports.result_table_rows import bound_line, error_lines
@@ -173,7 +173,7 @@ def _block(block: blocks.SectionBlock) -> Iterator[RenderableType]:
         case blocks.PublishedResults():
             yield _print_published(block)
         case blocks.LearnedShares():
-            yield Text(f"At most, from all results together: {learned_sentence(block.learned)}.")
+            yield Text(f"At most, from all results together: {certainty_sentence(block.learned)}.")
         case StepTable():
             yield _steps(block)
         case blocks.FindingList():

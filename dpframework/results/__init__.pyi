@@ -16,8 +16,8 @@ from .matrix import Matrix as Matrix, matrices_of as matrices_of
 from .noisy_counts import Noisy as Noisy
 from .result import (
     Drawable as Drawable,
-    Drawn as Drawn,
-    Kept as Kept,
+    DrawableResult as DrawableResult,
+    StoredResult as StoredResult,
     axes_or_new as axes_or_new,
     without_math as without_math,
 )

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import finite_from_0, is_whole_number
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.facts.value_checks import as_float, as_texts, finite_number
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy_counts import Noisy
-from dpframework.results.result import Drawn, Tabular
+from dpframework.results.result import DrawableResult, Tabular
 from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _counts(given: Iterable[float]) -> tuple[float, ...]:
 
 @final
 @attrs.frozen
-class AdaptiveGrid(Tabular, Drawn):
+class AdaptiveGrid(Tabular, DrawableResult):
     """Noisy counts of the cells of a grid over two numeric attributes. Cells are small where there are many rows.
 
     Attributes
@@ -57,7 +57,7 @@ class AdaptiveGrid(Tabular, Drawn):
         The variance of the noise of each count.
     """
 
-    called = "an adaptive grid"
+    name_in_errors = "an adaptive grid"
     names: tuple[str, ...] = attrs.field(converter=as_texts)
     edges: tuple[tuple[float, ...], ...] = attrs.field(converter=_edges)
     cells: tuple[tuple[tuple[int, int], ...], ...] = attrs.field(converter=_cells)
@@ -118,7 +118,7 @@ class AdaptiveGrid(Tabular, Drawn):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> AdaptiveGrid:
-        """See `Kept`."""
+        """See `StoredResult`."""
         return cls(form["names"], form["edges"], form["cells"], form["counts"], form["variance"])
 
     def to_frame(self) -> pl.DataFrame:
@@ -144,7 +144,7 @@ class AdaptiveGrid(Tabular, Drawn):
 
 @final
 @attrs.frozen
-class FoundBounds(Tabular, Drawn):
+class FoundBounds(Tabular, DrawableResult):
     """Bounds of a numeric attribute beyond which few rows lie, with noisy counts of the rows.
 
     Attributes
@@ -161,7 +161,7 @@ class FoundBounds(Tabular, Drawn):
         How many releases of counts led to the bounds.
     """
 
-    called = "bounds that were found"
+    name_in_errors = "bounds that were found"
     figure = _STRIP
     attribute: str
     lower: float = attrs.field(converter=as_float)
@@ -185,7 +185,7 @@ class FoundBounds(Tabular, Drawn):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> FoundBounds:
-        """See `Kept`."""
+        """See `StoredResult`."""
         return cls(str(form["attribute"]), *(form[name] for name in list(attrs.fields_dict(cls))[1:]))
 
     def to_frame(self) -> pl.DataFrame:
@@ -212,6 +212,6 @@ class FoundBounds(Tabular, Drawn):
             (f"from {self.lower:g} to {self.upper:g}", f"{self.within:.0f}"),
             (f"{self.upper:g} and more", f"{self.above:.0f}"),
         ]
-        looked = f"found by {counted(self.looks, 'look')}"
+        looked = f"found by {count_text(self.looks, 'look')}"
         legend = f"{looked}; each count is within ±{within} (95 %), from the noise alone."
         return TextTable((self.attribute, "rows"), rows, legend=legend)

@@ -14,7 +14,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.value_checks import as_texts
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy_counts import Noisy
-from dpframework.results.result import Drawn, Tabular
+from dpframework.results.result import DrawableResult, Tabular
 
 
 def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
@@ -23,7 +23,7 @@ def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
 
 
 @attrs.frozen
-class CountTable(Tabular, Drawn):
+class CountTable(Tabular, DrawableResult):
     """Noisy counts of the cells of some attributes' cross table, all with noise of the same variance.
 
     Attributes

@@ -16,10 +16,10 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import finite_from_0
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import decimal_text, exact
 from dpframework.facts.value_checks import as_float
-from dpframework.results.result import Drawn, Kept, Tabular
+from dpframework.results.result import DrawableResult, StoredResult, Tabular
 from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ MANY_DIGITS = 1e16  # not every whole number from here on is a float
 _STRIP = {"figsize": (6, 1.5)}  # inches, for a plot of one line
 
 
-def groups_or(kind: type[Kept], form: Any) -> type[Kept]:
+def groups_or(kind: type[StoredResult], form: Any) -> type[StoredResult]:
     """Return the class `Groups` if a form holds a table of groups, else the given class."""
     from dpframework.results.groups import Groups
 
@@ -43,7 +43,7 @@ def _finite(_: Any, attribute: attrs.Attribute[Any], value: float) -> None:
 
 @final
 @attrs.frozen
-class Estimate(Tabular, Drawn):
+class Estimate(Tabular, DrawableResult):
     """A released number, and an interval that holds the exact number with 95 % probability, whatever the table.
 
     Attributes
@@ -63,7 +63,7 @@ class Estimate(Tabular, Drawn):
     Brackets: the 95 % interval, from the noise alone.
     """
 
-    called = "an estimate"
+    name_in_errors = "an estimate"
     figure = _STRIP
     what: str
     value: float = attrs.field(converter=as_float, validator=_finite)
@@ -85,13 +85,13 @@ class Estimate(Tabular, Drawn):
         return attrs.asdict(self)
 
     @classmethod
-    def kind_of(cls, form: Mapping[str, Any]) -> type[Kept]:
-        """See `Kept`: a miner that is asked for groups returns a table of them."""
+    def kind_of(cls, form: Mapping[str, Any]) -> type[StoredResult]:
+        """See `StoredResult`: a miner that is asked for groups returns a table of them."""
         return groups_or(cls, form)
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Estimate:
-        """See `Kept`."""
+        """See `StoredResult`."""
         return cls(str(form["what"]), form["value"], form["low"], form["high"])
 
     def draw(self, axes: Any) -> None:
@@ -133,7 +133,7 @@ def _share(value: Any) -> Fraction:
 
 @final
 @attrs.frozen
-class QuantileEstimate(Tabular, Drawn):
+class QuantileEstimate(Tabular, DrawableResult):
     """A released point, and the number of rows by which it may miss the quantile.
 
     With 95 % probability, whatever the table, at most `rows` rows lie between the point and an exact quantile. This
@@ -162,7 +162,7 @@ class QuantileEstimate(Tabular, Drawn):
     steps of 1.
     """
 
-    called = "a quantile"
+    name_in_errors = "a quantile"
     figure = _STRIP
     attribute: str
     quantile: Fraction = attrs.field(converter=_share)
@@ -181,20 +181,20 @@ class QuantileEstimate(Tabular, Drawn):
         return {**attrs.asdict(self), "quantile": str(self.quantile)}
 
     @classmethod
-    def kind_of(cls, form: Mapping[str, Any]) -> type[Kept]:
-        """See `Kept`: a miner that is asked for groups returns a table of them."""
+    def kind_of(cls, form: Mapping[str, Any]) -> type[StoredResult]:
+        """See `StoredResult`: a miner that is asked for groups returns a table of them."""
         return groups_or(cls, form)
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> QuantileEstimate:
-        """See `Kept`."""
+        """See `StoredResult`."""
         return cls(str(form["attribute"]), form["quantile"], form["value"], form["rows"], form["step"])
 
     @property
     def texts(self) -> tuple[str, str]:
         """The value, and the number of rows that it may be off by."""
         off = math.ceil(self.rows)
-        return f"{self.value:.10g}", counted(off, "row")
+        return f"{self.value:.10g}", count_text(off, "row")
 
     def draw(self, axes: Any) -> None:
         """Draw the point on an axis of the attribute, such as the axis of a plotted histogram."""

@@ -64,7 +64,7 @@ class Frequencies(CountTable):
     113 ± 4 | 205 ± 5
     """
 
-    called = "a table of frequencies"
+    name_in_errors = "a table of frequencies"
     counts: NDArray[Any] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
     variance: float = attrs.field(converter=as_float, validator=finite_from_0("the variance of a count's noise"))
     exact_total: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
@@ -137,7 +137,7 @@ class Frequencies(CountTable):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Frequencies:
-        """See `Kept`."""
+        """See `StoredResult`."""
         return cls(*cls._fields_of(form), exact_total=form.get("exact_total", False))
 
     def draw(self, axes: Any) -> None:

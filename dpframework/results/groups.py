@@ -12,7 +12,7 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.value_checks import as_texts
 from dpframework.results.count_table_base import as_labels
 from dpframework.results.estimates import Estimate, QuantileEstimate
-from dpframework.results.result import Drawn, Tabular
+from dpframework.results.result import DrawableResult, Tabular
 from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _as_results(given: Iterable[OfGroup]) -> tuple[OfGroup, ...]:
 
 @final
 @attrs.frozen
-class Groups(Tabular, Drawn):
+class Groups(Tabular, DrawableResult):
     """A number for each group of rows.
 
     The groups follow from the schema. There is one for each label, or for each combination of labels, even if no row
@@ -64,7 +64,7 @@ class Groups(Tabular, Drawn):
     48.2
     """
 
-    called = "a table of groups"
+    name_in_errors = "a table of groups"
     names: tuple[str, ...] = attrs.field(converter=as_texts)
     what: str
     groups: tuple[tuple[str, ...], ...] = attrs.field(converter=as_labels)
@@ -128,7 +128,7 @@ class Groups(Tabular, Drawn):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Groups:
-        """See `Kept`."""
+        """See `StoredResult`."""
         kinds: Mapping[str, type[OfGroup]] = {"quantiles": QuantileEstimate, "estimates": Estimate}
         kind = kinds[form["of"]]
         results = [kind.from_dict(one) for one in form["results"]]

@@ -14,7 +14,7 @@ from dpframework.facts.notebook_html import html_text
 from dpframework.facts.parameter_checks import finite_from_0, from_0_to_1
 from dpframework.facts.value_checks import as_float, as_texts, as_whole_numbers
 from dpframework.results.by_key import ByKey
-from dpframework.results.result import Drawn, Tabular
+from dpframework.results.result import DrawableResult, Tabular
 from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class ReleasedKeys(Mapping[str, int]):
 
 @final
 @attrs.frozen
-class KeyTable(Tabular, Drawn):
+class KeyTable(Tabular, DrawableResult):
     """The keys of an open attribute that enough rows have, with their noisy counts.
 
     Attributes
@@ -118,7 +118,7 @@ class KeyTable(Tabular, Drawn):
     95 % intervals, from the noise alone.
     """
 
-    called = "a table of keys"
+    name_in_errors = "a table of keys"
     attribute: str
     released: ReleasedKeys
     within: float = attrs.field(converter=as_float, validator=finite_from_0("how far a count may be off"))
@@ -185,7 +185,7 @@ class KeyTable(Tabular, Drawn):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> KeyTable:
-        """See `Kept`."""
+        """See `StoredResult`."""
         released = ReleasedKeys(form["keys"], form["counts"])
         shown = form["within"], form["half"], form["always"]
         each = ByKey.read(released.texts, form["each"]) if "each" in form else None

@@ -23,7 +23,7 @@ from dpframework.facts.value_checks import as_float
 from dpframework.results.count_table_base import CountTable
 from dpframework.results.frequencies import Frequencies
 from dpframework.results.noisy_counts import Noisy
-from dpframework.results.result import Drawn, Tabular
+from dpframework.results.result import DrawableResult, Tabular
 from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class MarginalTable(CountTable):
     501 ± 5
     """
 
-    called = "a marginal"
+    name_in_errors = "a marginal"
     counts: NDArray[np.float64] = attrs.field(converter=_as_counts, eq=attrs.cmp_using(eq=np.array_equal))
     variance: float = attrs.field(converter=as_float, validator=finite_from_0("the variance of a count's noise"))
     residuals: tuple[tuple[tuple[str, ...], float], ...] = attrs.field(default=(), converter=_as_residuals)
@@ -160,7 +160,7 @@ class MarginalTable(CountTable):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> MarginalTable:
-        """See `Kept`."""
+        """See `StoredResult`."""
         return cls(*cls._fields_of(form), form.get("residuals", ()))
 
     def draw(self, axes: Any) -> None:
@@ -205,7 +205,7 @@ def _as_tables(tables: Iterable[MarginalTable]) -> tuple[MarginalTable, ...]:
 
 @final
 @attrs.frozen
-class MarginalTables(Tabular, Drawn):
+class MarginalTables(Tabular, DrawableResult):
     """The marginals of a workload and of all subsets of its sets. Any two agree on the attributes that they share.
 
     Attributes
@@ -223,7 +223,7 @@ class MarginalTables(Tabular, Drawn):
     (True, 1)
     """
 
-    called = "a workload of marginals"
+    name_in_errors = "a workload of marginals"
     tables: tuple[MarginalTable, ...] = attrs.field(converter=_as_tables)
     total: Noisy
 
@@ -273,7 +273,7 @@ class MarginalTables(Tabular, Drawn):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> MarginalTables:
-        """See `Kept`."""
+        """See `StoredResult`."""
         return cls([MarginalTable.read(one) for one in form["tables"]], Noisy.from_dict(form["total"]))
 
     def draw(self, axes: Any) -> None:

@@ -9,21 +9,21 @@ from typing import Any, ClassVar, Self
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.json_reader import parsed_json
-from dpframework.facts.notebook_html import Shown, html_table
+from dpframework.facts.notebook_html import NotebookText, html_table
 from dpframework.results.matrix import matrices_of
 from dpframework.results.table_text import TextTable
 
 
-class Kept(Shown, abc.ABC):
+class StoredResult(NotebookText, abc.ABC):
     """A result that can be stored as JSON. `from_dict` reads the output of `to_dict`."""
 
     __slots__ = ()
 
     #: The name of the class in errors, with its article, such as "an estimate".
-    called: ClassVar[str]
+    name_in_errors: ClassVar[str]
 
     @classmethod
-    def kind_of(cls, form: Mapping[str, Any]) -> type[Kept]:
+    def kind_of(cls, form: Mapping[str, Any]) -> type[StoredResult]:
         """Return the class that reads a saved result of a miner whose results are of this class.
 
         Override this where a miner returns another kind of result with some parameters.
@@ -65,7 +65,7 @@ class Kept(Shown, abc.ABC):
         except InputError:
             raise
         except Exception:  # what a wrong form makes `read` raise depends on the class, which may be a plugin's
-            raise InputError(f"this is not {cls.called} that dpframework wrote") from None
+            raise InputError(f"this is not {cls.name_in_errors} that dpframework wrote") from None
 
     def require_usable(self) -> None:
         """Raise an error of any kind if this result cannot be written, printed, or shown as matrices.
@@ -112,7 +112,7 @@ def without_math(drawn: Any) -> Any:
     return drawn
 
 
-class Tabular(Kept):
+class Tabular(StoredResult):
     """A result that is printed as a table, and shown as one in a notebook."""
 
     __slots__ = ()
@@ -153,7 +153,7 @@ class Drawable(abc.ABC):
         """Draw this object on the given axes, or on new ones, and return the axes."""
 
 
-class Drawn(Kept, Drawable):
+class DrawableResult(StoredResult, Drawable):
     """A result that can be stored as JSON and drawn."""
 
     __slots__ = ()

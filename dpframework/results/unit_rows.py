@@ -11,10 +11,10 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import finite_from_0, is_whole_number
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.facts.privacy_losses import exact
 from dpframework.facts.value_checks import as_float
-from dpframework.results.result import Drawn, Tabular
+from dpframework.results.result import DrawableResult, Tabular
 from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def _share(value: Any) -> Fraction:
 
 @final
 @attrs.frozen
-class RowsPerUnit(Tabular, Drawn):
+class RowsPerUnit(Tabular, DrawableResult):
     """A number of rows that is enough for all but a share of the units, and how many further units may have more.
 
     With 95 % probability, whatever the table, at most the share `outside` of all units, and `units` others, have more.
@@ -55,7 +55,7 @@ class RowsPerUnit(Tabular, Drawn):
     With 95 % probability that many units or fewer, besides 5 % of all, have more rows.
     """
 
-    called = "rows of a unit"
+    name_in_errors = "rows of a unit"
     figure = _STRIP
     unit: str
     rows: int
@@ -79,7 +79,7 @@ class RowsPerUnit(Tabular, Drawn):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> RowsPerUnit:
-        """See `Kept`."""
+        """See `StoredResult`."""
         return cls(str(form["unit"]), form["rows"], form["most"], form["outside"], form["units"])
 
     def draw(self, axes: Any) -> None:
@@ -91,6 +91,6 @@ class RowsPerUnit(Tabular, Drawn):
     def _text_table(self) -> TextTable:
         off, beyond = math.ceil(self.units), f"{float(100 * self.outside):.6g} %"
         kept = f"{float(100 * (1 - self.outside)):.6g} % of them"
-        row = (self.unit, str(self.rows), str(self.most), kept, counted(off, "unit"))
+        row = (self.unit, str(self.rows), str(self.most), kept, count_text(off, "unit"))
         legend = f"With 95 % probability that many units or fewer, besides {beyond} of all, have more rows."
         return TextTable(("unit", "rows", "of at most", "all rows of", "off by at most"), [row], legend=legend)

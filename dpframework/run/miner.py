@@ -19,7 +19,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.plan.nodes import Node
 from dpframework.plan.plan_part_classes import PlannedPart
 from dpframework.results.error_bounds import ErrorBound
-from dpframework.results.result import Kept
+from dpframework.results.result import StoredResult
 
 if TYPE_CHECKING:
     from dpframework.plan.run_costs import RunCost
@@ -159,7 +159,7 @@ class Miner(abc.ABC):
     name: ClassVar[str]
 
     #: The class of the results of `mine`, if saved results are read back as objects of it; None for plain values.
-    result: ClassVar[type[Kept] | None] = None
+    result: ClassVar[type[StoredResult] | None] = None
 
     @abc.abstractmethod
     def plan(self, schema: Schema) -> Node:

@@ -53,14 +53,14 @@ class State(abc.ABC):
         return self.keys()
 
     @abc.abstractmethod
-    def charged(self, composition: Composition, plan: Plan) -> Any:
+    def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
         """Return the cost of the releases made below this node."""
 
 
 class OnceState(State):
     """The state of a node that is used once: a step, a named scope, a partition, a sample or a block."""
 
-    made = False
+    is_used = False
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Yield this state if the kind and name are its own."""
@@ -78,9 +78,9 @@ class StepState(OnceState):
         """Return the step's own key."""
         return {(StepState, self.step.name)}
 
-    def charged(self, composition: Composition, plan: Plan) -> Any:
+    def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
         """Return the step's cost, which is nothing before it is made."""
-        return composition.release(plan.calibration(self.step)) if self.made else composition.sequential([])
+        return composition.release(plan.calibration(self.step)) if self.is_used else composition.sequential([])
 
 
 class SequentialState(OnceState):
@@ -120,9 +120,9 @@ class SequentialState(OnceState):
                 holding.setdefault(key, []).append(k)
         return holding
 
-    def charged(self, composition: Composition, plan: Plan) -> Any:
+    def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
         """Add up the parts."""
-        return composition.sequential([part.charged(composition, plan) for part in self.parts])
+        return composition.sequential([part.cost_so_far(composition, plan) for part in self.parts])
 
 
 class EitherState(SequentialState):
@@ -156,7 +156,7 @@ class RepeatState(State):
         for k in range(made, begun):
             left = False
             for state, commits in self.instances[k].find_at(name, kind):
-                left = left or not state.made
+                left = left or not state.is_used
                 yield state, commits
             if k == made and not left:
                 made = self._all_made[key] = k + 1
@@ -175,9 +175,9 @@ class RepeatState(State):
         self.instances.append(self._next)
         self._next = state_of(self.node.part)
 
-    def charged(self, composition: Composition, plan: Plan) -> Any:
+    def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
         """Add up the instances."""
-        return composition.sequential([instance.charged(composition, plan) for instance in self.instances])
+        return composition.sequential([instance.cost_so_far(composition, plan) for instance in self.instances])
 
 
 class RowsState(OnceState):
@@ -199,9 +199,9 @@ class ParallelState(RowsState):
         self.node = node
         self.parts: list[State] = []
 
-    def charged(self, composition: Composition, plan: Plan) -> Any:
+    def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
         """Compose over the parts."""
-        parts = [part.charged(composition, plan) for part in self.parts]
+        parts = [part.cost_so_far(composition, plan) for part in self.parts]
         return composition.over_parts(parts, plan) if parts else composition.sequential([])
 
 
@@ -214,9 +214,9 @@ class SampleState(RowsState):
         self.node = node
         self.part = state_of(node.part)
 
-    def charged(self, composition: Composition, plan: Plan) -> Any:
+    def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
         """Return the cost of the releases from the sample."""
-        return composition.over_sample(self.part.charged(composition, plan), self.node.rate, plan)
+        return composition.over_sample(self.part.cost_so_far(composition, plan), self.node.rate, plan)
 
 
 class SpendState(OnceState):
@@ -232,7 +232,7 @@ class SpendState(OnceState):
         """Return the block's own key."""
         return {(SpendState, self.node.name)}
 
-    def charged(self, composition: Composition, plan: Plan) -> Any:
+    def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
         """Return the cost of the whole block, once a release of it was made.
 
         A sum of rho must not be converted to an epsilon before the cap is reached, since a miner may stop at the moment

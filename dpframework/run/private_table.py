@@ -14,7 +14,7 @@ from dpframework.facts.description_overlaps import first_overlap
 from dpframework.facts.errors import InputError, ReleaseRefused
 from dpframework.facts.logical_descriptions import Cases, Description
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.row_partitions import NOTHING_DERIVED, Cut, MadeOf, with_sources
+from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, with_sources
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Step
@@ -46,7 +46,7 @@ class PrivateTable:
         were released, so inputs of queries may be computed from them.
     """
 
-    __slots__ = ("_gate", "_made_of", "_rows", "_scope", "given", "schema")
+    __slots__ = ("_attribute_sources", "_gate", "_rows", "_scope", "given", "schema")
 
     def __init__(
         self,
@@ -54,12 +54,12 @@ class PrivateTable:
         rows: Rows,
         scope: Scope,
         gate: Gate,
-        made_of: MadeOf = NOTHING_DERIVED,
+        attribute_sources: AttributeSources = NOTHING_DERIVED,
         given: Mapping[str, Any] = NOTHING_GIVEN,
     ) -> None:
         self.schema, self.given = schema, given
         self._rows, self._scope, self._gate = rows, scope, gate
-        self._made_of = made_of  # for each derived attribute, the attributes on which it depends
+        self._attribute_sources = attribute_sources  # for each derived attribute, the attributes on which it depends
 
     def release(self, step: str | Step, **public_inputs: Any) -> Any:
         """Make a planned release, and return its numbers or the chosen candidate.
@@ -175,7 +175,7 @@ class PrivateTable:
         with self._gate.ending(unless=lambda: _fails_on_no_rows(cut, self.schema)):
             # Split before the scope marks the partition as made, so that a failed split leaves the plan as it was.
             parts = self._gate.split(self._rows, cut)
-        scopes = self._scope.partition(cut, name, self._made_of)
+        scopes = self._scope.partition(cut, name, self._attribute_sources)
         schema = self.schema.of_part()
         return [self._like(schema, *part) for part in zip(parts, scopes, strict=True)]
 
@@ -255,8 +255,8 @@ class PrivateTable:
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
         with self._gate.ending(unless=lambda: _fails_on_no_rows(cases, self.schema)):
             rows = self._gate.derive(self._rows, attribute, cases)
-        made_of = with_sources(self._made_of, attribute, cases)
-        return PrivateTable(schema, rows, self._scope, self._gate, made_of, self.given)
+        attribute_sources = with_sources(self._attribute_sources, attribute, cases)
+        return PrivateTable(schema, rows, self._scope, self._gate, attribute_sources, self.given)
 
     def scope(self, name: str, given: Mapping[str, Any] | None = None) -> PrivateTable:
         """Return this table bound to a named part of the plan. Each part can be entered once.
@@ -280,7 +280,7 @@ class PrivateTable:
 
     def _like(self, schema: Schema, rows: Rows, scope: Scope) -> PrivateTable:
         """Return a table with other rows or another scope, and everything else as in this one."""
-        return PrivateTable(schema, rows, scope, self._gate, self._made_of, self.given)
+        return PrivateTable(schema, rows, scope, self._gate, self._attribute_sources, self.given)
 
     def __repr__(self) -> str:
         """Show the schema only."""

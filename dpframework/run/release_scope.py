@@ -14,7 +14,7 @@ from dpframework.facts.errors import ReleaseRefused, nearest
 from dpframework.facts.logical_descriptions import Cases
 from dpframework.facts.privacy_losses import PrivacyLoss
 from dpframework.facts.process_identity import ProcessMark, this_process
-from dpframework.facts.row_partitions import NOTHING_DERIVED, Cut, MadeOf, number_of_parts, sources_of
+from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, number_of_parts, sources_of
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.node_kind_table import Accounting
 from dpframework.plan.nodes import FromRelease, Node, Parallel, Sequential, Step
@@ -158,7 +158,7 @@ class Scope:
             calibration = self.run.plan.calibration(state.step)
             if calibration is None:
                 raise ReleaseRefused(f"step '{name}' has no valid claim under {self.run.plan.relation}")
-            state.made = True
+            state.is_used = True
             charge = Charge(f"{self.path}/{name}".lstrip("/"), state.step, calibration)
             self.run.charges.append(charge)
             return charge
@@ -194,7 +194,7 @@ class Scope:
         """Return the scope of a named sequential, which can be entered once."""
         with self.run.lock:
             state = self._take(SequentialState, name, f"scope '{name}'")
-            state.made = True
+            state.is_used = True
             return Scope(self.run, state.node, state, f"{self.path}/{name}".lstrip("/"))
 
     def spend(self, name: str) -> SpendState:
@@ -207,10 +207,12 @@ class Scope:
         """
         with self.run.lock:
             state = self._take(SpendState, name, f"block '{name}'")
-            state.made = True
+            state.is_used = True
             return state
 
-    def partition(self, cut: Cut, name: str | None, made_of: MadeOf = NOTHING_DERIVED) -> list[Scope]:
+    def partition(
+        self, cut: Cut, name: str | None, attribute_sources: AttributeSources = NOTHING_DERIVED
+    ) -> list[Scope]:
         """Return one scope for each part of a planned parallel. A parallel can be cut only once.
 
         Parameters
@@ -219,7 +221,7 @@ class Scope:
             The cut that makes the parts.
         name
             The name of the planned parallel, where a scope has several.
-        made_of
+        attribute_sources
             For each derived attribute, the attributes on which it depends.
 
         Raises
@@ -229,11 +231,11 @@ class Scope:
         """
         with self.run.lock:
             what = "a partition" if name is None else f"partition '{name}'"
-            taken = self._take(ParallelState, name, what, _Parts(cut, sources_of(cut, made_of)))
+            taken = self._take(ParallelState, name, what, _Parts(cut, sources_of(cut, attribute_sources)))
             node = taken.node
             # A single node is a template, which stands for every part.
             children = node.parts * number_of_parts(cut) if len(node.parts) == 1 else node.parts
-            taken.made = True
+            taken.is_used = True
             taken.parts = [state_of(child) for child in children]
             label = node.name or "parts"
             return [
@@ -251,7 +253,7 @@ class Scope:
         """
         with self.run.lock:
             taken = self._take(SampleState, name, "a sample" if name is None else f"sample '{name}'")
-            taken.made = True
+            taken.is_used = True
             path = f"{self.path}/{taken.node.name or 'sample'}".lstrip("/")
             scope = Scope(self.run, taken.node.part, taken.part, path)
             return scope, taken.node.rate, self.run.plan.unit.groups_rows
@@ -263,7 +265,7 @@ class Scope:
         for state, commits in self._state.find(name, kind):
             if isinstance(state, ParallelState) and parts is not None and not parts.is_planned_by(state.node):
                 continue
-            if not state.made:
+            if not state.is_used:
                 # Only now is a branch chosen or a repetition begun, so that a refusal changes nothing.
                 for commit in commits:
                     commit()
@@ -335,7 +337,7 @@ class Run:
         Composing the releases of one path may give a larger bound than the plan has for all paths.
         """
         with self.lock:
-            made = self._accounting.loss_of_releases(lambda rules: self._state.charged(rules, self.plan), self.plan)
+            made = self._accounting.loss_of_releases(lambda rules: self._state.cost_so_far(rules, self.plan), self.plan)
         # Both bound the loss of the releases so far.
         total = self._accounting.total(self.plan)
         known = [loss for loss in (made, total) if loss is not None and loss.epsilon is not None]

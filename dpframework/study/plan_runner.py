@@ -85,7 +85,7 @@ def require_engine(plan: Plan, engine: Engine) -> None:
                 f"engine '{engine.name}' does not tell which row of its unit each row is, and step '{step.name}' reads "
                 "the first rows of each unit; use engine 'memory', 'mapped', 'threads', 'duckdb' or 'postgres'"
             )
-        if engine.groups and not (step.query.tabled or step.query.gathers):
+        if engine.groups and not (step.query.has_tables or step.query.gathers):
             raise InputError(
                 f"engine '{engine.name}' counts cross tables only, and no cross table answers step '{step.name}' "
                 f"({step.query.text}); run it on one machine, with engine 'memory' or 'mapped'"

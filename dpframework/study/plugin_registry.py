@@ -52,7 +52,7 @@ class Problem:
 
 
 @attrs.frozen
-class Registered:
+class PluginComponent:
     """Something that a plugin brings.
 
     Attributes
@@ -119,14 +119,14 @@ class Registry:
         # Of two components with one name the first is kept, and pluggy calls first what was registered last.
         for plugin, module in reversed(loaded):
             self._register(plugin, module)
-        self.miners: dict[str, Registered] = self._classes("dpframework_miners", Miner)
-        self.accountants: dict[str, Registered] = self._classes("dpframework_accountants", Accountant)
-        self.engines: dict[str, Registered] = self._classes("dpframework_engines", Engine)
+        self.miners: dict[str, PluginComponent] = self._classes("dpframework_miners", Miner)
+        self.accountants: dict[str, PluginComponent] = self._classes("dpframework_accountants", Accountant)
+        self.engines: dict[str, PluginComponent] = self._classes("dpframework_engines", Engine)
         self.checks: list[Check] = self._objects("dpframework_checks", Check)
         self.observers: list[Observer] = self._objects("dpframework_observers", Observer)
 
     @functools.cached_property
-    def mechanisms(self) -> dict[str, Registered]:
+    def mechanisms(self) -> dict[str, PluginComponent]:
         """The mechanisms by name, collected from plugins when first needed, since few commands need them."""
         return self._classes("dpframework_mechanisms", Mechanism)
 
@@ -171,8 +171,8 @@ class Registry:
             (core if brought[0] == CORE else others).append(brought)
         return core + others
 
-    def _classes(self, hook: str, base: type[Any]) -> dict[str, Registered]:
-        known: dict[str, Registered] = {}
+    def _classes(self, hook: str, base: type[Any]) -> dict[str, PluginComponent]:
+        known: dict[str, PluginComponent] = {}
         for plugin, kind in self._call_hook(hook):
             later = isinstance(kind, EntryPoint)
             fault = None if later or plugin == CORE else _fault(kind, base)
@@ -181,7 +181,7 @@ class Registry:
             elif kind.name in known:
                 self._report(plugin, f"'{kind.name}' is already brought by '{known[kind.name].plugin}', which is kept")
             else:
-                known[kind.name] = Registered(plugin, kind, base)
+                known[kind.name] = PluginComponent(plugin, kind, base)
         return dict(sorted(known.items()))
 
     def _objects(self, hook: str, base: type[Any]) -> list[Any]:

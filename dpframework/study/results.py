@@ -89,7 +89,7 @@ class Results(Mapping[str, Any], Drawable):
         The name of the period whose rows were read, such as 2026-03; None for a study without periods.
     samplers
         The samplers that turned random bits into noise and choices, "opendp" or "arrays"; None if the run was seeded.
-    counted
+    counting_summary
         A sentence on the database that counted, and how much was asked of it; None if this process counted.
     """
 
@@ -109,7 +109,7 @@ class Results(Mapping[str, Any], Drawable):
     public_seed: str | None = None
     period: str | None = None
     samplers: str | None = None
-    counted: str | None = None
+    counting_summary: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.found:
@@ -248,7 +248,7 @@ class Results(Mapping[str, Any], Drawable):
             **({} if self.public_seed is None else {"public_seed": self.public_seed}),
             **({} if self.period is None else {"period": self.period}),
             **({} if self.samplers is None else {"samplers": self.samplers}),
-            **({} if self.counted is None else {"counted": self.counted}),
+            **({} if self.counting_summary is None else {"counted": self.counting_summary}),
             **({} if self.stopped is None else {"stopped": self.stopped}),
             "about": {
                 "schema": None if schema is None else schema.to_dict(),

@@ -18,7 +18,7 @@ from dpframework.facts.toml import prefix_errors
 from dpframework.plan.nodes import Step
 from dpframework.plan.spend_block_requests import request_step, split_request
 from dpframework.results.matrix import Matrix
-from dpframework.results.result import Kept
+from dpframework.results.result import StoredResult
 from dpframework.run.release_scope import Charge
 from dpframework.study.plugin_registry import registry
 from dpframework.study.release_step_finder import path_finder
@@ -127,6 +127,6 @@ def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:
 def _result(name: str, form: Any, plan: StudyPlan) -> Any:
     """Return one result in the class that its miner names, or as plain JSON if there is no such class."""
     miner = registry().kind(plan.miners.get(name, {}).get("miner", ""))
-    kind: type[Kept] | None = None if miner is None else miner.result
+    kind: type[StoredResult] | None = None if miner is None else miner.result
     with prefix_errors(f"result '{name}': "):
         return form if kind is None else kind.kind_of(form).from_dict(form)

@@ -27,7 +27,7 @@ from dpframework.study.plugin_registry import registry
 
 if TYPE_CHECKING:
     from dpframework.plan.run_costs import RunCost
-    from dpframework.plan.verification_records import Verified
+    from dpframework.plan.verification_records import VerificationRecords
 
 
 @final
@@ -172,7 +172,7 @@ class StudyPlan(AccountedPlan, Drawable):
         """Return the plan as a `networkx.DiGraph` (see `plan.graph.plan_graph`)."""
         return plan_graph(self)
 
-    def with_verified(self, verified: Verified) -> StudyPlan:
+    def with_verified(self, verified: VerificationRecords) -> StudyPlan:
         """Return the same plan with records of verification for checks and ledgers."""
         return attrs.evolve(self, verified=verified)
 

@@ -169,7 +169,7 @@ class StudyRun:
             public_seed=f"{gate.public_seed:032x}" if gate.drew_publicly else None,
             period=None if period is None else period.name,
             samplers=gate.randomness.samplers,
-            counted=self.engine.asked(),
+            counting_summary=self.engine.counting_summary(),
         )
 
 

@@ -21,7 +21,7 @@ from .grouping_engine import (
     PartSelection as PartSelection,
     SelectedRows as SelectedRows,
     Selection as Selection,
-    selected as selected,
+    select_lineage as select_lineage,
 )
 from .inference import (
     draft_schema as draft_schema,

@@ -160,13 +160,13 @@ def _cells_of(column: Column | DistinctCells, where: str) -> tuple[pl.Series, bo
         )
     else:
         rows, categories = len(column), column.categories
-        series, missing = present(column.series)
+        series, missing = drop_missing(column.series)
     if not rows:
         raise InputError(f"{where} has no rows; at least one is needed")
     return series, missing, categories
 
 
-def present(series: pl.Series) -> tuple[pl.Series, bool]:
+def drop_missing(series: pl.Series) -> tuple[pl.Series, bool]:
     """Return the cells that are not missing, and whether a cell is missing."""
     if series.dtype.is_float():
         series = series.fill_nan(None)

@@ -17,7 +17,7 @@ from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import And, Below, Cases, Description, Equals, Not, Or
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.row_partitions import NOTHING_DERIVED, Cut, MadeOf, attributes_of, with_sources
+from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, attributes_of, with_sources
 from dpframework.facts.schema import Schema
 from dpframework.tables.open_attribute_keys import KeyColumn
 from dpframework.tables.places_in_unit import RowPlaces, as_row_places
@@ -115,7 +115,7 @@ class Block:
         `PackedIndex`.
     derived
         Codes of derived attributes, by name. Each array is as long as the columns.
-    made_of
+    attribute_sources
         By the name of a derived attribute, the attributes of the table that it depends on.
     unit_codes
         The number of each row's unit, an array as long as the columns. None if the table does not hold these numbers
@@ -132,7 +132,7 @@ class Block:
     raw: Mapping[str, NDArray[np.float64]]
     _index: NDArray[np.int32] | PackedIndex | None = None
     derived: Mapping[str, Codes] = attrs.field(factory=dict)
-    made_of: MadeOf = NOTHING_DERIVED
+    attribute_sources: AttributeSources = NOTHING_DERIVED
     unit_codes: NDArray[np.uint32] | None = None
     unit_places: RowPlaces | None = attrs.field(default=None, converter=as_row_places)
     key_columns: Mapping[str, KeyColumn] = attrs.field(factory=dict)
@@ -237,7 +237,7 @@ class Block:
             # Only the columns that are shown are looked up, since a column may be made on demand.
             return {n: columns[n] if n in known else HiddenColumn(n, self.length) for n in columns}
 
-        known = {*asked, *(name for name, sources in self.made_of.items() if sources <= asked)}
+        known = {*asked, *(name for name, sources in self.attribute_sources.items() if sources <= asked)}
         own = dict(zip((a.name for a in self.schema), self.columns, strict=False))  # derived attributes come last
         columns = tuple(show(own).values())
         block = attrs.evolve(
@@ -261,7 +261,7 @@ class Block:
                 tuple(column[own] for column in self.columns),
                 {name: column[own] for name, column in self.raw.items()},
                 derived={name: column[own] for name, column in self.derived.items()},
-                made_of=self.made_of,
+                attribute_sources=self.attribute_sources,
                 unit_codes=None if self.unit_codes is None else self.unit_codes[own],
                 unit_places=None if self.unit_places is None else self.unit_places[own],
                 key_columns={name: column[own] for name, column in self.key_columns.items()},
@@ -272,9 +272,9 @@ class Block:
         column = np.zeros(self.length, dtype=np.uint32)
         column[slice(None) if self._index is None else self.index] = cells_of(cases, self)
         schema = attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute))
-        made_of = with_sources(self.made_of, attribute, cases)
+        attribute_sources = with_sources(self.attribute_sources, attribute, cases)
         derived = {**self.derived, attribute.name: column}
-        return attrs.evolve(self, schema=schema, derived=derived, made_of=made_of)
+        return attrs.evolve(self, schema=schema, derived=derived, attribute_sources=attribute_sources)
 
     def _own(self, column: NDArray[T]) -> NDArray[T]:
         """Return a column's entries for this block's rows, or the column itself for all rows, read-only."""

@@ -90,7 +90,7 @@ class ClusterRows:
         The table that the rows belong to, and the number by which workers know this set of rows.
     lineage
         How the rows were made, step by step from the whole table.
-    kept
+    cache
         Cached sums of queries over these rows (private).
     around
         If these rows are a part of a whole that was split: the caches of the whole and of all its parts (private). None
@@ -103,7 +103,7 @@ class ClusterRows:
     table: OpenedTable
     number: int
     lineage: tuple[Derivation | SampleOf, ...] = ()
-    kept: dict[Hashable, Any] = attrs.field(factory=dict)
+    cache: dict[Hashable, Any] = attrs.field(factory=dict)
     around: RelatedCaches | None = None
     samples: tuple[ClusterRows, ...] = ()
 
@@ -115,7 +115,7 @@ class ClusterRows:
         divides_all = attribute is None and isinstance(by, Attribute | Cases)
         found, samples = [], self._samples()
         for k, (number, own) in enumerate(zip(numbers, kept, strict=True)):
-            around = RelatedCaches(self.kept, kept, k) if divides_all else None
+            around = RelatedCaches(self.cache, kept, k) if divides_all else None
             found.append(ClusterRows(self.table, number, (*self.lineage, step), own, around, samples)._until_dropped())
         return found
 

@@ -248,11 +248,11 @@ class Dask(Engine):
                         require_answer(answer, int, "while it took a sample")
                         told.add(piece)
 
-    def kept(self, rows: ClusterRows) -> dict[Hashable, Any]:
+    def cache_of(self, rows: ClusterRows) -> dict[Hashable, Any]:
         """Return the cache of `Engine`. Here it holds sums over all workers."""
-        return rows.kept
+        return rows.cache
 
-    def kept_around(self, rows: ClusterRows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
+    def related_caches(self, rows: ClusterRows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
         """See `Engine`."""
         return None if rows.around is None else rows.around.of_others()
 

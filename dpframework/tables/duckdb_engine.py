@@ -12,7 +12,7 @@ from dpframework.facts.value_checks import positive_count
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.duckdb_connection import SOURCE, DuckDBConnection
 from dpframework.tables.sources import open_source
-from dpframework.tables.sql_connection import quoted, text
+from dpframework.tables.sql_connection import quote_name, text
 from dpframework.tables.sql_engine import SqlEngine
 from dpframework.tables.sql_row_choice import PLACE, RowChooser, SqlPiece
 from dpframework.tables.table_files import TableFiles
@@ -126,7 +126,7 @@ def _of_file(file: str, columns: Mapping[str, str], number: int | None) -> str:
     """
     if any(letter in file for letter in "*?[]"):
         raise InputError(f"{file}: DuckDB reads such a name as a pattern; rename the file")
-    listed = [f"{quoted(name)} as {alias}" for alias, name in columns.items()]
+    listed = [f"{quote_name(name)} as {alias}" for alias, name in columns.items()]
     listed.append(f"{'cast(null as bigint)' if number is None else f'{_ROW} + {number * _FILE}'} as {PLACE}")
     return (
         f"select {', '.join(listed)} from read_parquet({text(file)}, hive_partitioning = false, union_by_name = false, "

@@ -80,7 +80,7 @@ class Engine(abc.ABC):
     def load(self, table: Table) -> Rows:
         """Return a handle of all rows of a table."""
 
-    def asked(self) -> str | None:
+    def counting_summary(self) -> str | None:
         """Return a sentence for reports, which says what counted the last table, and with how many queries.
 
         By default return None, and reports say nothing of it. The sentence may depend on the plan and on releases only,
@@ -133,14 +133,14 @@ class Engine(abc.ABC):
         """Return the number of rows (private)."""
         return int(self.sum(rows, rows_of).item())
 
-    def kept(self, rows: Rows) -> dict[Hashable, Any]:
+    def cache_of(self, rows: Rows) -> dict[Hashable, Any]:
         """Return the cache of counts for some rows, so that nothing is counted twice (private).
 
         The cache goes when the rows go. By default nothing is cached, and each call returns a new, empty dictionary.
         """
         return {}
 
-    def kept_around(self, rows: Rows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
+    def related_caches(self, rows: Rows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
         """Return the cache of the whole that these rows are a part of, and the caches of its other parts (private).
 
         Counts of the last part are then known without counting: the whole's counts minus the other parts' counts.
@@ -151,8 +151,8 @@ class Engine(abc.ABC):
     def counting_order(self, rows: Sequence[Rows]) -> Sequence[int]:
         """Return the order in which to count several sets of rows one by one (private).
 
-        The last of the parts of a whole needs no counting (see `kept_around`), so the largest part should be last. By
-        default the order is the given one.
+        The last of the parts of a whole needs no counting (see `related_caches`), so the largest part should be last.
+        By default the order is the given one.
         """
         return range(len(rows))
 
@@ -218,7 +218,7 @@ class _Rows(list[Block]):
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         super().__init__(blocks)
-        self.kept: dict[Hashable, Any] = {}
+        self.cache: dict[Hashable, Any] = {}
         self.around: RelatedCaches | None = None
 
 
@@ -251,18 +251,18 @@ class _Blocks(Engine):
             for low, high in itertools.pairwise(edges)
         )
 
-    def kept(self, rows: Sequence[Block]) -> dict[Hashable, Any]:
+    def cache_of(self, rows: Sequence[Block]) -> dict[Hashable, Any]:
         """See `Engine`."""
-        return rows.kept if isinstance(rows, _Rows) else {}
+        return rows.cache if isinstance(rows, _Rows) else {}
 
     def split(self, rows: Sequence[Block], by: Cut) -> list[_Rows]:
         """Split as `Engine` says, block by block, so that memory grows with the parts only."""
         blocks = self.map(rows, functools.partial(parts_of, by, packs=self.mapped))
         parts = [_Rows(part) for part in zip(*blocks, strict=True)]
         if isinstance(by, Attribute | Cases):  # each row is in exactly one part
-            kept = [part.kept for part in parts]
+            kept = [part.cache for part in parts]
             for k, part in enumerate(parts):
-                part.around = RelatedCaches(self.kept(rows), kept, k)
+                part.around = RelatedCaches(self.cache_of(rows), kept, k)
         return parts
 
     def counting_order(self, rows: Sequence[Sequence[Block]]) -> Sequence[int]:
@@ -270,7 +270,7 @@ class _Blocks(Engine):
         sizes = [sum(block.rows for block in some) for some in rows]
         return sorted(range(len(rows)), key=sizes.__getitem__)
 
-    def kept_around(self, rows: Sequence[Block]) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
+    def related_caches(self, rows: Sequence[Block]) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
         """See `Engine`."""
         return rows.around.of_others() if isinstance(rows, _Rows) and rows.around is not None else None
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases
-from dpframework.facts.row_partitions import NOTHING_DERIVED, Cut, MadeOf, number_of_parts, with_sources
+from dpframework.facts.row_partitions import NOTHING_DERIVED, AttributeSources, Cut, number_of_parts, with_sources
 from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block, cells_of
 from dpframework.tables.engine_base import Engine, Rows, rows_of
@@ -76,17 +76,17 @@ class SelectedRows:
         The schema of the rows, with derived attributes appended.
     lineage
         The steps from the table's rows to these rows, the first step first.
-    made_of
+    attribute_sources
         By the name of a derived attribute, the attributes of the table that it depends on.
-    kept
+    cache
         Counts that queries made of these rows, so that nothing is counted twice. Each handle has its own.
     """
 
     table: Any
     schema: Schema
     lineage: tuple[Selection, ...] = ()
-    made_of: MadeOf = NOTHING_DERIVED
-    kept: dict[Hashable, Any] = attrs.field(init=False, factory=dict)
+    attribute_sources: AttributeSources = NOTHING_DERIVED
+    cache: dict[Hashable, Any] = attrs.field(init=False, factory=dict)
 
     def with_derived(self, attribute: Attribute, cases: Cases) -> SelectedRows:
         """Return the same rows with one more attribute."""
@@ -94,7 +94,7 @@ class SelectedRows:
             self,
             schema=attrs.evolve(self.schema, attributes=(*self.schema.attributes, attribute)),
             lineage=(*self.lineage, CaseColumn(attribute, cases)),
-            made_of=with_sources(self.made_of, attribute, cases),
+            attribute_sources=with_sources(self.attribute_sources, attribute, cases),
         )
 
     def __repr__(self) -> str:
@@ -166,12 +166,12 @@ class GroupingEngine(Engine):
                 f"engine '{self.name}' counts cross tables only, and this function of rows names none; run it with "
                 "engine 'memory' or 'mapped', on one machine"
             )
-        found.require_shown(rows.made_of)
+        found.require_shown(rows.attribute_sources)
         return found
 
-    def kept(self, rows: SelectedRows) -> dict[Hashable, Any]:
+    def cache_of(self, rows: SelectedRows) -> dict[Hashable, Any]:
         """See `Engine`."""
-        return rows.kept
+        return rows.cache
 
     def split(self, rows: SelectedRows, by: Cut) -> list[SelectedRows]:
         """See `Engine`."""
@@ -231,7 +231,7 @@ def margin_of(table: Crosstab, whole: Crosstab, counts: NDArray[np.int64]) -> ND
     return summed.transpose([sorted(axes).index(axis) for axis in axes])
 
 
-def selected(block: Block, lineage: Sequence[Selection]) -> Block:
+def select_lineage(block: Block, lineage: Sequence[Selection]) -> Block:
     """Return the rows of a block that a lineage selects, with the attributes that it derives.
 
     This function defines the meaning of a lineage.

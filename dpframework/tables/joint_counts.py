@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Below, Cases, Description, Not, Or
-from dpframework.facts.row_partitions import MadeOf, attributes_of
+from dpframework.facts.row_partitions import AttributeSources, attributes_of
 from dpframework.facts.schema import Schema
 from dpframework.facts.value_checks import as_float, as_whole_numbers
 from dpframework.tables.blocks import TILE, Block
@@ -289,12 +289,12 @@ class JointCounts:
         """Return the query's counts of a block."""
         return self.assemble([table.count(block) for table in self.tables])
 
-    def require_shown(self, made_of: MadeOf) -> None:
+    def require_shown(self, attribute_sources: AttributeSources) -> None:
         """Refuse tables that read an attribute that the query does not declare.
 
         Parameters
         ----------
-        made_of
+        attribute_sources
             By the name of a derived attribute, the attributes that it depends on.
 
         Raises
@@ -303,7 +303,7 @@ class JointCounts:
             If a table reads such an attribute. The sentence names the attribute.
         """
         for name in dict.fromkeys(name for table in self.tables for name in table.attributes):
-            if self.shown and name not in self.shown and not made_of.get(name, {name}) <= self.shown:
+            if self.shown and name not in self.shown and not attribute_sources.get(name, {name}) <= self.shown:
                 raise InputError(
                     f"the query reads attribute '{name}', which it does not declare; name in `attributes` all that it "
                     "may read, or name none if it may read any"

@@ -125,7 +125,7 @@ class KeyColumn:
         named = (None, *self.book.texts)
         return [named[code] for code in self.codes.tolist()]
 
-    def counted(self) -> dict[str, int]:
+    def count_keys(self) -> dict[str, int]:
         """Return, for each key that some row has, how many rows have it, or how many units where these are known."""
         counted = self.codes if self.firsts is None else self.codes[self.firsts]
         counts, texts = np.bincount(counted, minlength=1), self.book.texts

@@ -29,5 +29,5 @@ class RelatedCaches:
     position: int
 
     def of_others(self) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]]:
-        """Return the cache of the whole and the caches of the other parts, as for `Engine.kept_around`."""
+        """Return the cache of the whole and the caches of the other parts, as for `Engine.related_caches`."""
         return self.whole, [*self.parts[: self.position], *self.parts[self.position + 1 :]]

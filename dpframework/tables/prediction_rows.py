@@ -32,7 +32,7 @@ from dpframework.tables.written_cells import as_written
 
 SHOWN = 4  # the most attributes that a warning names
 #: Codes, raw values of a numeric attribute, and which cells are unknown, or None if there is no unknown cell.
-Encoded: TypeAlias = tuple[NDArray[np.unsignedinteger], NDArray[np.float64] | None, NDArray[np.bool_] | None]
+CodesAndValues: TypeAlias = tuple[NDArray[np.unsignedinteger], NDArray[np.float64] | None, NDArray[np.bool_] | None]
 
 
 class UnknownCellWarning(UserWarning):
@@ -115,14 +115,14 @@ class NewRows:
 
 
 @silenced(streams=True)
-def _encode(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> list[Encoded]:
+def _encode(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> list[CodesAndValues]:
     given = (
         columns_as_source(rows, tuple(rows), source)
         if isinstance(rows, Mapping)
         else open_source(rows, read=schema.read)
     )
     columns = as_written(given, schema).take(schema.column_names)
-    read: dict[str, Encoded] = {}
+    read: dict[str, CodesAndValues] = {}
     for attribute in schema.columns:
         where = f"{source}: attribute '{attribute.name}'"
         encoded = cells_of(attribute, as_column(columns[attribute.name], where))
@@ -141,7 +141,7 @@ def _encode(rows: Any, schema: Schema, policy: OutOfDomain, source: str) -> list
     return [read[attribute.name] for attribute in schema]
 
 
-def _settle(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> Encoded:
+def _settle(attribute: Attribute, cells: EncodedCells, policy: OutOfDomain) -> CodesAndValues:
     unknown = outside(cells, policy)
     encoded = settle(attribute, cells, policy)
     if attribute.missing_code is not None or not unknown.any():

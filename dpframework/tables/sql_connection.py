@@ -200,7 +200,7 @@ _STOPPED = {
 }
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name as a quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -212,4 +212,4 @@ def text(value: str) -> str:
 
 def identifier(name: str) -> str:
     """Return a table's name, with its database schema if it has one, as a quoted SQL identifier."""
-    return ".".join(quoted(part) for part in name.split("."))
+    return ".".join(quote_name(part) for part in name.split("."))

@@ -24,7 +24,7 @@ from dpframework.tables.grouping_engine import CaseColumn, GroupingEngine, Selec
 from dpframework.tables.grouping_sets import families, grouping_queries
 from dpframework.tables.joint_counts import Crosstab
 from dpframework.tables.sources import Source
-from dpframework.tables.sql_connection import SqlConnection, identifier, quoted
+from dpframework.tables.sql_connection import SqlConnection, identifier, quote_name
 from dpframework.tables.sql_derivation import with_derived_columns
 from dpframework.tables.sql_encoding import SourceEncoder, SqlSource, column_names, needed_values
 from dpframework.tables.sql_expressions import SqlColumns
@@ -79,7 +79,7 @@ class SqlEngine(GroupingEngine):
         self._timeout = timeout
         self._opened: SqlConnection | None = None
         self._unused: list[str] = []  # tables of samples whose handles are gone
-        self._asked: list[int] = []  # how many cross tables each query counted since the table was opened
+        self._tables_by_query: list[int] = []  # how many cross tables each query counted since the table was opened
 
     @abc.abstractmethod
     def _connect(self) -> SqlConnection: ...
@@ -111,7 +111,7 @@ class SqlEngine(GroupingEngine):
         """The last statements to the database, in order. A statement holds no cell and no label."""
         return () if self._opened is None else self._opened.statements
 
-    def asked(self) -> str | None:
+    def counting_summary(self) -> str | None:
         """Return a sentence that names the database, and tells how many queries counted how many cross tables.
 
         The number of statements that opened the table is left out. It depends on the rows, since a connection may look
@@ -119,7 +119,8 @@ class SqlEngine(GroupingEngine):
         """
         if self._opened is None:
             return None
-        return f"{self._opened.version}; queries that counted: {len(self._asked)}; cross tables: {sum(self._asked)}"
+        queries, tables = len(self._tables_by_query), sum(self._tables_by_query)
+        return f"{self._opened.version}; queries that counted: {queries}; cross tables: {tables}"
 
     def load(self, table: Table) -> NoReturn:
         """Refuse any table, since the database reads the rows itself.
@@ -171,7 +172,7 @@ class SqlEngine(GroupingEngine):
             connection.analyze(name)
             found = RowFindings(self._number(name, schema.names), none if people is not None else ways)
             require_found(schema, found, files.sources)
-        self._asked = []
+        self._tables_by_query = []
         listed = list(column_names(schema, values))
         codes, kept = {one: code for one, code, _ in listed}, {one: value for one, _, value in listed if value}
         place = (
@@ -260,13 +261,13 @@ class SqlEngine(GroupingEngine):
             Source(source.shown, (*there, ""), lambda positions: iter(())).require([name, ""])
         if placed and source.order is None and stored is None:
             raise NotOpened(unordered)
-        listed = [f"{quoted(name)} as {alias}" for alias, name in columns.items()]
+        listed = [f"{quote_name(name)} as {alias}" for alias, name in columns.items()]
         if not placed:
             listed.append(f"cast(null as bigint) as {PLACE}")
         elif source.order is None:
             listed.append(f"{stored} as {PLACE}")
         else:
-            listed.append(f"{quoted(source.order)} as {ORDER}")
+            listed.append(f"{quote_name(source.order)} as {ORDER}")
         query = f"select {', '.join(listed)} from {origin}"
         if stored is None:
             query = chooser.copy(query)
@@ -324,7 +325,7 @@ class SqlEngine(GroupingEngine):
             given = [asked[k][1] for k in family.places]
             counted: list[dict[Crosstab, NDArray[np.int64]]] = [{} for _ in given]
             for query in grouping_queries(family, given):
-                self._asked.append(query.number)
+                self._tables_by_query.append(query.number)
                 query.read(self._connection.columns(query.text), counted)
             for k, tables, own in zip(family.places, given, counted, strict=True):
                 found[k] = [own[table] for table in tables]

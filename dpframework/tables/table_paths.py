@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.files import require_no_stream
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 
 #: The endings of the names of files that can be read.
 KINDS = (".csv", ".csv.gz", ".parquet", ".xlsx", ".sqlite", ".sqlite3", ".db")
@@ -121,4 +121,4 @@ def name_of(places: Sequence[str | os.PathLike[str]], files: Sequence[str]) -> s
     if len(places) == 1 < len(files):
         return Path(places[0]).name
     more = len(files) - 1
-    return Path(files[0]).name + (f" and {counted(more, 'more file')}" if more else "")
+    return Path(files[0]).name + (f" and {count_text(more, 'more file')}" if more else "")

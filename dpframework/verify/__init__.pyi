@@ -19,7 +19,7 @@ from .conformance_suites import (
     QueryConformance as QueryConformance,
 )
 from .mechanisms.loss_claim_check import check_losses as check_losses
-from .mechanisms.loss_report import Claimed as Claimed, LossReport as LossReport
+from .mechanisms.loss_report import LossClaim as LossClaim, LossReport as LossReport
 from .mechanisms.mechanism_probes import Probe as Probe
 from .mechanisms.neighbour_answers import Answers as Answers
 from .mechanisms.samplers import SamplerReport as SamplerReport, check_sampler as check_sampler
@@ -30,7 +30,7 @@ from .miners.delta_tail_test import (
     check_tail as check_tail,
 )
 from .miners.distinguisher import (
-    Distinguished as Distinguished,
+    DistinguishingEvent as DistinguishingEvent,
     distinguish as distinguish,
 )
 from .miners.findings import (
@@ -39,12 +39,12 @@ from .miners.findings import (
 )
 from .queries.sensitivity import search_sensitivity as search_sensitivity
 from .queries.sensitivity_report import (
-    Measured as Measured,
+    MeasuredChange as MeasuredChange,
     SensitivityReport as SensitivityReport,
 )
 from .records import (
-    remembered as remembered,
-    remembered_mechanism as remembered_mechanism,
+    code_records as code_records,
+    mechanism_records as mechanism_records,
 )
 from .tables.contributions import (
     BoundingReport as BoundingReport,
@@ -66,6 +66,6 @@ from .tables.row_reading import (
 from .tables.unit_sample_check import assert_units_sampled as assert_units_sampled
 from .verification import verify_examples as verify_examples
 from .verification_report import (
-    Audited as Audited,
+    ExampleAudit as ExampleAudit,
     Verification as Verification,
 )

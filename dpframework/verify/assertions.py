@@ -18,7 +18,7 @@ from dpframework.verify.mechanisms.mechanism_probes import Probe
 from dpframework.verify.mechanisms.neighbour_answers import Answers
 from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler
 from dpframework.verify.miners.audits import audit
-from dpframework.verify.miners.distinguisher import Distinguished, distinguish
+from dpframework.verify.miners.distinguisher import DistinguishingEvent, distinguish
 from dpframework.verify.miners.findings import AuditReport, reach
 from dpframework.verify.queries.sensitivity import search_sensitivity
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
@@ -129,7 +129,7 @@ def assert_not_told_apart(
     epsilon: float,
     delta: float = 0.0,
     runs: int = 4_000,
-) -> Distinguished:
+) -> DistinguishingEvent:
     """Fail if runs on two neighbouring tables prove a larger epsilon than claimed (see `distinguish`).
 
     Raises

@@ -314,7 +314,7 @@ class QueryConformance:
         import pytest
 
         query, schema, inputs = given
-        if not query.tabled:
+        if not query.has_tables:
             pytest.skip("the query names no cross tables; engines that count nothing else refuse it")
         table = Universe(schema).table(_rows(schema))
         answers = [answer_of(query, one, one.load(table), inputs) for one in (Together(), ByTables())]

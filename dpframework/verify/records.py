@@ -15,7 +15,7 @@ from dpframework.run.miner_chain import shown_miner
 from dpframework.verify.verification_report import Verification
 
 
-def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator[VerifiedCode]:
+def code_records(found: Verification, examples: Mapping[str, Example]) -> Iterator[VerifiedCode]:
     """Yield a record for each miner of verified examples, and for each mechanism of their plans, under each relation.
 
     A miner's record holds the smallest tightness of its audits, a mechanism's record that of the comparisons of its
@@ -36,7 +36,7 @@ def remembered(found: Verification, examples: Mapping[str, Example]) -> Iterator
             yield from _records(found, code, relation, names, _least(one.tightness for one in reports))
 
 
-def remembered_mechanism(found: Verification, name: str, mechanism: type) -> Iterator[VerifiedCode]:
+def mechanism_records(found: Verification, name: str, mechanism: type) -> Iterator[VerifiedCode]:
     """Yield the records of a mechanism that was verified by itself, under both relations."""
     code = code_form([("mechanism", name, mechanism)])
     for relation in Relation:

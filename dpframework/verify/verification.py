@@ -15,14 +15,14 @@ from dpframework.run.miner import Example
 from dpframework.verify.accountants.accountant_totals import AccountantReport, check_accountant
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.audits import audit
-from dpframework.verify.miners.distinguisher import Distinguished, distinguish
+from dpframework.verify.miners.distinguisher import DistinguishingEvent, distinguish
 from dpframework.verify.miners.step_claims import StepChecks
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.patience import Patience
 from dpframework.verify.tables.contributions import check_bounding
 from dpframework.verify.tables.derivation_checks import check_derivation
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.verification_report import Audited, Verification
+from dpframework.verify.verification_report import ExampleAudit, Verification
 
 STEPS = 0.35  # the share of the time for checks of steps; the rest is for audits
 # The checks of one example's steps may take this share of the time that is left for steps, since later examples have
@@ -104,7 +104,7 @@ class _ExampleChecks:
     ) -> None:
         self._replays, self._runs, self._seed, self._patience, self._tell = replays, runs, seed, Patience(seconds), tell
         self._unit = unit
-        self._audits: list[Audited] = []
+        self._audits: list[ExampleAudit] = []
         self._left_out: list[str] = []
         self._accountants: dict[type[Accountant[Any]], AccountantReport] = {}
         self._step_checks = StepChecks(replays, seed, self._left_out, tell)
@@ -125,7 +125,7 @@ class _ExampleChecks:
         """Audit one example, and try to tell the two tables with the largest loss apart by many runs."""
         where = f"{name}, {subject.relation}"
         if subject.delta_needed is None:
-            self._audits.append(Audited(name, subject.relation))
+            self._audits.append(ExampleAudit(name, subject.relation))
             return
         kind = subject.accountant_at(subject.delta_needed)
         # The built-in accountants have the project's own tests.
@@ -152,12 +152,12 @@ class _ExampleChecks:
             told_apart = _tell_apart(subject, report.worst_pair.tables, report.delta, self._runs, patience.part(1 / 2))
             if told_apart is None:
                 self._left_out.append(f"telling tables apart by runs of {where}, which take too long")
-        self._audits.append(Audited(name, subject.relation, report, told_apart, example.loose))
+        self._audits.append(ExampleAudit(name, subject.relation, report, told_apart, example.loose))
 
     def findings(self, name: str) -> Verification:
         """Return all findings."""
         checks = self._step_checks
-        checks.ask_elsewhere()
+        checks.evaluate_in_new_process()
         sensitivities, samplers = tuple(checks.sensitivities.values()), tuple(checks.samplers.values())
         losses, left_out = tuple(checks.losses.values()), tuple(dict.fromkeys(self._left_out))
         accountants = tuple(self._accountants.values())
@@ -168,7 +168,7 @@ class _ExampleChecks:
 
 def _tell_apart(
     subject: Subject, tables: tuple[Rows, Rows], delta: float, runs: int, patience: Patience
-) -> Distinguished | None:
+) -> DistinguishingEvent | None:
     """Try to tell two tables apart by many runs of a miner on each, or return None if there is no time."""
 
     def run_on(rows: Rows) -> Callable[[int], Any]:

@@ -13,7 +13,7 @@ from dpframework.verify.accountants.accountant_totals import AccountantReport
 from dpframework.verify.mechanisms.loss_report import LossReport
 from dpframework.verify.mechanisms.samplers import SamplerReport
 from dpframework.verify.miners.delta_tail_test import TailReport
-from dpframework.verify.miners.distinguisher import Distinguished
+from dpframework.verify.miners.distinguisher import DistinguishingEvent
 from dpframework.verify.miners.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, reach
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.tables.contributions import BoundingReport
@@ -22,7 +22,7 @@ from dpframework.verify.tables.derivation_checks import DerivationReport
 
 @final
 @attrs.frozen
-class Audited:
+class ExampleAudit:
     """The findings on one example under one relation.
 
     Attributes
@@ -41,7 +41,7 @@ class Audited:
     example: str
     relation: Relation
     report: AuditReport | None = None
-    told_apart: Distinguished | None = None
+    told_apart: DistinguishingEvent | None = None
     loose: str = ""
 
     @property
@@ -104,7 +104,7 @@ class Verification:
     """
 
     name: str
-    audits: tuple[Audited, ...]
+    audits: tuple[ExampleAudit, ...]
     sensitivities: tuple[SensitivityReport, ...]
     samplers: tuple[SamplerReport, ...]
     losses: tuple[LossReport, ...] = ()

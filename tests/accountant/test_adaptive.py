@@ -19,7 +19,7 @@ from dpframework.accountant.adaptive_budget import AdaptiveBudget, PlanCharge
 from dpframework.accountant.composition import sequential
 from dpframework.accountant.rdp import (
     LOWEST,
-    Composed,
+    ComposedCurve,
     Curve,
     OneRelease,
     best_order,
@@ -252,7 +252,7 @@ def test_whatever_fits_in_zcdp_fits() -> None:
 @example(epsilons=[Fraction(1, 10)] * 2, rhos=[Fraction(1, 1000), Fraction(20, 829)])  # two valleys of one octave
 def test_one_plan_costs_no_more_than_its_pure_parts_and_zcdp_of_the_rest(epsilons, rhos) -> None:
     parts = [*map(release, epsilons), *(release(None, rho) for rho in rhos)]
-    plan = Composed(sequential, tuple(parts))
+    plan = ComposedCurve(sequential, tuple(parts))
     total = RDPAccountant(ADD, delta=MILLIONTH).loss(plan)
     assert total is not None
     assert total.epsilon is not None
@@ -445,7 +445,7 @@ def test_a_budget_that_is_full_takes_nothing_more_and_the_smaller_total_counts()
 def test_a_sample_loses_the_smallest_of_its_three_bounds() -> None:
     """Of the part's own loss, its amplified epsilon, and the rho of any mechanism of that; of a rho, its own alone."""
     accountant, half = RDPAccountant(ADD, delta=MILLIONTH), Fraction(1, 2)
-    amplified = composition.amplified(Fraction(1), half)
+    amplified = composition.amplify(Fraction(1), half)
     sampled = accountant.sample(release("1"), half)
     assert sampled.at(Fraction(2)) == ByRelation(amplified**2, None)
     assert sampled.at(Fraction(3)) == ByRelation(3 * amplified**2 / 2, None)

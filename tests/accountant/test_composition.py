@@ -81,7 +81,7 @@ def test_a_row_that_moves_pays_in_the_two_dearest_parts() -> None:
 @pytest.mark.parametrize("rate", ["1/1000", "1/3", "0.999"])
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.01", "1", "7/3", "40", "499", "500"])
 def test_amplification_is_rounded_up_from_its_closed_form(epsilon: str, rate: str) -> None:
-    found = composition.amplified(Fraction(epsilon), Fraction(rate))
+    found = composition.amplify(Fraction(epsilon), Fraction(rate))
     with localcontext(prec=300):
         given_, share = (Decimal(x.numerator) / Decimal(x.denominator) for x in map(Fraction, (epsilon, rate)))
         exact = Fraction((1 + share * (given_.exp() - 1)).ln())
@@ -90,11 +90,11 @@ def test_amplification_is_rounded_up_from_its_closed_form(epsilon: str, rate: st
 
 def test_amplification_of_nothing_and_of_what_no_double_holds() -> None:
     half = Fraction(1, 2)
-    assert composition.amplified(Fraction(0), half) == 0
-    assert composition.amplified(Fraction(501), half) == 501
-    assert composition.sampled(ByRelation(None, Fraction(1)), half) == ByRelation(None, None)
+    assert composition.amplify(Fraction(0), half) == 0
+    assert composition.amplify(Fraction(501), half) == 501
+    assert composition.sample(ByRelation(None, Fraction(1)), half) == ByRelation(None, None)
     rows = composition.amplify_rows(ByRelation(Fraction(3), Fraction(3)), half, 3)
-    assert rows == ByRelation(3 * composition.amplified(Fraction(1), half), None)
+    assert rows == ByRelation(3 * composition.amplify(Fraction(1), half), None)
 
 
 def test_accountants_of_amounts_compose_by_the_rules() -> None:
@@ -109,7 +109,7 @@ def test_accountants_of_amounts_compose_by_the_rules() -> None:
         )
         assert accountant.repeat(one, 3) == ByRelation(Fraction(3), Fraction(6))
     pure, zcdp = PureAccountant(ADD), ZCDPAccountant(ADD, delta=MILLIONTH)
-    assert pure.sample(one, half) == composition.sampled(one, half)
+    assert pure.sample(one, half) == composition.sample(one, half)
     assert pure.sample_of_rows(one, half, 3) == composition.amplify_rows(one, half, 3)
     assert zcdp.sample(one, half) == zcdp.sample_of_rows(one, half, 3) == ByRelation(Fraction(1), None)
     assert zcdp.loss(one) == dpf.PrivacyLoss(zcdp_to_epsilon(Fraction(1), MILLIONTH), rho=1, delta=MILLIONTH)
@@ -335,7 +335,7 @@ def test_events_of_a_sample_are_of_rows_that_are_added_or_removed() -> None:
         Fraction(1, 2),
         ByRelation(Fraction(1, 10), Fraction(3, 10)),
     )
-    pure, amplified = ByRelation(Fraction(1), Fraction(3)), composition.amplified(Fraction(1), half)
+    pure, amplified = ByRelation(Fraction(1), Fraction(3)), composition.amplify(Fraction(1), half)
     part = Events(_compose([AnyPure(1.0), DiscreteGaussianEvent(2.0)]), AnyPure(3.0), pure, rho)
     sampled = accountant.sample(part, half)
     events = ((AnyPure(1.0), 1), (DiscreteGaussianEvent(2.0), 1))

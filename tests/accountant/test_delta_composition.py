@@ -142,7 +142,7 @@ def test_rows_that_are_sampled_one_by_one_are_not_amplified_beside_an_exact_delt
     """An epsilon that is amplified for each row is of another split than the delta: nothing is proved of both."""
     totals = {unit: planned(plan_of, "sample", ADD, unit).totals()["pure"] for unit in UNITS}
     assert totals["as asserted"] == dpf.PrivacyLoss(1, delta="0.006")
-    assert totals["two rows"].epsilon == totals["a row"].epsilon == composition.amplified(Fraction(1), Fraction("0.3"))
+    assert totals["two rows"].epsilon == totals["a row"].epsilon == composition.amplify(Fraction(1), Fraction("0.3"))
     without = plan_of(dpf.sample("0.3", pure("n")), SCHEMA, ADD, unit=UNITS["as asserted"])
     assert without.total().epsilon < 1  # type: ignore[operator]
 

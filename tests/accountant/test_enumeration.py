@@ -317,7 +317,7 @@ class RateTwice(Claims):
     """A sample's rate applied to its releases, and again to the sample."""
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
-        return composition.sampled(composition.sampled(part, rate), rate)
+        return composition.sample(composition.sample(part, rate), rate)
 
 
 class EachAlone(Claims):
@@ -326,7 +326,7 @@ class EachAlone(Claims):
     def amount_of(self, node: Node, plan: Plan) -> ByRelation:
         if isinstance(node, Sample):
             steps = [self.amount(plan.calibration(step)) for step in walk(node) if isinstance(step, Step)]
-            return self.sequential([composition.sampled(step, node.rate) for step in steps])
+            return self.sequential([composition.sample(step, node.rate) for step in steps])
         return super().amount_of(node, plan)
 
 
@@ -341,7 +341,7 @@ class UnderReplaceOne(Claims):
     """Amplification claimed under replace-one."""
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
-        return part.map(lambda epsilon: composition.amplified(epsilon, rate))
+        return part.map(lambda epsilon: composition.amplify(epsilon, rate))
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ class RateTwice(Claims):
     """A sample's rate applied to its releases, and again to the sample."""
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
-        return composition.sampled(composition.sampled(part, rate), rate)
+        return composition.sample(composition.sample(part, rate), rate)
 
 
 class EachAlone(Claims):
@@ -230,7 +230,7 @@ class EachAlone(Claims):
     def amount_of(self, node: dpf.Node, plan: Plan) -> ByRelation:
         if isinstance(node, Sample):
             steps = [self.amount(plan.calibration(step)) for step in walk(node) if isinstance(step, Step)]
-            return self.sequential([composition.sampled(step, node.rate) for step in steps])
+            return self.sequential([composition.sample(step, node.rate) for step in steps])
         return super().amount_of(node, plan)
 
 

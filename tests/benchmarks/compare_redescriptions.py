@@ -261,7 +261,7 @@ def quality(args: argparse.Namespace, data: str) -> list[dict[str, Any]]:
     def add(group: str, method: str, epsilon: float | None, runs: list[Any]) -> None:
         kept = {"pruned": [[one for one in run if one.support.value >= paper.pruned_at] for run in runs]}
         if epsilon is not None:
-            kept["trusted"] = [[one for one, sure in zip(run, run.trusted, strict=True) if sure] for run in runs]
+            kept["trusted"] = [[one for one, sure in zip(run, run.starred, strict=True) if sure] for run in runs]
         for which, lists in kept.items():
             row = {"data": data, "group": group, "method": method, "epsilon": epsilon, "kept": which}
             rows.append({**row, **summary([judged(table, run) for run in lists])})

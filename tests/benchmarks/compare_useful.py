@@ -150,7 +150,7 @@ class Runs:
 
 
 def _stars(found: Sequence[Redescription]) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    marks = found.trusted if isinstance(found, Redescriptions) else [False] * len(found)
+    marks = found.starred if isinstance(found, Redescriptions) else [False] * len(found)
     return np.array(list(marks), dtype=np.bool_)
 
 

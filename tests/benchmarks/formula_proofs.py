@@ -24,7 +24,7 @@ from criterion_kernels import BY_HAND
 from dpframework_trees.criteria import CRITERIA, PUBLISHED_GINI
 from numba import njit
 
-from dpframework.formulas import Claim, ScoreClaims, audit, kernel_of, prove, refuting, scores_of, vacuous
+from dpframework.formulas import Claim, ScoreClaims, audit, find_refutation, kernel_of, prove, scores_of, vacuous
 from dpframework.plan import Step, walk
 from dpframework.study.plugin_registry import registry
 
@@ -75,7 +75,7 @@ def show_claims() -> None:
 
 def show_refutations() -> None:
     """Refute each wrong constant with a table."""
-    found = [refuting(shape, claim) for shape, claim in known.WRONG]
+    found = [find_refutation(shape, claim) for shape, claim in known.WRONG]
     print(f"{sum(one is not None for one in found)} of {len(found)} wrong constants refuted with a table")
 
 

@@ -196,7 +196,10 @@ def draw(path: Path) -> None:
         study.add_plan("keys", step)
         calibration = study.plan().calibration(step)
         assert calibration is not None
-        noise, shows = selection_noise(Fraction(epsilon), Fraction(delta)), PartitionSelection.shows(calibration)
+        noise, shows = (
+            selection_noise(Fraction(epsilon), Fraction(delta)),
+            PartitionSelection.cell_visibility(calibration),
+        )
         rows = np.arange(0, 230)
         axes.step(
             rows,

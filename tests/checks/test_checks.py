@@ -17,7 +17,7 @@ from dpframework.checks.base import Finding, Findings, Severity
 from dpframework.checks.built_in import BUILT_IN, findings
 from dpframework.checks.finding_help_pages import CheckPage, check_page
 from dpframework.mechanisms import DiscreteLaplace, Exponential, Gaussian, Laplace, PartitionSelection, PermuteAndFlip
-from dpframework.plan import Step, Verified
+from dpframework.plan import Step, VerificationRecords
 from dpframework.plan.code import code_of
 from dpframework.results.error_bounds import ErrorBound
 
@@ -418,11 +418,11 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
          (count(), {"schema": UNCOUNTED, "relation": REPLACE})),
     ],
     "DP022": [
-        ("warning", "mechanism 'discrete-laplace': not verified: no record of it", (count(), {"verified": Verified()}),
-         (count(), {})),
+        ("warning", "mechanism 'discrete-laplace': not verified: no record of it",
+         (count(), {"verified": VerificationRecords()}), (count(), {})),
     ],
     "DP030": [
-        ("warning", "neither proved nor tested", (count(), {"verified": Verified()}), (count(), {})),
+        ("warning", "neither proved nor tested", (count(), {"verified": VerificationRecords()}), (count(), {})),
     ],
     "DP023": [
         ("error", "under replace-one nothing is known about the cost of a sample",
@@ -681,7 +681,7 @@ def test_steps_without_a_proof_are_named_in_one_sentence(plan_of: Callable[..., 
         ([count()], "the claim of step 'n' is"),
         ([count("a"), count("b")], "the claims of steps 'a', 'b' are"),
     ):
-        plan = plan_of(dpf.sequential(*steps), SCHEMA).with_verified(Verified())
+        plan = plan_of(dpf.sequential(*steps), SCHEMA).with_verified(VerificationRecords())
         (message,) = (one.message for one in plan.check() if one.code == "DP030")
         assert message == f"{what} neither proved nor tested by the records that are given"
 

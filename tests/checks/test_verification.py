@@ -12,7 +12,7 @@ import dpframework as dpf
 from dpframework.checks import Severity
 from dpframework.checks.verification import MOST_NAMED, unproved_claims, verified_code
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.plan import Verified
+from dpframework.plan import VerificationRecords
 from dpframework.plan.verification_records import VerifiedCode
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
@@ -27,7 +27,7 @@ def steps(number: int) -> dpf.Node:
 def test_each_claim_without_a_record_is_counted_and_the_first_are_named(plan_of: PlanOf, number: int) -> None:
     plan = plan_of(steps(number), SCHEMA)
     assert not list(unproved_claims(plan))
-    ((severity, text),) = unproved_claims(plan.with_verified(Verified()))
+    ((severity, text),) = unproved_claims(plan.with_verified(VerificationRecords()))
     assert severity is Severity.WARNING
     assert [f"'n{k}'" in text for k in range(number)] == [k < MOST_NAMED for k in range(number)]
     assert (f"and {number - MOST_NAMED} more" in text) == (number > MOST_NAMED)
@@ -43,7 +43,7 @@ def studied() -> dpf.StudyPlan:
 def test_code_is_verified_only_where_records_are_given() -> None:
     plan = studied()
     assert not list(verified_code(plan))
-    assert [severity for severity, _ in verified_code(plan.with_verified(Verified()))] == [Severity.WARNING]
+    assert [severity for severity, _ in verified_code(plan.with_verified(VerificationRecords()))] == [Severity.WARNING]
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,10 @@ def test_a_record_of_this_very_code_says_whether_it_passed(
     (component,) = (one for one in plan.code["components"] if one["kind"] == "mechanism")
     packages = tuple(plan.code["packages"])
     record = VerifiedCode(component, packages, plan.relation, "discrete-laplace", ("n",), passed, tightness)
-    ((found, text),) = verified_code(plan.with_verified(Verified((record,))))
+    ((found, text),) = verified_code(plan.with_verified(VerificationRecords((record,))))
     assert found is severity
     assert text.startswith("mechanism 'discrete-laplace'")
     of_another = attrs.evolve(record, relation=dpf.Relation.REPLACE_ONE)
-    assert [found for found, _ in verified_code(plan.with_verified(Verified((of_another,))))] == [Severity.WARNING]
+    assert [found for found, _ in verified_code(plan.with_verified(VerificationRecords((of_another,))))] == [
+        Severity.WARNING
+    ]

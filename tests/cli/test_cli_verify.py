@@ -12,7 +12,7 @@ from dpframework.cli import main, verify as cli_verify
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram
 from dpframework.run.miner import Example
-from dpframework.study.plugin_registry import Registered, registry
+from dpframework.study.plugin_registry import PluginComponent, registry
 from dpframework.verify import Verification
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
@@ -49,7 +49,7 @@ class Unexampled(TellsAll):
 @pytest.fixture(autouse=True)
 def installed(monkeypatch):
     for kind in (TellsAll, Unexampled):
-        monkeypatch.setitem(registry().miners, kind.name, Registered("planted", kind))
+        monkeypatch.setitem(registry().miners, kind.name, PluginComponent("planted", kind))
 
 
 FEW = ["--replays", "200", "--runs", "0"]

@@ -20,7 +20,7 @@ import dpframework as dpf
 from dpframework.cli import common, component_commands
 from dpframework.cli.command_classes import Command, _read_simply
 from dpframework.cli.common import console, on_terminal, plain_table, show_lines
-from dpframework.study.plugin_registry import Registered
+from dpframework.study.plugin_registry import PluginComponent
 from dpframework.study.study_file import EngineChoice
 
 
@@ -315,7 +315,7 @@ def test_a_word_that_is_longer_than_a_line_is_not_broken(capsys: pytest.CaptureF
 
     address = "https://" + "a" * 150
     Linked.__doc__ = f"See {address}.\n\nParameters\n----------\nlong\n    At {address}.\n"
-    component_commands.show_one("linked", Registered("ours", Linked), as_json=False)
+    component_commands.show_one("linked", PluginComponent("ours", Linked), as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         *("linked  (plugin ours)", "See", f"{address}.", "", "Parameters", "long: int, required", "    At"),
         f"    {address}.",

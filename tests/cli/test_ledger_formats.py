@@ -39,7 +39,7 @@ def laid_out(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.setattr("dpframework.reports.html.html_tables", keep)
     monkeypatch.setattr(ledgers, "remainder", lambda one: one.would_buy)
-    monkeypatch.setattr(ledgers, "grouped", lambda one, by: one.grouped[by])
+    monkeypatch.setattr(ledgers, "group_runs", lambda one, by: one.grouped[by])
 
     def lay_out(*some: Any) -> Any:
         assert pages._page(RECORDS, some, "l") == "page"

@@ -10,9 +10,9 @@ import attrs
 import pytest
 
 from dpframework.cli import main
-from dpframework.formulas import Certificate, installed
+from dpframework.formulas import Certificate, has_solvers
 
-needs_solvers = pytest.mark.skipif(not installed(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
+needs_solvers = pytest.mark.skipif(not has_solvers(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
 
 
 @needs_solvers
@@ -129,7 +129,7 @@ def test_a_spoilt_certificate_ends_in_a_refusal(study: Path, capsys: pytest.Capt
 def test_without_solvers_a_study_is_planned_and_says_what_is_not_proved(
     study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpframework.formulas.solvers.installed", lambda: False)
+    monkeypatch.setattr("dpframework.formulas.solvers.has_solvers", lambda: False)
     monkeypatch.setitem(sys.modules, "z3", None)
     monkeypatch.setitem(sys.modules, "cvc5", None)
     assert main(["plan", str(study), "--format", "json"]) == 0

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import dpframework as dpf
 from dpframework.facts.description_overlaps import first_overlap
-from dpframework.facts.description_shortener import Shortener, otherwise, shortened
+from dpframework.facts.description_shortener import Shortener, otherwise, shorten
 from dpframework.facts.logical_descriptions import (
     And,
     Below,
@@ -99,18 +99,18 @@ def test_descriptions_survive_json(description: Description) -> None:
 @settings(max_examples=400)
 def test_shortened_descriptions_hold_for_the_same_rows(description: Description) -> None:
     """The rows visit every cell that values and thresholds make, so they stand for any table of the schema."""
-    short = shortened(description, SCHEMA)
+    short = shorten(description, SCHEMA)
     assert (short.holds(BLOCK) == description.holds(BLOCK)).all()
     assert len(short.literals()) <= len(description.literals())
-    assert shortened(short, SCHEMA) == short
-    assert (shortened(Not(description), SCHEMA).holds(BLOCK) == description.fails(BLOCK)).all()
+    assert shorten(short, SCHEMA) == short
+    assert (shorten(Not(description), SCHEMA).holds(BLOCK) == description.fails(BLOCK)).all()
 
 
 @given(literals)
 def test_otherwise_holds_for_all_rows_that_a_test_does_not_hold_for(test: Any) -> None:
     other = otherwise(test, SCHEMA[test.attribute])
     assert (other.holds(BLOCK) == ~test.holds(BLOCK)).all()
-    assert (shortened(other, SCHEMA).holds(BLOCK) == other.holds(BLOCK)).all()
+    assert (shorten(other, SCHEMA).holds(BLOCK) == other.holds(BLOCK)).all()
 
 
 ZONES = dpf.Schema([dpf.Categorical("zone", list("nesw")), dpf.Numeric("rain", 0, 9, cuts=[3, 5])])
@@ -146,13 +146,13 @@ DRY, DAMP, WET = Below("rain", 3), Below("rain", 5), Not(Below("rain", 5))
     ],
 )
 def test_implied_tests_are_left_out(description: Description, text: str) -> None:
-    assert str(shortened(description, ZONES)) == text
+    assert str(shorten(description, ZONES)) == text
 
 
 def test_one_shortener_serves_many_descriptions() -> None:
     shortener = Shortener(ZONES, [DRY, DAMP, NORTH])
-    assert str(shortener.shortened(Or([DRY, DAMP]))) == "rain < 5"
-    assert str(shortener.shortened(And([Not(DRY), NORTH, Not(DAMP)]))) == "rain >= 5 and zone = n"
+    assert str(shortener.shorten(Or([DRY, DAMP]))) == "rain < 5"
+    assert str(shortener.shorten(And([Not(DRY), NORTH, Not(DAMP)]))) == "rain >= 5 and zone = n"
 
 
 @given(st.lists(descriptions, max_size=4))
@@ -225,7 +225,7 @@ def test_wrong_literals_are_named(description: Description, text: str) -> None:
     for evaluate in (
         lambda: description.holds(BLOCK),
         lambda: first_overlap([description], SCHEMA),
-        lambda: shortened(description, SCHEMA),
+        lambda: shorten(description, SCHEMA),
     ):
         with pytest.raises(dpf.InputError, match=text):
             evaluate()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from dpframework.facts.phrases import counted, first_names, first_of
+from dpframework.facts.phrases import count_text, first_names, first_of
 
 NAMES = st.lists(st.text("abc", min_size=1), max_size=9)
 
@@ -19,5 +19,5 @@ def test_no_more_names_are_shown_than_asked_for(names: list[str], most: int) -> 
 
 @given(st.integers(0, 1000))
 def test_only_one_thing_is_in_the_singular(number: int) -> None:
-    assert counted(number, "step") == f"{number} step" + "s" * (number != 1)
-    assert counted(number, "entry", "entries") == f"{number} {'entry' if number == 1 else 'entries'}"
+    assert count_text(number, "step") == f"{number} step" + "s" * (number != 1)
+    assert count_text(number, "entry", "entries") == f"{number} {'entry' if number == 1 else 'entries'}"

@@ -36,9 +36,9 @@ from dpframework.facts.unit import GROUPS, PrivacyUnit, UnitChange, unit_of_grou
 from dpframework.facts.value_checks import (
     finite_number,
     is_increasing,
-    listed,
     plain_number,
     positive_count,
+    require_list,
     visible_text,
 )
 
@@ -353,7 +353,7 @@ def test_the_checks_of_single_facts() -> None:
     assert visible_text(" a ", "it") == " a "
     assert (finite_number(True + 1, "it"), math.copysign(1, finite_number(-0.0, "it"))) == (2.0, 1.0)
     assert positive_count(np.int8(1), "it") == 1
-    assert listed(iter("ab"), "it") == ("a", "b")
+    assert require_list(iter("ab"), "it") == ("a", "b")
     assert [plain_number(sign * size) for sign in (1, -1) for size in (2.0**53 - 1, 2.0**53, math.inf)] == [
         *(2**53 - 1, 2.0**53, math.inf),
         *(1 - 2**53, -(2.0**53), -math.inf),
@@ -376,10 +376,10 @@ def test_the_checks_of_single_facts() -> None:
         (positive_count, True, "it must be a whole number, not bool"),
         (positive_count, 1.0, "it must be a whole number, not float"),
         (positive_count, 0, "it must be at least 1; write a whole number from 1 on"),
-        (listed, "ab", "it must be a list, not str; write it in brackets, such as [1, 2]"),
-        (listed, b"ab", "it must be a list, not bytes; write it in brackets, such as [1, 2]"),
-        (listed, {"a": 1}, "it must be a list, not dict; write it in brackets, such as [1, 2]"),
-        (listed, 3, "it must be a list, not int; write it in brackets, such as [1, 2]"),
+        (require_list, "ab", "it must be a list, not str; write it in brackets, such as [1, 2]"),
+        (require_list, b"ab", "it must be a list, not bytes; write it in brackets, such as [1, 2]"),
+        (require_list, {"a": 1}, "it must be a list, not dict; write it in brackets, such as [1, 2]"),
+        (require_list, 3, "it must be a list, not int; write it in brackets, such as [1, 2]"),
     ],
 )
 def test_single_facts_that_are_refused(check: Any, value: Any, sentence: str) -> None:

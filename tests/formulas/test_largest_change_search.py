@@ -20,12 +20,12 @@ from dpframework.formulas.largest_change_search import (
     cell_change,
     cell_gaps,
     climb,
+    describe_search,
+    find_refutation,
     in_range,
     nearest_neighbours,
     part_changes,
-    refuting,
     search_change,
-    searched,
     settings,
     tables_of,
 )
@@ -140,31 +140,31 @@ def test_a_search_finds_the_largest_change(shape: Cells, change: Change, group: 
     found = search_change(shape, change, group)
     assert found.change == largest
     claim = Claim(change, largest, group)
-    assert refuting(shape, claim) is None
-    wrong = refuting(shape, Claim(change, Fraction(largest) * Fraction(999, 1000), group))
+    assert find_refutation(shape, claim) is None
+    wrong = find_refutation(shape, Claim(change, Fraction(largest) * Fraction(999, 1000), group))
     assert wrong is not None
     assert wrong.change == largest
     assert nearest_neighbours(shape, claim) == found
 
 
 def test_a_wrong_claim_about_parts_is_refuted_with_few_rows() -> None:
-    found = refuting(GINI, Claim(Change.FALL, 1 - 3 / rows))
+    found = find_refutation(GINI, Claim(Change.FALL, 1 - 3 / rows))
     assert found is not None
     assert np.array(found.low).sum() == 3
-    assert refuting(GINI, Claim(Change.FALL, 1 - 2 / rows)) is None
-    assert refuting(GINI, Claim(Change.RISE, Fraction(99, 100))).high == ((1, 0, 0),)  # type: ignore[union-attr]
-    assert refuting(GINI, Claim(Change.RISE, Fraction(1, 100), group=2)) is None
+    assert find_refutation(GINI, Claim(Change.FALL, 1 - 2 / rows)) is None
+    assert find_refutation(GINI, Claim(Change.RISE, Fraction(99, 100))).high == ((1, 0, 0),)  # type: ignore[union-attr]
+    assert find_refutation(GINI, Claim(Change.RISE, Fraction(1, 100), group=2)) is None
     assert nearest_neighbours(GINI, Claim(Change.RISE, 1)) == part_changes(GINI, Change.RISE)[-1]
     assert nearest_neighbours(GINI, Claim(Change.RISE, 1, group=2)) is None
     assert nearest_neighbours(TWOING, Claim(Change.RISE, 1)) is None
 
 
 def test_a_score_that_grows_is_refuted_by_the_fewest_rows_that_a_climb_finds() -> None:
-    found = refuting(LIFT, Claim(Change.RISE, 40))
+    found = find_refutation(LIFT, Claim(Change.RISE, 40))
     assert found is not None
     assert float(found.change) > 40
     assert sum(found.low) < 2_000
-    assert refuting(LIFT, Claim(Change.RISE, rows)) is None  # a bound that grows is not compared
+    assert find_refutation(LIFT, Claim(Change.RISE, rows)) is None  # a bound that grows is not compared
 
 
 def test_settings_are_the_ends_and_the_middle_of_each_range_that_fit() -> None:
@@ -198,7 +198,7 @@ def test_scores_are_in_a_range_if_those_of_all_small_tables_are(shape: Cells, bo
 
 
 def test_what_was_searched_is_said() -> None:
-    assert searched(GINI) == "searched up to 9 rows"
-    assert searched(JACCARD) == "searched up to 6 rows, and larger tables by climbing"
-    assert searched(VALUE) == "not tried"
+    assert describe_search(GINI) == "searched up to 9 rows"
+    assert describe_search(JACCARD) == "searched up to 6 rows, and larger tables by climbing"
+    assert describe_search(VALUE) == "not tried"
     assert math.comb(PART_ROWS + CLASSES, CLASSES) == len(tables_of(PART_ROWS, CLASSES))

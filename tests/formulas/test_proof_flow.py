@@ -235,7 +235,7 @@ def test_a_proof_without_an_argument_has_no_goals() -> None:
     assert (proof.goals, proof.summary.number, proof.answers, proof.problem) == ((), 0, (), "")
 
 
-needs_solvers = pytest.mark.skipif(not solvers.installed(), reason="needs the extra 'prove'")
+needs_solvers = pytest.mark.skipif(not solvers.has_solvers(), reason="needs the extra 'prove'")
 
 
 @needs_solvers
@@ -250,15 +250,15 @@ def test_models_are_the_numbers_of_a_table_that_refutes_a_goal() -> None:
         assert solvers.solve(solver, f"{text}(assert (> x 1.0))(check-sat)") == "unsat"
         assert solvers.solve(solver, "(assert (nothing))(check-sat)") == "unknown"
     assert sorted(solvers.versions()) == ["cvc5", "z3"]
-    assert solvers.installed()
+    assert solvers.has_solvers()
 
 
 def test_both_solvers_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
     for missing in solvers.SOLVERS:
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == missing else name)  # noqa: B023
-        assert not solvers.installed()
+        assert not solvers.has_solvers()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    assert solvers.installed()
+    assert solvers.has_solvers()
     solvers.require_solvers()
 
 

@@ -32,13 +32,13 @@ from dpframework.formulas import (
     Total,
     Verdict,
     cells,
-    installed,
+    find_refutation,
+    has_solvers,
     largest_over_classes,
     n,
     prove,
     proved_claims,
     public,
-    refuting,
     rows,
     rows_of_part,
     sum_over_classes,
@@ -50,14 +50,14 @@ from dpframework.formulas.smt_goals_for_cells import cell_goals
 from dpframework.formulas.smt_goals_for_parts import part_goals
 from dpframework.formulas.solvers import SOLVERS, solve
 
-needs_solvers = pytest.mark.skipif(not installed(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
+needs_solvers = pytest.mark.skipif(not has_solvers(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
 HALF = Fraction(1, 2)
 QUICK = [name for name in DERIVED if name not in ("association", "f-measure with a floor")]
 
 
 @pytest.mark.parametrize(("shape", "claim"), WRONG, ids=[f"{shape.text}: {claim.text}" for shape, claim in WRONG])
 def test_a_wrong_constant_is_refuted_with_a_table(shape: Shape, claim: Claim) -> None:
-    found = refuting(shape, claim)
+    found = find_refutation(shape, claim)
     assert found is not None
     assert claim.bound.constant is None or found.change > claim.bound.constant
     if isinstance(shape, Outer | Adds):
@@ -115,7 +115,7 @@ def test_what_no_rule_covers_is_not_proved() -> None:
 def test_a_denominator_that_may_be_negative_is_not_taken_for_positive() -> None:
     """1 / (a - b) rises by 1 at most, but no rule covers tables with more rows in b."""
     shape = Cells((a, b), 1 / (a - b))
-    assert refuting(shape, Claim("rise", 1)) is None
+    assert find_refutation(shape, Claim("rise", 1)) is None
     assert prove(shape, [Claim("rise", 1)])[0].verdict is Verdict.UNPROVED
     # The ground test sees it, too: so the goals alone are looked at, of which one has such a table.
     of_parts = part_goals(Parts(1 / (rows_of_part - 2)), Claim("rise", 1), {}, False)

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from dpframework.formulas import cells, public
 from dpframework.formulas.claims import Change, Claim
 from dpframework.formulas.score_structures import Adds, Outer, Total, table_rows
-from dpframework.formulas.total_refutations import MOST_ENDS, refuting_rows, refuting_totals
+from dpframework.formulas.total_refutations import MOST_ENDS, find_refuting_rows, find_refuting_totals
 
 gain, none = cells("gain", "none")
 NORMS = st.sampled_from([Change.L1, Change.SQUARED_L2, Change.LINF])
@@ -22,7 +22,7 @@ LARGEST = {Change.RISE: Fraction(1, 2), Change.FALL: Fraction(1), Change.REPLACE
 
 @given(st.sampled_from(sorted(LARGEST)), BOUND)
 def test_a_claim_about_totals_is_refuted_where_it_is_below_the_largest_change(change: Change, bound: Fraction) -> None:
-    found = refuting_totals(HALF, Claim(change, bound))
+    found = find_refuting_totals(HALF, Claim(change, bound))
     assert (found is not None) == (bound < LARGEST[change])
     if found is not None:
         scores = [(Fraction(one[0]) - Fraction(one[1])) / 2 for one in (found.low, found.high)]
@@ -32,8 +32,8 @@ def test_a_claim_about_totals_is_refuted_where_it_is_below_the_largest_change(ch
 
 def test_rows_are_added_to_tables_of_many_sizes() -> None:
     # the share of a total that all rows are in rises by 1 with a row, and by less where some are not
-    assert refuting_totals(SHARE, Claim(Change.RISE, 2)) is None
-    found = refuting_totals(SHARE, Claim(Change.RISE, Fraction(1, 2)))
+    assert find_refuting_totals(SHARE, Claim(Change.RISE, 2)) is None
+    found = find_refuting_totals(SHARE, Claim(Change.RISE, Fraction(1, 2)))
     assert found is not None
     assert found.change > Fraction(1, 2)
 
@@ -53,7 +53,7 @@ def test_a_norm_is_refuted_where_it_is_below_that_of_the_extreme_rows(
     shape = Adds(tuple(public(f"x{k}", *one) for k, one in enumerate(ends)))
     moves = [high - low if replaced else max(abs(low), abs(high)) for low, high in ends]
     largest = {Change.L1: sum(moves), Change.LINF: max(moves), Change.SQUARED_L2: sum(one**2 for one in moves)}
-    found = refuting_rows(shape, Claim(change, bound, replaced=replaced))
+    found = find_refuting_rows(shape, Claim(change, bound, replaced=replaced))
     assert (found is not None) == (bound < largest[change])
     if found is not None:
         assert found.change == largest[change] or found.change > bound
@@ -62,11 +62,11 @@ def test_a_norm_is_refuted_where_it_is_below_that_of_the_extreme_rows(
 
 def test_entries_that_are_shares_of_a_row_add_up_to_1_at_most() -> None:
     entries = (public("x", 0, 1), public("y", 0, 1))
-    assert refuting_rows(Adds(entries), Claim(Change.L1, 1)) is not None
-    assert refuting_rows(Adds(entries, shares=True), Claim(Change.L1, 1)) is None
+    assert find_refuting_rows(Adds(entries), Claim(Change.L1, 1)) is not None
+    assert find_refuting_rows(Adds(entries, shares=True), Claim(Change.L1, 1)) is None
 
 
 def test_more_parameters_than_can_be_tried_refute_nothing() -> None:
     for number, refuted in ((MOST_ENDS, True), (MOST_ENDS + 1, False)):
         shape = Adds(tuple(public(f"x{k}", 0, 1) for k in range(number)))
-        assert (refuting_rows(shape, Claim(Change.LINF, Fraction(1, 2))) is not None) == refuted
+        assert (find_refuting_rows(shape, Claim(Change.LINF, Fraction(1, 2))) is not None) == refuted

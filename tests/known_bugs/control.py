@@ -132,7 +132,7 @@ def engine_problems(right: bool) -> list[str]:
 
     class Suite(EngineConformance):
         @classmethod
-        def made(cls):
+        def build_engine(cls):
             return InMemory() if right else ShuffledBatches()
 
     Suite.setup_class()

@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 import dpframework as dpf
 from dpframework.facts.logical_descriptions import And, Equals, Not, Or
-from dpframework.lab.evaluation import exact_counts, matched, redescription_quality
+from dpframework.lab.evaluation import exact_counts, match_redescriptions, redescription_quality
 from dpframework.lab.evaluation.distinct_redescriptions import leave_out_each, without_nothing
 from dpframework.lab.evaluation.redescriptions import select_redescriptions
 from dpframework.redescriptions.redescription import Redescription
@@ -193,7 +193,7 @@ def test_matching_is_the_best_by_rows(found, reference, rows):
     def covered(one):
         return set(np.flatnonzero(one.left.holds(block) & one.right.holds(block)).tolist())
 
-    matching = matched(found, reference, table)
+    matching = match_redescriptions(found, reference, table)
     for one, best, similarity in zip(reference, matching.best, matching.similarity, strict=True):
         each = [len(covered(one) & covered(o)) / max(len(covered(one) | covered(o)), 1) for o in found]
         assert similarity == pytest.approx(max(each, default=0))
@@ -208,7 +208,7 @@ def test_matching_is_the_best_by_rows(found, reference, rows):
 
 def test_matching_over_several_blocks(table):
     found, reference = [shown(B, E), shown(A, A)], [shown(A, C), shown(A, A)]
-    matching = matched(found, reference, table)
+    matching = match_redescriptions(found, reference, table)
     first, second = rows_where(table, "a & c"), rows_where(table, "a")
     assert matching.best.tolist() == [1, 1]
     assert matching.similarity == pytest.approx([len(first & second) / len(first | second), 1])

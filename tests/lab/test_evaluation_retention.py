@@ -16,7 +16,7 @@ from dpframework.facts.logical_descriptions import And, Below, Equals, Not
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation import retention_of, select_rows
 from dpframework.lab.evaluation.pattern_retention import chi_squared_distance, class_counts
-from dpframework.lab.evaluation.sklearn_classifiers import Encoded, Encoding, cart
+from dpframework.lab.evaluation.sklearn_classifiers import EncodedClassifier, Encoding, cart
 from dpframework.results import Pattern
 
 SCHEMA = dpf.Schema(
@@ -260,11 +260,11 @@ def test_ordinal_ranges_are_written_as_values():
 def test_what_is_no_tree_of_the_encoding_is_refused(clinic):
     encoding = Encoding(clinic.schema, "age")
     with pytest.raises(dpf.InputError, match="not fitted"):
-        Encoded(DecisionTreeClassifier(), encoding)
+        EncodedClassifier(DecisionTreeClassifier(), encoding)
     with pytest.raises(dpf.InputError, match="has 2 columns, but the encoding"):
-        Encoded(DecisionTreeClassifier().fit([[0, 1], [1, 0]], ["a", "b"]), encoding)
+        EncodedClassifier(DecisionTreeClassifier().fit([[0, 1], [1, 0]], ["a", "b"]), encoding)
     with pytest.raises(dpf.InputError, match="GaussianNB is not a tree"):
-        Encoded(GaussianNB().fit(encoding.matrix(clinic), encoding.classes(clinic)), encoding).patterns()
+        EncodedClassifier(GaussianNB().fit(encoding.matrix(clinic), encoding.classes(clinic)), encoding).patterns()
     with pytest.raises(dpf.InputError, match="did you mean 'one-hot'"):
         Encoding(clinic.schema, "age", "onehot")
     with pytest.raises(dpf.InputError, match="the only attribute"):

@@ -11,7 +11,7 @@ import dpframework as dpf
 from dpframework.cli import main
 from dpframework.ledger import Binding, chain, data_digests
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.study.plugin_registry import Registered, registry
+from dpframework.study.plugin_registry import PluginComponent, registry
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 ROWS = "ill\n" + "true\nfalse\n" * 50
@@ -160,7 +160,7 @@ def test_what_cannot_be_bound_approves_nothing(ledger, tmp_path):
 
 def test_the_commands_bind_and_refuse(tmp_path, monkeypatch, capsys, files):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(registry().miners, "counts", Registered("planted", Counts))
+    monkeypatch.setitem(registry().miners, "counts", PluginComponent("planted", Counts))
     (tmp_path / "ill.schema.toml").write_text('[[attribute]]\nname = "ill"\nkind = "boolean"\n')
     study = '[data]\npath = "a.csv"\nschema = "ill.schema.toml"\n[privacy]\nepsilon = 1\n'
     step = '[[step]]\nname = "n"\nminer = "counts"\n'

@@ -803,7 +803,7 @@ def both(table):
 
 
 def test_a_run_that_samples_is_resumed_with_a_sample_drawn_anew(ledger, journal, monkeypatch):
-    """What it has released stays; the rest is from another sample, which costs no more (see `composition.sampled`)."""
+    """What it has released stays; the rest is from another sample, which costs no more (see `composition.sample`)."""
     drawn = []
     sample = dpf.InMemory.sample
     monkeypatch.setattr(dpf.InMemory, "sample", lambda self, *given: (drawn.append(1), sample(self, *given))[1])

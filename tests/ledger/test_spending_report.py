@@ -16,7 +16,7 @@ import dpframework as dpf
 from dpframework.accountant import PlanCharge
 from dpframework.cli import main
 from dpframework.facts.privacy_losses import ByRelation
-from dpframework.ledger import GroupBy, LedgerTampered, OutsideKind, grouped, remainder
+from dpframework.ledger import GroupBy, LedgerTampered, OutsideKind, group_runs, remainder
 from dpframework.ledger.chain import Chain
 from dpframework.ledger.run_entry_subject import RecordedResult
 from dpframework.ledger.spending_report import _cost
@@ -88,7 +88,7 @@ def test_a_run_of_an_older_dpframework_is_read_without_what_it_did_not_say(ledge
     ledger.verify()
     data_set = ledger.data_set("people")
     assert data_set.runs["0123"].subject.results is None
-    assert [(one.name, one.epsilon) for one in grouped(data_set, GroupBy.ATTRIBUTE)] == [
+    assert [(one.name, one.epsilon) for one in group_runs(data_set, GroupBy.ATTRIBUTE)] == [
         ("not recorded", Fraction(1, 2))
     ]
 
@@ -108,15 +108,15 @@ def test_spending_adds_up_by_person_month_and_attribute(ledger: dpf.Ledger) -> N
     ran(ledger, study_of(ill="0.5", smokes="0.25"), by="B. Okafor", purpose="pilot")
     ran(ledger, study_of(ill="0.25"), runs=2, by="A. Nyman")
     data_set = ledger.data_set("people")
-    assert [(one.name, one.epsilon, one.runs) for one in grouped(data_set, GroupBy.PERSON)] == [
+    assert [(one.name, one.epsilon, one.runs) for one in group_runs(data_set, GroupBy.PERSON)] == [
         ("B. Okafor", Fraction(3, 4), 1),
         ("A. Nyman", Fraction(1, 2), 2),
     ]
-    assert [(one.name, one.epsilon) for one in grouped(data_set, GroupBy.ATTRIBUTE)] == [
+    assert [(one.name, one.epsilon) for one in group_runs(data_set, GroupBy.ATTRIBUTE)] == [
         ("ill", Fraction(1)),
         ("smokes", Fraction(1, 4)),
     ]
-    (month,) = grouped(data_set, GroupBy.MONTH)
+    (month,) = group_runs(data_set, GroupBy.MONTH)
     assert (month.name, month.epsilon, month.runs) == (next(iter(data_set.runs.values())).time[:7], Fraction(5, 4), 3)
     assert (month.people, month.purposes) == (("B. Okafor", "A. Nyman"), ("pilot",))
 
@@ -129,7 +129,7 @@ def test_runs_without_a_pure_epsilon_cost_their_share_of_the_total(tmp_path: Pat
     ran(ledger, study, runs=2, by="A")
     data_set = ledger.data_set("people")
     for by in GroupBy:
-        (group,) = grouped(data_set, by)
+        (group,) = group_runs(data_set, by)
         assert (by is not GroupBy.ATTRIBUTE) or group.name == "no attribute"
         assert group.epsilon == data_set.spent.epsilon
 
@@ -282,7 +282,7 @@ def test_a_run_that_was_refused_adds_nothing_to_its_attributes(relation: dpf.Rel
     held: Any = SimpleNamespace(
         relation=relation, epsilon=Fraction(5), delta=Fraction(0), runs={"1": charged, "2": refused}
     )
-    found = [(group.name, group.runs, group.epsilon) for group in grouped(held, GroupBy.ATTRIBUTE)]
+    found = [(group.name, group.runs, group.epsilon) for group in group_runs(held, GroupBy.ATTRIBUTE)]
     assert found == [("smokes", 2, Fraction(2, 5)), ("ill", 2, Fraction(1, 10))]
 
 

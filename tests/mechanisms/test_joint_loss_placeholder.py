@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from dpframework.facts import InputError
 from dpframework.facts.privacy_losses import ByRelation
 from dpframework.facts.unit import UnitChange
-from dpframework.mechanisms.joint_loss_placeholder import Capped, cap
+from dpframework.mechanisms.joint_loss_placeholder import CappedReleases, cap
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.mechanisms.release_losses import Losses
 
@@ -41,5 +41,5 @@ def test_the_releases_cost_what_is_given_for_whatever_unit(losses: Losses, rows:
     ids=["change", "scale", "release", "density"],
 )
 def test_nothing_is_released_by_what_stands_for_releases(use: Any) -> None:
-    with pytest.raises(InputError, match="each is made by its own mechanism"):
-        use(Capped(ONE), cap(ONE))
+    with pytest.raises(InputError, match="each of them is made by its own mechanism"):
+        use(CappedReleases(ONE), cap(ONE))

@@ -90,7 +90,7 @@ def test_what_a_cell_needs_to_be_seen_is_in_the_plan() -> None:
 @pytest.mark.parametrize("epsilon", [1, "0.1"])
 def test_the_largest_cell_that_may_well_be_left_out_is_known(epsilon: Any) -> None:
     calibration = calibrated(epsilon, "1e-6")
-    hidden = calibration.mechanism.shows(calibration).hidden
+    hidden = calibration.mechanism.cell_visibility(calibration).hidden
     below, above = selection_noise_of(calibration).shown(np.array([hidden, hidden + 1]))
     assert below < 0.975 <= above
 

@@ -15,7 +15,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.formulas import Proof, ScoreClaims, Verdict, query_problem
 from dpframework.formulas.smt_goal_ground_test import bound_of, neighbours
 from dpframework.formulas.stored_verdicts import rules_digest
-from dpframework.plan import Verified
+from dpframework.plan import VerificationRecords
 from dpframework.plan.claim_standing import Standing, covers, standings
 from dpframework.plan.plan import Plan
 from dpframework.plan.verification_records import ProvedClaim, VerifiedCode, claim_digest
@@ -28,10 +28,10 @@ SCHEMA = dpf.Schema([dpf.Boolean("ill", view="left"), dpf.Boolean("old", view="r
 MATCH = MatchScores([SCHEMA["ill"]], [SCHEMA["old"]])
 
 
-def recorded(*formulas: ScoreClaims, rules: str | None = None) -> Verified:
+def recorded(*formulas: ScoreClaims, rules: str | None = None) -> VerificationRecords:
     """Return records that say that all claims of formulas are proved."""
     digest = rules_digest() if rules is None else rules
-    return Verified(
+    return VerificationRecords(
         proofs=tuple(
             ProvedClaim(claim_digest(one.shape, claim), one.shape.text, claim.text, "0" * 64, {"z3": "1"}, digest)
             for one in formulas
@@ -40,7 +40,7 @@ def recorded(*formulas: ScoreClaims, rules: str | None = None) -> Verified:
     )
 
 
-def standing(plan: dpf.StudyPlan, verified: Verified | None) -> Standing:
+def standing(plan: dpf.StudyPlan, verified: VerificationRecords | None) -> Standing:
     (found,) = standings(plan, verified)
     return found.standing
 
@@ -146,10 +146,10 @@ def test_a_step_is_tested_if_its_miner_was(tmp_path: Path) -> None:
     record = VerifiedCode(
         component, tuple(plan.code["packages"]), Relation.ADD_OR_REMOVE_ONE, "dp-id3", ("default",), True, 0.97
     )
-    found = list(standings(plan, Verified((record,))))
+    found = list(standings(plan, VerificationRecords((record,))))
     assert {one.text for one in found} == {"tested: the search reached 97 % of the claim"}
     for worse in [attrs.evolve(record, passed=False), *(attrs.evolve(record, tightness=none) for none in (None, 0.0))]:
-        assert {one.standing for one in standings(plan, Verified((worse,)))} == {Standing.DECLARED}
+        assert {one.standing for one in standings(plan, VerificationRecords((worse,)))} == {Standing.DECLARED}
 
 
 def test_only_what_is_proved_is_recorded_and_records_are_read_again(tmp_path: Path) -> None:
@@ -158,6 +158,6 @@ def test_only_what_is_proved_is_recorded_and_records_are_read_again(tmp_path: Pa
     assert ProvedClaim.of(one, Proof(claim, Verdict.UNPROVED)) is None
     whole, path = recorded(one), tmp_path / "verified.json"
     whole.record(path, (), whole.proofs[:1])
-    read = Verified.load(path)
+    read = VerificationRecords.load(path)
     assert {proof.claimed for proof in read.proofs} == {proof.claimed for proof in whole.proofs}
     assert read.proves(one.shape, claim) is not None

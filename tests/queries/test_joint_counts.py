@@ -16,7 +16,7 @@ from dpframework.queries.exact_answers import answer_of
 from dpframework.queries.row_set_intersections import RowSets, in_common
 from dpframework.study.plugin_registry import registry
 from dpframework.tables.engine_base import InMemory, _Blocks
-from dpframework.tables.grouping_engine import GroupingEngine, SelectedRows, selected, whole_tables
+from dpframework.tables.grouping_engine import GroupingEngine, SelectedRows, select_lineage, whole_tables
 from dpframework.tables.joint_counts import Crosstab, JointCounts, WholeSteps, as_cases, joint_counts_of
 from dpframework.verify import EngineConformance, QueryConformance
 
@@ -75,13 +75,13 @@ class Grouping(GroupingEngine):
         return SelectedRows(InMemory().load(table), table.schema)
 
     def tables(self, rows: SelectedRows, tables: Sequence[Crosstab]) -> list[NDArray[np.int64]]:
-        blocks = [selected(block, rows.lineage) for block in rows.table]
+        blocks = [select_lineage(block, rows.lineage) for block in rows.table]
         return [np.asarray(sum(table.count(block) for block in blocks)) for table in tables]
 
 
 class TestGrouping(EngineConformance):
     @classmethod
-    def made(cls) -> dpf.Engine:
+    def build_engine(cls) -> dpf.Engine:
         return Grouping()
 
 
@@ -109,12 +109,12 @@ def test_tables_give_the_counts_of_every_additive_query_of_every_miner() -> None
     for label, example in EXAMPLES.items():
         study = study_of(example)
         queries = [step.query for step in study.plan().steps()]
-        untabled |= {query.name for query in queries if not query.tabled}
+        untabled |= {query.name for query in queries if not query.has_tables}
         if any(query.unlisted or query.gathers for query in queries):
             continue
         table = table_of(example.schema, example.schema.rows or example.schema.max_rows or 60)
         expected = study.run(table, seed=3, engine=Compared()).to_dict()
-        if all(query.tabled for query in queries):
+        if all(query.has_tables for query in queries):
             found = study.run(table, seed=3, engine=Grouping()).to_dict()
             for own in (found, expected):  # a plan binds the engine's code
                 own["plan"] = own["about"]["time"] = None
@@ -250,10 +250,10 @@ def test_two_descriptions_are_told_by_one_column_of_a_table() -> None:
 def test_counts_for_one_handle_are_for_no_other() -> None:
     engine = Grouping()
     rows = engine.load(table_of(dpf.Schema([Boolean("a"), Boolean("b")]), 30))
-    engine.kept(rows)["mark"] = 1
-    assert engine.kept(rows) == {"mark": 1}
+    engine.cache_of(rows)["mark"] = 1
+    assert engine.cache_of(rows) == {"mark": 1}
     derived = engine.derive(rows, Boolean("d"), Cases([Equals("a", "true")]))
-    assert [engine.kept(one) for one in (*engine.split(rows, rows.schema["a"]), derived)] == [{}] * 3
+    assert [engine.cache_of(one) for one in (*engine.split(rows, rows.schema["a"]), derived)] == [{}] * 3
 
 
 class Lazy(dpf.Query):
@@ -276,8 +276,8 @@ class Neither(dpf.Query):
 
 
 def test_a_query_may_define_tables_only() -> None:
-    assert Lazy().tabled
-    assert not Neither().tabled
+    assert Lazy().has_tables
+    assert not Neither().has_tables
     for engine in (InMemory(), Grouping()):
         assert answer_of(Lazy(), engine, engine.load(aged()), {}).sum() == len(AGES)
     with pytest.raises(dpf.InputError, match=r"the query 'neither' defines neither `count` nor `tables`"):

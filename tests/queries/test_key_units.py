@@ -121,7 +121,7 @@ def test_the_delta_of_new_keys_is_exact(rows: int, relation: dpf.Relation, plan_
 def test_what_a_key_needs_to_be_shown_is_told(rho: str, delta: str, plan_of: Callable[..., Any]) -> None:
     """Half of the time, in 999 of 1,000 releases and in 97.5 of 100, by the chances of single outputs."""
     calibration = calibrated(GaussianThreshold(rho, delta), plan_of, ADD, dpf.PrivacyUnit("person", 3))
-    shows, sigma = GaussianThreshold.shows(calibration), math.sqrt(float(calibration.scale))
+    shows, sigma = GaussianThreshold.cell_visibility(calibration), math.sqrt(float(calibration.scale))
     numbers = np.arange(-int(60 * sigma) - 60, int(60 * sigma) + 60)
     weights = np.exp(-np.square(numbers / sigma) / 2)
 
@@ -230,7 +230,7 @@ def test_an_asserted_unit_pays_for_each_of_its_rows(plan_of: Callable[..., Any])
     known = calibrated(PartitionSelection(1, "0.01"), plan_of, ADD, dpf.PrivacyUnit("person", 3))
     asserted = calibrated(PartitionSelection(1, "0.01"), plan_of, ADD, dpf.PrivacyUnit(rows=3))
     assert (known.by.rows, asserted.by.rows) == (1, 3)
-    assert PartitionSelection.shows(known).half < PartitionSelection.shows(asserted).half
+    assert PartitionSelection.cell_visibility(known).half < PartitionSelection.cell_visibility(asserted).half
     step = dpf.step("keys", Keys("town"), GaussianThreshold("0.1", "1e-6"))
     plan = plan_of(step, SCHEMA, ADD, delta="0.1", unit=dpf.PrivacyUnit(rows=3))
     assert plan.calibration(step) is None
@@ -275,7 +275,7 @@ def test_four_keys_a_unit_show_more_keys_with_gaussian_noise(plan_of: Callable[.
         rho = next(Fraction(k, 200) for k in range(12, 0, -1) if total_of(Fraction(k, 200), rows) <= 1)
         gaussian = calibrated(GaussianThreshold(rho, "5e-7"), plan_of, ADD, unit)
         selection = calibrated(PartitionSelection(1, "1e-6"), plan_of, ADD, unit)
-        halves = GaussianThreshold.shows(gaussian).half, PartitionSelection.shows(selection).half
+        halves = GaussianThreshold.cell_visibility(gaussian).half, PartitionSelection.cell_visibility(selection).half
         assert (halves[0] < halves[1]) is better, halves
 
 

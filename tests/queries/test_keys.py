@@ -279,7 +279,7 @@ def test_no_pair_of_tables_loses_more_than_the_plan_says(
     calibration = plan.calibration(step)
     assert calibration is not None
     assert plan.total() == dpf.PrivacyLoss(Fraction(epsilon), delta=Fraction(delta))
-    reach = PartitionSelection.shows(calibration).always
+    reach = PartitionSelection.cell_visibility(calibration).always
     answers = {
         (a, b): outputs(calibration, KeyCounts.of({"a": a, "b": b}), 2 * reach + 2)
         for a, b in itertools.product(range(reach + 2), repeat=2)

@@ -20,7 +20,7 @@ from dpframework.queries import CellCounts, Count, Histogram, JointHistogram, Ma
 from dpframework.queries.base import Norm, QueryFacts
 from dpframework.queries.counts import histogram_sensitivities, table_sensitivities
 from dpframework.queries.exact_answers import answer_of, answers_of, engine_of, function_of
-from dpframework.queries.plan_file_query import Declared
+from dpframework.queries.plan_file_query import PlanFileQuery
 
 SCHEMA = dpf.Schema(
     [dpf.Boolean("ill", missing=True), dpf.Categorical("c", ["x", "y"]), dpf.Categorical("k", ["only"])]
@@ -227,7 +227,7 @@ def test_what_a_query_declares_unless_it_says_otherwise() -> None:
     assert [one.histograms for one in (JointHistogram([ONLY]), JointHistogram([C]))] == [(), (2,)]
     norms = [declared.norm for declared in JointHistogram([ONLY]).sensitivities]
     assert Norm.HISTOGRAMS not in norms
-    read = Declared(facts, (sensitivity("l1", 1),))
+    read = PlanFileQuery(facts, (sensitivity("l1", 1),))
     assert (read.gathers, read.for_rows(3), read.facts()) == (False, (sensitivity("l1", 1),), facts)
 
 
@@ -245,8 +245,8 @@ class Greedy(dpf.Query):
         count = functools.partial(self.count, **inputs)
         sums = [engine.sum(rows, count), engine.counts(rows, [count])[0], sum(engine.map(rows, count))]
         assert sums[0].tolist() == sums[1].tolist() == sums[2].tolist()
-        engine.kept(rows)["seen"] = sums[0]
-        return engine.number(rows), sums[0].tolist(), engine.kept_around(rows) is not None
+        engine.cache_of(rows)["seen"] = sums[0]
+        return engine.number(rows), sums[0].tolist(), engine.related_caches(rows) is not None
 
 
 @attrs.frozen
@@ -293,7 +293,7 @@ def test_a_query_sees_what_it_declares_however_it_asks() -> None:
     part = ENGINE.split(rows, C)[1]
     assert answer_of(Greedy(("c",)), ENGINE, rows, {}) == (5, [2, 3, 0], False)
     assert answer_of(Greedy(("c",)), ENGINE, part, {}) == (3, [0, 3, 0], True)
-    assert ENGINE.kept(part)["seen"].tolist() == [0, 3, 0]
+    assert ENGINE.cache_of(part)["seen"].tolist() == [0, 3, 0]
     assert answer_of(Greedy(), ENGINE, rows, {"name": "ill"}) == (5, [2, 2, 1], False)
     with pytest.raises(dpf.InputError, match="the query reads attribute 'ill', which it does not declare"):
         answer_of(Greedy(("c",)), ENGINE, rows, {"name": "ill"})
@@ -368,7 +368,7 @@ def test_replace_one_is_at_most_a_removal_and_an_addition() -> None:
 
 
 def test_a_query_from_a_plan_file_cannot_be_evaluated() -> None:
-    query = Declared(facts(sensitivity("l1", 1)))
+    query = PlanFileQuery(facts(sensitivity("l1", 1)))
     assert query.facts().text == "a query"
     (block,) = ENGINE.load(dpf.Table.from_codes(SCHEMA, np.zeros((3, 1), dtype=int)))
     with pytest.raises(dpf.InputError, match="read from a plan file"):

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import brentq
 
 from dpframework.facts.logical_descriptions import Equals
-from dpframework.redescriptions.cell_union_redescriptions import CellTable, Wanted, distinct, nothing_above
+from dpframework.redescriptions.cell_union_redescriptions import CellTable, ReportConditions, distinct, nothing_above
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
 
@@ -38,7 +38,7 @@ def cautious_index(table: CellTable, left: np.ndarray, right: np.ndarray) -> flo
     return index - math.sqrt(table.variance * spread) / max(both + apart, 1) if both > 0 else 0
 
 
-def slowly_reported(table: CellTable, left: np.ndarray, right: np.ndarray, wanted: Wanted) -> list[int]:
+def slowly_reported(table: CellTable, left: np.ndarray, right: np.ndarray, wanted: ReportConditions) -> list[int]:
     """Return what `CellTable.reported` does, one union after another."""
     rows = table.rows if table.rows is not None else table.counts.sum()
     least = rows / 50 if wanted.min_support is None else wanted.min_support
@@ -72,7 +72,7 @@ def test_what_is_reported_is_what_a_slow_reading_of_the_cells_reports(seed: int)
         table = CellTable(counts, float(rng.choice([0, 1, 9, 36])), rng.choice([None, int(rng.integers(1, 900))]))
         bounds = (rng.choice([None, int(rng.integers(low, high))]) for low, high in ((0, 200), (100, 900)))
         indices = [cautious_index(table, *sides) for sides in zip(left, right, strict=True)]
-        wanted = Wanted(rng.choice(indices) + rng.choice([-1e-9, 1e-9]), *bounds)
+        wanted = ReportConditions(rng.choice(indices) + rng.choice([-1e-9, 1e-9]), *bounds)
         with np.errstate(all="raise"):
             found = table.reported(left, right, wanted)
         assert found == slowly_reported(table, left, right, wanted)
@@ -98,16 +98,22 @@ def test_bounds_are_met_where_they_are_attained() -> None:
     """An index, supports and an overlap just at their bounds; 4 deviations of the noise are not enough."""
     mask = np.array([[False, True]])
     table = CellTable(np.array([[500.0, 25], [25, 50]]), 0, 600)
-    assert table.reported(mask, mask, Wanted(0.5, 50, 75)) == [0]
-    assert table.reported(mask, mask, Wanted(0.5, 51, 75)) == table.reported(mask, mask, Wanted(0.5, 50, 74)) == []
+    assert table.reported(mask, mask, ReportConditions(0.5, 50, 75)) == [0]
+    assert (
+        table.reported(mask, mask, ReportConditions(0.5, 51, 75))
+        == table.reported(mask, mask, ReportConditions(0.5, 50, 74))
+        == []
+    )
     for both, number in ((8, 0), (8.1, 1)):
         noisy = CellTable(np.array([[500.0, 0], [0, both]]), 4, 600)
-        assert len(noisy.reported(mask, mask, Wanted(0, 0))) == number
+        assert len(noisy.reported(mask, mask, ReportConditions(0, 0))) == number
     one_row = CellTable(np.diag([500.0, 1]), 0, 600)
-    assert one_row.reported(mask.repeat(2, 0), mask.repeat(2, 0), Wanted(1, 1)) == [0], "the same rows are no news"
+    assert one_row.reported(mask.repeat(2, 0), mask.repeat(2, 0), ReportConditions(1, 1)) == [0], (
+        "the same rows are no news"
+    )
     masks = np.array([[0, 1, 0, 0], [0, 1, 1, 0]], dtype=bool)
     four_fifths = CellTable(np.diag([500.0, 80, 20, 0]), 0, 600)
-    assert len(four_fifths.reported(masks, masks, Wanted(0))) == 1
+    assert len(four_fifths.reported(masks, masks, ReportConditions(0))) == 1
 
 
 def test_all_rows_are_the_public_ones_or_the_sum_of_the_cells() -> None:
@@ -203,5 +209,5 @@ def test_rows_that_two_unions_share_may_seem_to_be_all_and_more() -> None:
     left = np.array([[0, 1, 1, 0], [0, 1, 0, 1]], dtype=bool)
     right = np.array([[False, True]] * 2)
     assert CellTable(np.array([[500.0, 0], [0, 2], [0, -1], [0, -1]]), 0, 600).reported(
-        left, right, Wanted(0.9, 1)
+        left, right, ReportConditions(0.9, 1)
     ) == [0]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, laplace, norm
 
 from dpframework.facts.logical_descriptions import Equals
-from dpframework.redescriptions.cell_union_redescriptions import CellTable, Wanted
+from dpframework.redescriptions.cell_union_redescriptions import CellTable, ReportConditions
 from dpframework.redescriptions.jaccard_intervals import (
     OF_ALL,
     OF_FLOOR,
@@ -169,7 +169,7 @@ def test_a_table_names_the_index_from_which_it_shows() -> None:
     for index, number in ((floor + 1e-6, 1), (floor - 1e-6, 0)):
         apart = either * (1 - index) / 2
         moved = CellTable(np.array([[either * index, apart], [apart, 540]]), 400.0, 1000)
-        assert len(moved.reported(mask, mask, Wanted(0.5))) == number
+        assert len(moved.reported(mask, mask, ReportConditions(0.5))) == number
 
 
 @pytest.mark.parametrize("weights", [[1], [0, 1], [0.5, 0.5], [0, 0.5, 0.5], [0, 0.9, 0.1], [0.2] * 5])

@@ -18,7 +18,7 @@ from dpframework.redescriptions import (
     OverlappingTables,
     Redescription,
     Redescriptions,
-    Wanted,
+    ReportConditions,
     joint_match_distribution,
     match_combination_search,
 )
@@ -166,7 +166,7 @@ def test_combinations_are_of_one_to_three_matches_and_complements_only_where_the
 
 
 def test_what_is_read_without_noise_is_true_of_the_rows() -> None:
-    found, looked_at = overlapping(tables_of(TABLE, SIDES)).read(Wanted(0.58), np.random.default_rng(0))
+    found, looked_at = overlapping(tables_of(TABLE, SIDES)).read(ReportConditions(0.58), np.random.default_rng(0))
     assert looked_at == 10 + 80 + 160
     assert len(found) >= 10
     exact = exact_counts(found, TABLE)
@@ -185,7 +185,7 @@ def test_what_is_read_without_noise_is_true_of_the_rows() -> None:
 
 def test_what_the_model_misses_of_three_matches_on_no_table_is_as_many_rows_as_of_the_index() -> None:
     """Where there is no noise, it is most of how far off they are: one share of the rows in either support for all."""
-    found, _ = overlapping(tables_of(TABLE, SIDES)).read(Wanted(0.5), np.random.default_rng(0))
+    found, _ = overlapping(tables_of(TABLE, SIDES)).read(ReportConditions(0.5), np.random.default_rng(0))
     lines, missed, on_lines = {frozenset(line) for line in DESIGNS[5]}, [], []
     for one in found:
         matches = frozenset(k for k in range(5) if f"a{k} " in str(one.left))
@@ -206,7 +206,7 @@ def _columns() -> dpf.tables.Block:
 
 def test_a_literal_without_which_nearly_the_same_rows_are_meant_is_left_out() -> None:
     """Whatever is shown, without one of its literals a side holds for 2 % of other rows, by the joint."""
-    found, _ = overlapping(tables_of(TABLE, SIDES)).read(Wanted(0.58), np.random.default_rng(0))
+    found, _ = overlapping(tables_of(TABLE, SIDES)).read(ReportConditions(0.58), np.random.default_rng(0))
     columns = _columns()
     for one in found:
         for side in (one.left, one.right):
@@ -221,7 +221,7 @@ def test_a_literal_that_noise_hides_is_left_out() -> None:
     counts, columns = tables_of(TABLE, SIDES), _columns()
     literals = []
     for variance in (1.0, 4900.0):  # a deviation of 70 rows: 2 % and 2.25 of these are 6 % of the rows
-        found, _ = overlapping(counts, variance).read(Wanted(0.58, 0.03 * ROWS), np.random.default_rng(0))
+        found, _ = overlapping(counts, variance).read(ReportConditions(0.58, 0.03 * ROWS), np.random.default_rng(0))
         literals.append(np.mean([len(one.left.literals()) for one in found]))
         for one in found:
             for side in (one.left, one.right):
@@ -243,12 +243,12 @@ def test_rows_that_nobody_knows_follow_from_the_tables() -> None:
 
 def test_bounds_on_supports_are_kept() -> None:
     counts = tables_of(TABLE, SIDES)
-    found, _ = overlapping(counts).read(Wanted(0.58, 900, 1900), np.random.default_rng(0))
+    found, _ = overlapping(counts).read(ReportConditions(0.58, 900, 1900), np.random.default_rng(0))
     assert len(found)
     for one in found:
         assert one.both.value >= 900
         assert max(one.left_support.value, one.right_support.value) <= 1900
-    assert overlapping(counts).read(Wanted(0.58, ROWS, ROWS), np.random.default_rng(0))[0] == []
+    assert overlapping(counts).read(ReportConditions(0.58, ROWS, ROWS), np.random.default_rng(0))[0] == []
 
 
 def test_what_could_be_noise_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +261,7 @@ def test_what_could_be_noise_is_not_read(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(match_combination_search, "OF_NOISE", 0)
 
     def read(variance: float) -> set[float]:
-        found, _ = overlapping(counts, variance).read(Wanted(0.58), np.random.default_rng(0))
+        found, _ = overlapping(counts, variance).read(ReportConditions(0.58), np.random.default_rng(0))
         return {round(one.both.value, 6) for one in found}
 
     middle = sorted(read(1e-6))[len(read(1e-6)) // 2]
@@ -286,8 +286,8 @@ def test_intervals_of_noisy_tables_hold_and_no_star_is_wrong() -> None:
     for seed in range(12):
         random = np.random.default_rng(seed)
         noisy = counts + laplace(random, 600.0, counts.shape)
-        found = Redescriptions(overlapping(noisy, 600.0).read(Wanted(0.58), random)[0], 250)
-        for one, true, star in zip(found, exact_counts(found, TABLE), found.trusted, strict=True):
+        found = Redescriptions(overlapping(noisy, 600.0).read(ReportConditions(0.58), random)[0], 250)
+        for one, true, star in zip(found, exact_counts(found, TABLE), found.starred, strict=True):
             low, high = one.jaccard_interval()
             held.append(low <= true.jaccard <= high)
             stars += star

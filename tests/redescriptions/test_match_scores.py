@@ -404,7 +404,7 @@ def test_a_choice_that_none_follows_scores_the_same_and_keeps_nothing() -> None:
     last = attrs.evolve(GIVEN, followed=False)
     for known in ((), KNOWN):
         found = last.evaluate(engine, rows, known=known, cap=5)
-        assert not any(name.__name__ == "_LastChoice" for name in engine.kept(rows) if isinstance(name, type))
+        assert not any(name.__name__ == "_LastChoice" for name in engine.cache_of(rows) if isinstance(name, type))
         np.testing.assert_array_equal(found, scored(GIVEN, table, known=known, cap=5))
 
 

@@ -478,7 +478,7 @@ def test_pruning_keeps_the_largest_that_pass_together(result: Redescriptions) ->
 @patient
 def test_results_are_sorted_sequences(result: Redescriptions) -> None:
     assert list(result) == [result[k] for k in range(len(result))] == list(result.items)
-    keys = [(not star, -item.jaccard_interval()[0]) for item, star in zip(result, result.trusted, strict=True)]
+    keys = [(not star, -item.jaccard_interval()[0]) for item, star in zip(result, result.starred, strict=True)]
     assert keys == sorted(keys)
     again = Redescriptions(reversed(result.items), result.candidates)
     assert [str(item) for item in again] == [str(item) for item in result]
@@ -504,7 +504,7 @@ def test_candidates_count_the_results_themselves() -> None:
 def test_results_survive_json(result: Redescriptions) -> None:
     form = json.loads(result.to_json(), parse_constant=pytest.fail)  # NaN and Infinity are no JSON
     assert Redescriptions.from_dict(form) == result
-    assert [item["trusted"] for item in form["redescriptions"]] == list(result.trusted)
+    assert [item["trusted"] for item in form["redescriptions"]] == list(result.starred)
     assert [item["jaccard"] for item in form["redescriptions"]] == [item.jaccard for item in result]
 
 
@@ -538,7 +538,7 @@ def test_csv_has_a_line_for_each(result: Redescriptions) -> None:
     result.to_csv(buffer)
     lines = list(csv.DictReader(io.StringIO(buffer.getvalue(), newline="")))
     assert len(lines) == len(result)
-    for line, item, trusted in zip(lines, result, result.trusted, strict=True):
+    for line, item, trusted in zip(lines, result, result.starred, strict=True):
         written = csv_text([sentence(item.left), sentence(item.right)], [])  # no formula for a spreadsheet
         assert [line["left"], line["right"]] == next(csv.reader(io.StringIO(written, newline="")))
         assert (float(line["jaccard_low"]), float(line["jaccard_high"])) == item.jaccard_interval()
@@ -657,7 +657,7 @@ def test_plots_draw_without_warnings(result: Redescriptions) -> None:
         canvas.draw()
     assert len(bars.get_yticks()) == 2 * min(len(result), 12)
     labels = set(axes.get_legend_handles_labels()[1])
-    assert ("trusted" in labels, "not trusted" in labels) == (any(result.trusted), not all(result.trusted))
+    assert ("trusted" in labels, "not trusted" in labels) == (any(result.starred), not all(result.starred))
 
 
 def test_plots_make_their_own_axes() -> None:

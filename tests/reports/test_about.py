@@ -44,16 +44,16 @@ def test_the_plan_says_where_data_is_before_anything_else(named: Any, given: Any
 
 
 def test_each_fact_that_is_known_has_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpframework.plan.verification_records.judged", lambda plan, verified: verified)
-    known = {"approvals": (["A", "B"], ("A", "B")), "counted": ("DuckDB", "DuckDB"), "ran": ("by C", "by C")}
+    monkeypatch.setattr("dpframework.plan.verification_records.code_verdicts", lambda plan, verified: verified)
+    known = {"approvals": (["A", "B"], ("A", "B")), "counting_summary": ("DuckDB", "DuckDB"), "ran": ("by C", "by C")}
     for some in itertools.chain.from_iterable(itertools.combinations(known, k) for k in range(4)):
         found = facts(
-            plan(engine="tcp://a", verified=["one", "two"]), held=["h", "i"], **{n: known[n][0] for n in some}
+            plan(engine="tcp://a", verified=["one", "two"]), ledger_facts=["h", "i"], **{n: known[n][0] for n in some}
         )
         assert found == [
             ("data", "not named in the plan"),
             ("engine", "counts are evaluated at tcp://a"),
-            *([("counted by", "DuckDB")] if "counted" in some else []),
+            *([("counted by", "DuckDB")] if "counting_summary" in some else []),
             *MADE,
             ("verification", "one"),
             ("verification", "two"),

@@ -15,7 +15,7 @@ from dpframework.reports.blocks import LearnedShares, Paragraph, TableBlock
 from dpframework.reports.difference import difference
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.node_rows import node_tree
-from dpframework.reports.odds import Learned
+from dpframework.reports.odds import CertaintyGain
 from dpframework.reports.page_drawing import _fold_if_large, difference_on_page, merge_equal, plan_on_page
 from dpframework.reports.plan_drawing import NodeDrawing
 from dpframework.reports.result_table_rows import (
@@ -149,7 +149,7 @@ def test_what_somebody_can_learn_is_a_table_with_a_column_for_a_delta_alone() ->
     assert LearnedShares((), "one row").plain() == (
         Paragraph("No claim is valid, so nothing bounds what somebody can learn."),
     )
-    one = Learned("that somebody is ill", 2.718, (0.0267, 0.232, 0.7311))
+    one = CertaintyGain("that somebody is ill", 2.718, (0.0267, 0.232, 0.7311))
     heads = ("of what", "odds grow by", "1 % sure before", "10 % sure before", "50 % sure before")
     (plain,) = LearnedShares((one,), "one row").plain()
     assert isinstance(plain, TableBlock)

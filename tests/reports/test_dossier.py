@@ -11,7 +11,7 @@ import pytest
 import dpframework as dpf
 from dpframework.cli import dossiers, main
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PartitionSelection
-from dpframework.plan import Verified, VerifiedCode
+from dpframework.plan import VerificationRecords, VerifiedCode
 from dpframework.reports.dossier import Basis, Statements, dossier, registry_entry, registry_text, statements_template
 from dpframework.reports.dossier.dossier_content import LedgerState
 from dpframework.reports.dossier.nist_hazards import HAZARDS
@@ -83,7 +83,7 @@ def test_a_study_of_four_miners_is_answered_whole_and_each_answer_says_what_it_r
         for one in plan.code["components"]
         if one["kind"] in ("miner", "mechanism")
     ]
-    found = dossier(plan.with_verified(Verified(tuple(records))), Statements(SAID), ledger=LEDGER)
+    found = dossier(plan.with_verified(VerificationRecords(tuple(records))), Statements(SAID), ledger=LEDGER)
     assert found.headline == "20 of 20 questions answered"
     assert {state for _, state in found.hazards} == {"answered", "out of scope"}
     rests = {one.item.title: {answer.basis for answer in one.answers} for one in found.items}
@@ -206,7 +206,7 @@ def test_a_ledger_that_holds_nothing_else_answers_what_else_was_released() -> No
 
 
 def test_what_was_found_wrong_is_not_called_tested(tmp_path: Path) -> None:
-    found = dossier(plan_of().with_verified(Verified()))
+    found = dossier(plan_of().with_verified(VerificationRecords()))
     assert Basis.TESTED not in bases(found, "correctness")
     assert Basis.OPEN in bases(found, "correctness")
 
@@ -214,7 +214,7 @@ def test_what_was_found_wrong_is_not_called_tested(tmp_path: Path) -> None:
 def test_the_template_is_read_back_with_all_open(tmp_path: Path) -> None:
     file = tmp_path / "owner.toml"
     file.write_text(statements_template())
-    assert dict(Statements.load(file).said) == {}
+    assert dict(Statements.load(file).answers) == {}
     assert all(question in file.read_text() for keys in TOPICS.values() for question in keys.values())
 
 
@@ -299,8 +299,8 @@ def test_statements_that_nobody_asks_for_are_named(
 def test_a_statement_about_one_study_goes_before_the_same_about_all(tmp_path: Path) -> None:
     file = tmp_path / "owner.toml"
     file.write_text("[product]\nname = ' a  b '\ntype = ''\n[study.yearly.product]\nname = 'c'\n")
-    assert Statements.load(file).said == Statements.load(file, "monthly").said == {"product.name": "a b"}
-    assert Statements.load(file, "yearly").said == {"product.name": "c"}
+    assert Statements.load(file).answers == Statements.load(file, "monthly").answers == {"product.name": "a b"}
+    assert Statements.load(file, "yearly").answers == {"product.name": "c"}
 
 
 def test_an_open_statement_of_the_third_tier_lowers_the_tier() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts import Below, Equals
-from dpframework.facts.notebook_html import Shown, html_table
+from dpframework.facts.notebook_html import NotebookText, html_table
 from dpframework.facts.privacy_losses import ByRelation, readable
 from dpframework.redescriptions import Redescription, Redescriptions
 from dpframework.results import Frequencies, Noisy
@@ -216,7 +216,7 @@ def test_every_class_of_results_has_a_dataframe_a_picture_and_a_table():
     for kind in kinds:
         assert callable(getattr(kind, "to_frame", None)), kind
         assert callable(getattr(kind, "plot", None)), kind
-        assert kind._repr_html_ is not Shown._repr_html_, kind
+        assert kind._repr_html_ is not NotebookText._repr_html_, kind
 
 
 def test_a_tree_is_a_table_of_its_tests_and_a_dataframe_of_its_rules(study, table):
@@ -253,7 +253,7 @@ def test_redescriptions_are_a_table_and_a_dataframe():
     frame = found.to_frame()
     assert frame["jaccard"].to_list() == [item.jaccard for item in found]
     assert frame["left_support"].to_list() == [None, None]
-    assert frame["trusted"].to_list() == list(found.trusted)
+    assert frame["trusted"].to_list() == list(found.starred)
     assert "No redescriptions" in Redescriptions([], candidates=3)._repr_html_()
     assert Redescriptions([]).to_frame().shape == (0, len(frame.columns))
 

@@ -17,7 +17,15 @@ from dpframework.plan.spend_block_node import Amounts
 from dpframework.queries import Sensitivity
 from dpframework.reports.difference.value_text import from_to
 from dpframework.reports.loss_text import share_of
-from dpframework.reports.odds import PRIORS, SLACK, TIMES_DELTA, Learned, learned, learned_sentence, share_text
+from dpframework.reports.odds import (
+    PRIORS,
+    SLACK,
+    TIMES_DELTA,
+    CertaintyGain,
+    certainty_gains,
+    certainty_sentence,
+    share_text,
+)
 from dpframework.reports.spend_block_table import BlockSums, _amounts_text, _sums_text
 from dpframework.reports.step_row import _change
 from dpframework.reports.terminal_text import fit_facts, fit_prose, fit_tree
@@ -42,8 +50,8 @@ TWO = dpf.PrivacyUnit("owner", 2)
     ],
 )
 def test_odds_are_rounded_up_to_three_digits(odds: float, text: str) -> None:
-    assert Learned("that", odds, (0.5, 0.7109)).odds_text == text
-    assert Learned("that", odds, (0.5, 0.7109)).share_texts == ("50 %", "71.1 %")
+    assert CertaintyGain("that", odds, (0.5, 0.7109)).odds_text == text
+    assert CertaintyGain("that", odds, (0.5, 0.7109)).share_texts == ("50 %", "71.1 %")
 
 
 @pytest.mark.parametrize("data", [(), ("place one",), ("place one", "place two")])
@@ -69,8 +77,8 @@ def test_what_can_be_learned_follows_from_the_odds(epsilon: str, delta: str) -> 
     """Presence costs epsilon; a fact about somebody who is there twice that, where rows are added or removed."""
     loss, e, d = PrivacyLoss(epsilon, delta=delta), float(epsilon), float(delta)
     slack = SLACK if d else 0
-    there, fact = learned(loss, ADD, ROW)
-    (replaced,) = learned(loss, REPLACE, ROW)
+    there, fact = certainty_gains(loss, ADD, ROW)
+    (replaced,) = certainty_gains(loss, REPLACE, ROW)
     fails = (d, d * (1 + math.exp(min(e, 700))), d)
     for found, exponent, share in zip((there, fact, replaced), (e, 2 * e, e), fails, strict=True):
         exponent += slack
@@ -87,14 +95,14 @@ def test_what_can_be_learned_follows_from_the_odds(epsilon: str, delta: str) -> 
 def test_whom_something_is_learned_of_and_in_which_sentence() -> None:
     one = PrivacyLoss(1)
     month = dpf.PrivacyUnit("owner", 2, period="month", date="day")
-    assert [learned(one, ADD, unit)[0].claim for unit in (TWO, dpf.PrivacyUnit(rows=2), month)] == [
+    assert [certainty_gains(one, ADD, unit)[0].claim for unit in (TWO, dpf.PrivacyUnit(rows=2), month)] == [
         "that one owner is in the table",
         "that one unit is in the table",
         "that one owner in one month is in the table",
     ]
-    assert learned(None, ADD, ROW) == learned(PrivacyLoss(), ADD, ROW) == []
-    assert learned_sentence([]) == "no claim is valid, so nothing bounds what somebody can learn"
-    told = learned_sentence(learned(PrivacyLoss(1, delta="1e-6"), ADD, TWO))
+    assert certainty_gains(None, ADD, ROW) == certainty_gains(PrivacyLoss(), ADD, ROW) == []
+    assert certainty_sentence([]) == "no claim is valid, so nothing bounds what somebody can learn"
+    told = certainty_sentence(certainty_gains(PrivacyLoss(1, delta="1e-6"), ADD, TWO))
     assert told == (
         "a guess of 50 % that one owner is in the table can rise to at most 75.1 %, "
         "except with a probability of 1.1e-05"

@@ -15,7 +15,15 @@ import dpframework as dpf
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, PermuteAndFlip
 from dpframework.queries import Count, Histogram, Supports
-from dpframework.reports import About, RunSummary, learned, markdown_report, releases_csv, releases_json, result_rows
+from dpframework.reports import (
+    About,
+    RunSummary,
+    certainty_gains,
+    markdown_report,
+    releases_csv,
+    releases_json,
+    result_rows,
+)
 from dpframework.reports.attribute_losses import losses_by_attribute
 from dpframework.reports.html import html_report
 from dpframework.reports.odds import PRIORS, posterior
@@ -189,7 +197,7 @@ def test_without_a_pure_epsilon_the_smallest_total_counts():
 
 
 def test_half_sure_becomes_at_most_71_percent_at_epsilon_0_9():
-    (one,) = learned(dpf.PrivacyLoss("0.9"), REPLACED, ROW)
+    (one,) = certainty_gains(dpf.PrivacyLoss("0.9"), REPLACED, ROW)
     assert one.share_texts == ("2.5 %", "21.5 %", "71.1 %")
 
 
@@ -197,7 +205,7 @@ def test_half_sure_becomes_at_most_71_percent_at_epsilon_0_9():
 @pytest.mark.parametrize("epsilon", [0.1, 0.9, 3.0])
 def test_nobody_becomes_surer_and_somebody_becomes_as_sure(prior, epsilon):
     """Of all mechanisms of two outputs on {absent, value a, value b} that neighbours bound, the worst attains it."""
-    absent, known = learned(dpf.PrivacyLoss(epsilon), ADDED, ROW)
+    absent, known = certainty_gains(dpf.PrivacyLoss(epsilon), ADDED, ROW)
     grid = [0.5, *(k / 40 for k in range(1, 40)), *(math.exp(k * epsilon) / 40 for k in (-2, -1, 0, 1, 2))]
     grid += [1 / (1 + math.exp(k * epsilon)) for k in (-2, -1, 1, 2)]
     least, most = math.exp(-epsilon) - 1e-12, math.exp(epsilon) + 1e-12
@@ -218,7 +226,7 @@ def test_nobody_becomes_surer_and_somebody_becomes_as_sure(prior, epsilon):
 
 def test_with_a_delta_the_odds_exceed_the_bound_with_a_probability_that_is_told():
     epsilon, delta = 1.0, 1e-3
-    (one,) = learned(dpf.PrivacyLoss(epsilon, delta=delta), REPLACED, ROW)
+    (one,) = certainty_gains(dpf.PrivacyLoss(epsilon, delta=delta), REPLACED, ROW)
     assert math.log(one.odds) == pytest.approx(epsilon + 0.1)
     # all of delta on one output whose ratio is just above the bound: the likeliest that it is passed
     ratio = one.odds * (1 + 1e-9)
@@ -228,12 +236,12 @@ def test_with_a_delta_the_odds_exceed_the_bound_with_a_probability_that_is_told(
 
 
 def test_a_value_of_somebody_in_the_table_takes_two_steps_where_their_presence_takes_one():
-    there, value = learned(dpf.PrivacyLoss(1, delta="1e-6"), ADDED, PrivacyUnit("patient", 3))
+    there, value = certainty_gains(dpf.PrivacyLoss(1, delta="1e-6"), ADDED, PrivacyUnit("patient", 3))
     assert math.log(value.odds) == pytest.approx(2.1)
     assert value.fails == pytest.approx(there.fails * (1 + math.e))
     assert "one patient" in there.claim
     assert posterior(0.5, 1e9) == 1
-    assert learned(None, ADDED, ROW) == []
+    assert certainty_gains(None, ADDED, ROW) == []
 
 
 # --- errors in words --------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def test_what_is_kept_is_read_again(kept: Any) -> None:
     (row,) = kept.to_frame().to_dicts()
     assert row == {**kept.to_dict(), **({"quantile": 1 / 3} if "quantile" in row else {})}
     assert getattr(kept, "quantile", Fraction(1, 3)) == Fraction(1, 3)
-    with pytest.raises(InputError, match=f"this is not {kept.called} that dpframework wrote"):
+    with pytest.raises(InputError, match=f"this is not {kept.name_in_errors} that dpframework wrote"):
         type(kept).from_dict({"what": "n", "attribute": "age"})
 
 

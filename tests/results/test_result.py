@@ -14,14 +14,14 @@ from matplotlib.figure import Figure
 import dpframework as dpf
 from dpframework.facts.notebook_html import html_table, html_text
 from dpframework.results.matrix import Matrix
-from dpframework.results.result import Kept, axes_or_new
+from dpframework.results.result import StoredResult, axes_or_new
 
 
 @attrs.frozen
-class Found(Kept):
+class Found(StoredResult):
     """A plugin's result."""
 
-    called = "a finding"
+    name_in_errors = "a finding"
     value: float
     shown: tuple[Matrix, ...] = ()
 

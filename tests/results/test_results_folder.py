@@ -13,7 +13,7 @@ from dpframework_trees.tree_choice import ChosenTree
 
 import dpframework as dpf
 from dpframework.reports import write_report
-from dpframework.results import Estimate, Frequencies, Kept, Noisy
+from dpframework.results import Estimate, Frequencies, Noisy, StoredResult
 from dpframework.study.plugin_registry import registry
 from dpframework.study.release_step_finder import path_finder
 from dpframework.study.results import Results
@@ -253,5 +253,5 @@ def test_a_miner_names_what_it_returns():
         returned = typing.get_type_hints(mines)["return"]
         kinds = typing.get_args(returned) or (returned,)  # `kind_of` tells which of several was saved
         assert registered.component.result is kinds[0], name
-        assert all(issubclass(kind, Kept) for kind in kinds), name
+        assert all(issubclass(kind, StoredResult) for kind in kinds), name
     assert registry().miners["histogram"].component.result is Frequencies

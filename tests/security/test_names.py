@@ -178,7 +178,7 @@ def test_no_text_becomes_a_formula_in_csv(text):
 @given(st.text(max_size=40) | st.sampled_from(HOSTILE))
 def test_no_text_ends_a_label_of_mermaid_or_dot(text):
     schema = dpf.Schema([dpf.Boolean("ill")])
-    query = dpf.queries.Declared(dpf.queries.QueryFacts("count", text, (), True, 1, ()))
+    query = dpf.queries.PlanFileQuery(dpf.queries.QueryFacts("count", text, (), True, 1, ()))
     plan = dpf.StudyPlan(
         dpf.step("rows", query, dpf.mechanisms.DiscreteLaplace(1)),
         dpf.Relation.ADD_OR_REMOVE_ONE,

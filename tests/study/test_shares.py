@@ -310,7 +310,7 @@ def test_without_a_valid_total_the_checks_say_why():
             facts = attrs.evolve(
                 dpf.queries.Histogram(schema["ill"]).facts(), sensitivities=(dpf.Sensitivity("l1", None, 1, source=""),)
             )
-            return dpf.step("odd", dpf.queries.Declared(facts), dpf.mechanisms.DiscreteLaplace(self.epsilon))
+            return dpf.step("odd", dpf.queries.PlanFileQuery(facts), dpf.mechanisms.DiscreteLaplace(self.epsilon))
 
     study = dpf.Study(schema, epsilon=1)
     study.add("odd", dpf.share(1, Entropy, attribute="ill"))

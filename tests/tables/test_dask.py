@@ -95,7 +95,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class TestDask(EngineConformance):
     @classmethod
-    def made(cls) -> dpf.Engine:
+    def build_engine(cls) -> dpf.Engine:
         engine = dpf.Dask()
         engine._client = client_of(shared())  # whose certificates are in memory only
         return engine
@@ -649,8 +649,8 @@ def test_what_is_kept_around_parts_is_told_only_where_each_row_is_in_one() -> No
         one, other = whole.derive(cut, (2, 3), None)
         assert one.around is not None
         above, others = one.around.of_others()
-        assert above is whole.kept
-        assert [kept is other.kept for kept in others] == [True]
+        assert above is whole.cache
+        assert [kept is other.cache for kept in others] == [True]
     (part,) = whole.derive((dpf.Equals("ill", "true"),), (4,), None)
     assert part.around is None
     (derived,) = whole.derive(dpf.Cases([dpf.Equals("ill", "true")]), (5,), dpf.Boolean("told"))

@@ -508,7 +508,7 @@ def test_rows_are_named_and_show_nothing(engine: dpf.Dask, files: TableFiles) ->
     sample = engine.sample(rows, lambda number: np.ones(number, dtype=bool))
     assert isinstance(sample.lineage[-1], SampleOf)
     assert repr(sample) == "ClusterRows(rows are private)"
-    assert (engine.kept(rows), engine.kept_around(rows)) == ({}, None)
+    assert (engine.cache_of(rows), engine.related_caches(rows)) == ({}, None)
 
 
 # Tables of people, whose rows lie in several pieces

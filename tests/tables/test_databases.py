@@ -344,16 +344,16 @@ def test_a_run_says_who_counted_and_what_was_asked(server: Server, tmp_path: Pat
         server.write("t", rows)
         engine = server.engine()
         results = study.run(DatabaseTable("t", study.schema, unit=study.unit), seed=0, engine=engine)
-        found.append(results.counted)
+        found.append(results.counting_summary)
         report = dpf.reports.markdown_report(results.plan, dpf.reports.RunSummary.of(results), about=About.of(results))
         assert engine.address in report
-        assert results.counted in report
+        assert results.counting_summary in report
         engine.close()
     assert len(set(found)) == 1
     assert found[0].startswith({"duckdb": "DuckDB ", "postgres": "PostgreSQL "}[server.name])
     assert found[0].endswith("queries that counted: 3; cross tables: 3")
     results.save(tmp_path / "out")
-    assert dpf.Results.load(tmp_path / "out").counted == found[1]
+    assert dpf.Results.load(tmp_path / "out").counting_summary == found[1]
 
 
 def test_the_column_that_joins_two_views_may_be_an_attribute_that_is_read_as_it_is() -> None:

@@ -30,7 +30,7 @@ duckdb = pytest.importorskip("duckdb", reason="the extra 'database' is not insta
 
 class TestDuckDB(EngineConformance):
     @classmethod
-    def made(cls) -> dpf.Engine:
+    def build_engine(cls) -> dpf.Engine:
         return DuckDB(threads=1)
 
 
@@ -182,7 +182,7 @@ def test_cells_are_read_as_the_schema_says_that_they_are_written(tmp_path: Path)
 
 
 def is_tabled(example: Any) -> bool:
-    return all(one.query.tabled for one in walk(example.miner.plan(example.schema)) if isinstance(one, Step))
+    return all(one.query.has_tables for one in walk(example.miner.plan(example.schema)) if isinstance(one, Step))
 
 
 EXAMPLES = {

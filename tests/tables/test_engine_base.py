@@ -65,19 +65,19 @@ def test_many_rows_are_cut_into_blocks_and_sum_to_the_same(engine: dpf.Engine, m
 
 class TestMemory(EngineConformance):
     @classmethod
-    def made(cls) -> dpf.Engine:
+    def build_engine(cls) -> dpf.Engine:
         return dpf.InMemory()
 
 
 class TestMapped(EngineConformance):
     @classmethod
-    def made(cls) -> dpf.Engine:
+    def build_engine(cls) -> dpf.Engine:
         return dpf.Mapped()
 
 
 class TestThreads(EngineConformance):
     @classmethod
-    def made(cls) -> dpf.Engine:
+    def build_engine(cls) -> dpf.Engine:
         return dpf.Threads(3)
 
 
@@ -212,9 +212,9 @@ def test_what_an_engine_does_unless_it_says_otherwise() -> None:
     engine = Plain()
     assert (engine.mapped, engine.reads_files, engine.gathers, engine.sends_messages) == (False, False, True, False)
     rows = engine.load(table(9))
-    engine.kept(rows)["counted"] = 1
-    assert engine.kept(rows) == {}
-    assert engine.kept_around(rows) is None
+    engine.cache_of(rows)["counted"] = 1
+    assert engine.cache_of(rows) == {}
+    assert engine.related_caches(rows) is None
     assert list(engine.counting_order([rows, rows])) == [0, 1]
     engine.drop(rows)
     engine.close()
@@ -232,10 +232,10 @@ def test_an_engine_in_this_process(engine: dpf.Engine) -> None:
     assert engine.number(rows) == 50
     sample = engine.sample(rows, lambda number: np.arange(number) % 2 == 1)
     assert engine.number(sample) == sum(block.rows // 2 for block in rows)
-    engine.kept(rows)["counted"] = 1
-    assert engine.kept(rows) == {"counted": 1}
-    assert engine.kept(list(rows)) == {}
-    assert (engine.kept_around(rows), engine.kept_around(list(rows))) == (None, None)
+    engine.cache_of(rows)["counted"] = 1
+    assert engine.cache_of(rows) == {"counted": 1}
+    assert engine.cache_of(list(rows)) == {}
+    assert (engine.related_caches(rows), engine.related_caches(list(rows))) == (None, None)
     some = [engine.split(rows, CASES)[0], rows, engine.split(rows, CASES)[1]]
     sizes = [engine.number(own) for own in some]
     assert sizes[0] != sizes[2]
@@ -244,11 +244,11 @@ def test_an_engine_in_this_process(engine: dpf.Engine) -> None:
     for by, each_row in ((SCHEMA["c"], True), (CASES, True), ((dpf.Equals("c", "x"), dpf.Equals("c", "y")), False)):
         parts = engine.split(rows, by)
         for k, part in enumerate(parts):
-            around = engine.kept_around(part)
+            around = engine.related_caches(part)
             assert (around is not None) == each_row
             if around is not None:
-                others = [engine.kept(other) for j, other in enumerate(parts) if j != k]
-                assert around[0] is engine.kept(rows)
+                others = [engine.cache_of(other) for j, other in enumerate(parts) if j != k]
+                assert around[0] is engine.cache_of(rows)
                 assert [id(kept) for kept in around[1]] == [id(kept) for kept in others]
 
 
@@ -292,7 +292,7 @@ def test_a_block_shows_what_is_named_and_what_follows_from_it() -> None:
     both = told.with_derived(
         dpf.Boolean("both"), dpf.Cases([dpf.And([dpf.Equals("told", "true"), dpf.Below("age", 40)])])
     )
-    assert dict(both.made_of) == {"told": {"ill"}, "both": {"ill", "age"}}
+    assert dict(both.attribute_sources) == {"told": {"ill"}, "both": {"ill", "age"}}
 
     def seen(*names: str) -> set[str]:
         shown = both.showing(names)
@@ -479,12 +479,12 @@ def test_the_caches_around_a_part_are_those_of_the_whole_and_of_the_other_parts(
     engine = dpf.InMemory()
     rows = engine.load(dpf.Table.from_codes(schema, [[0, 1, 2, 1]]))
     parts = engine.split(rows, schema["c"])
-    assert engine.kept_around(rows) is None
+    assert engine.related_caches(rows) is None
     for k, part in enumerate(parts):
-        around = engine.kept_around(part)
+        around = engine.related_caches(part)
         assert around is not None
         whole, others = around
-        assert whole is engine.kept(rows)
-        assert [id(one) for one in others] == [id(engine.kept(other)) for j, other in enumerate(parts) if j != k]
+        assert whole is engine.cache_of(rows)
+        assert [id(one) for one in others] == [id(engine.cache_of(other)) for j, other in enumerate(parts) if j != k]
     some = engine.split(rows, (dpf.Equals("c", "x"),))  # of which not every row is in one
-    assert engine.kept_around(some[0]) is None
+    assert engine.related_caches(some[0]) is None

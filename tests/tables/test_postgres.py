@@ -30,7 +30,7 @@ class TestPostgres(EngineConformance):
     server: ClassVar[Cluster]
 
     @classmethod
-    def made(cls) -> dpf.Engine:
+    def build_engine(cls) -> dpf.Engine:
         return Postgres(cls.server.reader())
 
     @classmethod

@@ -69,7 +69,7 @@ def require_same(found: Table, expected: Table, *, ordered: bool = True) -> None
     assert np.array_equal(*rows)
     for name, keys in expected.keys.items():
         assert found.keys[name].texts() == keys.texts()
-        assert found.keys[name].counted() == keys.counted()
+        assert found.keys[name].count_keys() == keys.count_keys()
 
 
 def read(files: TableFiles) -> Table:
@@ -524,7 +524,7 @@ FOUND: dict[type[Any], tuple[str, str]] = {
 
 
 def require_passed(kind: type[Any] | None, name: str, folder: Path) -> None:
-    suite: Any = type("TestOne", (EngineConformance,), {"made": classmethod(lambda cls: ReadsApart(kind))})
+    suite: Any = type("TestOne", (EngineConformance,), {"build_engine": classmethod(lambda cls: ReadsApart(kind))})
     suite.setup_class()
     getattr(suite(), name)(folder)
 

@@ -27,7 +27,7 @@ pytest.importorskip("duckdb", reason="the extra 'database' is not installed")
 
 class Suite(EngineConformance):
     @classmethod
-    def made(cls) -> dpf.Engine:
+    def build_engine(cls) -> dpf.Engine:
         return dpf.DuckDB(threads=1)
 
 

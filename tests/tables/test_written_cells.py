@@ -426,7 +426,7 @@ def test_every_option_is_in_its_form_and_read_back() -> None:
     assert options.to_dict() == EVERY
     assert ReadOptions.of(options.to_dict()) == options
     assert ReadOptions.of(tomllib.loads(options.dumps())["read"]) == options
-    said = list(options.said())
+    said = list(options.option_lines())
     assert said[0] == 'separator = ";"'
     assert "skip = 2" in said
     assert [line for line in said if line.startswith("seen: ")] == [
@@ -439,7 +439,7 @@ def test_every_option_is_in_its_form_and_read_back() -> None:
     )
     for name in EVERY:
         less = {key: value for key, value in EVERY.items() if key != name}
-        assert list(ReadOptions.of(less).said()) != said
+        assert list(ReadOptions.of(less).option_lines()) != said
     assert ReadOptions.of({}).to_dict() == {}
     assert ReadOptions.of({}).is_plain
     assert ReadOptions.of({"columns": {"cost": {}}}).to_dict() == {"columns": {"cost": {}}}

@@ -163,7 +163,7 @@ class HidesReplacements(Pure):
     """A sample that is claimed to be amplified under replace-one."""
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
-        return part.map(lambda epsilon: composition.amplified(epsilon, rate))
+        return part.map(lambda epsilon: composition.amplify(epsilon, rate))
 
 
 class FreeBlocks(Pure):

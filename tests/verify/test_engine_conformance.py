@@ -164,23 +164,23 @@ class OneCache(Planted):
         super().__init__()
         self.cache: dict[Any, Any] = {}
 
-    def kept(self, rows: Any) -> Any:
+    def cache_of(self, rows: Any) -> Any:
         return self.cache
 
 
 class WrongSurroundings(Planted):
     """The cache of the rows themselves in place of the whole's."""
 
-    def kept_around(self, rows: Any) -> Any:
-        around = super().kept_around(rows)
-        return None if around is None else (self.kept(rows), around[1])
+    def related_caches(self, rows: Any) -> Any:
+        around = super().related_caches(rows)
+        return None if around is None else (self.cache_of(rows), around[1])
 
 
 class EmptySurroundings(Planted):
     """A new cache in place of the whole's."""
 
-    def kept_around(self, rows: Any) -> Any:
-        around = super().kept_around(rows)
+    def related_caches(self, rows: Any) -> Any:
+        around = super().related_caches(rows)
         return None if around is None else ({}, around[1])
 
 
@@ -304,7 +304,7 @@ class TellsItsBlocks(Planted):
         self.blocks = -(-table.rows // 100)
         return super().load(table)
 
-    def asked(self) -> str | None:
+    def counting_summary(self) -> str | None:
         return f"blocks: {self.blocks}"
 
 
@@ -367,8 +367,8 @@ PLANTED: dict[type[Planted], str] = {
     Capped: r"a count of \d\d,\d\d\d stops at 65,535: counts are capped",
     CountsByName: "functions that are counted in one call do not have the counts that they have alone",
     OneCache: "counts that are kept for some rows are given for others",
-    WrongSurroundings: "kept_around does not give the whole, and the other parts",
-    EmptySurroundings: "kept_around does not give the whole, and the other parts",
+    WrongSurroundings: "related_caches does not give the whole, and the other parts",
+    EmptySurroundings: "related_caches does not give the whole, and the other parts",
     CountsTwice: "number says 41 rows, and there are 40",
     AcceptsNarrow: "counts in 8 bits, which may wrap round, are accepted",
     FirstForAll: "counts_of gives rows other counts than they have alone",
@@ -381,13 +381,13 @@ PLANTED: dict[type[Planted], str] = {
     Shows: "a handle shows the number of its rows",
     SendsItsRows: "a handle pickles with its rows",
     KeepsTables: "rows are kept from an earlier table of the same place: all rows: 43 rows are counted of 32",
-    TellsItsBlocks: "the text of `asked`, for reports, follows from the rows: 'blocks: 1' and 'blocks: 10'",
+    TellsItsBlocks: "the text of `counting_summary`, for reports, follows from the rows: 'blocks: 1' and 'blocks: 10'",
 }
 
 
 def failures(kind: type[dpf.Engine], folder: Path) -> Iterator[str]:
     """Run the suite on an engine, and yield the sentence of each test that fails."""
-    suite = type("TestOne", (EngineConformance,), {"made": classmethod(lambda cls: kind())})
+    suite = type("TestOne", (EngineConformance,), {"build_engine": classmethod(lambda cls: kind())})
     suite.setup_class()
     for name, test in inspect.getmembers(suite, inspect.isfunction):
         if not name.startswith("test_"):
@@ -462,7 +462,7 @@ def test_keys_of_people_are_tried_on_engines_that_count_keys(
         engine = kind()
 
         @classmethod
-        def made(cls) -> dpf.Engine:
+        def build_engine(cls) -> dpf.Engine:
             return kind()
 
         def _require_people(self, what: str, files: TableFiles, *, sampled: bool = True) -> None:

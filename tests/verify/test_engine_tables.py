@@ -245,8 +245,8 @@ class Listening(_Blocks):
         self.heard.append(f"counts of {len(asked)}")
         return super().counts_of(asked)
 
-    def kept_around(self, rows: Any) -> Any:
-        around = super().kept_around(rows)
+    def related_caches(self, rows: Any) -> Any:
+        around = super().related_caches(rows)
         self.hears("around", rows, " none" if around is None else "")
         return around
 
@@ -258,7 +258,7 @@ class Listening(_Blocks):
 def heard(test: str, folder: Path) -> list[str]:
     """What a test of the suite asks, with how often it asks the same."""
     engine = Listening()
-    suite = type("TestListening", (EngineConformance,), {"made": classmethod(lambda cls: engine)})
+    suite = type("TestListening", (EngineConformance,), {"build_engine": classmethod(lambda cls: engine)})
     suite.setup_class()
     given = {"tmp_path": folder} if "tmp_path" in inspect.signature(getattr(suite, test)).parameters else {}
     try:

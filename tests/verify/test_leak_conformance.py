@@ -49,7 +49,7 @@ class Prints(Leaking):
 class Reports(Leaking):
     """Reports how many rows there were."""
 
-    def asked(self) -> str:
+    def counting_summary(self) -> str:
         return f"{self.rows} rows"
 
 
@@ -75,7 +75,7 @@ def failing(kind: type[Engine], folder: Path) -> dict[str, str]:
 
     class Suite(LeakConformance):
         @classmethod
-        def made(cls) -> Engine:
+        def build_engine(cls) -> Engine:
             return kind()
 
     Suite.engine = kind()

@@ -16,7 +16,7 @@ from dpframework.verify.mechanisms.mechanism_probes import probes
 from dpframework.verify.queries.large_tables import ENDS, MANY, largest_number, pairs_of_many, telling_kinds
 from dpframework.verify.tables.neighbours import Pair, Sizes, Universe, changes
 from dpframework.verify.tables.small_table_engines import Halves
-from dpframework.verify.tables.table_handles import Held, SmallTables, units_of, with_units
+from dpframework.verify.tables.table_handles import RowsHandle, SmallTables, units_of, with_units
 
 ADD, REPLACE = Relation
 ILL = dpf.Schema([dpf.Boolean("ill")])
@@ -129,7 +129,7 @@ def test_rows_of_a_unit_are_counted_from_the_end() -> None:
 
 
 def test_a_handle_is_known_by_its_rows_their_units_and_what_was_derived() -> None:
-    plain = Held(NO + YES, (), 3)
+    plain = RowsHandle(NO + YES, (), 3)
     assert plain.key == NO + YES
     cases = dpf.Cases([dpf.Equals("ill", "true")])
     engine = SmallTables(Universe(ILL))
@@ -155,7 +155,7 @@ def test_units_are_sampled_with_all_their_rows() -> None:
         return np.arange(number) != 1
 
     assert engine.sample_units(held, drawn).key == (NO * 3, (0, 2, 2), (0, 0, 1))
-    assert engine.sample_units(Held(b"", (), 0), drawn).rows == b""
+    assert engine.sample_units(RowsHandle(b"", (), 0), drawn).rows == b""
     assert asked == [3, 0]
     assert engine.sample(held, drawn).units == (0, 1, 2, 2)
 

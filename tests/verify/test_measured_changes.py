@@ -14,7 +14,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.queries import Count, Histogram, PiecewiseScores, Query
 from dpframework.verify.queries.answer_changes import UNBOUNDED, answer_problem, change_of, measure
 from dpframework.verify.queries.sensitivity import declared_changes, search_sensitivity
-from dpframework.verify.queries.sensitivity_report import Measured, SensitivityReport
+from dpframework.verify.queries.sensitivity_report import MeasuredChange, SensitivityReport
 
 ADD, REPLACE = Relation
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
@@ -90,8 +90,8 @@ def test_answers_that_no_norm_measures_are_named() -> None:
     assert answer_problem(piecewise, facts) is None
 
 
-def one(declared: float, largest: float, norm: str = "l1") -> Measured:
-    return Measured(norm, declared, largest, ("no rows",), ("A",), (b"", b"\0"))
+def one(declared: float, largest: float, norm: str = "l1") -> MeasuredChange:
+    return MeasuredChange(norm, declared, largest, ("no rows",), ("A",), (b"", b"\0"))
 
 
 def test_a_declaration_holds_up_to_rounding() -> None:
@@ -119,7 +119,7 @@ def test_a_declaration_holds_up_to_rounding() -> None:
 
 
 def test_a_report_holds_if_all_it_measured_does() -> None:
-    def report(*measured: Measured, wrong: tuple[str, ...] = ()) -> SensitivityReport:
+    def report(*measured: MeasuredChange, wrong: tuple[str, ...] = ()) -> SensitivityReport:
         return SensitivityReport("some", ADD, measured, 5, wrong, 7)
 
     both = report(one(4, 3), one(2, 1, "linf"), one(0, 0, "spread"))

@@ -21,7 +21,7 @@ from dpframework.verify.patience import Patience
 from dpframework.verify.queries import sensitivity
 from dpframework.verify.queries.answer_changes import UNBOUNDED
 from dpframework.verify.queries.sensitivity import _SensitivitySearch, search_sensitivity
-from dpframework.verify.queries.sensitivity_report import Measured
+from dpframework.verify.queries.sensitivity_report import MeasuredChange
 from dpframework.verify.tables.neighbours import Pair, Sizes, Universe, changes
 
 ADD, REPLACE = Relation
@@ -187,7 +187,7 @@ def test_a_search_goes_on_until_something_is_wrong() -> None:
     calls, report = told(Answers(number), largest={"l1": (0.5, b"\0", b"\0\0")})
     assert calls == [*FIRST, CLIMB, MANY, BLOCKS]
     row = "(town: A, ill: false)"
-    assert report.measured == (Measured("l1", 1, 0.5, (f"1 x {row}",), (f"2 x {row}",), (b"\0", b"\0\0")),)
+    assert report.measured == (MeasuredChange("l1", 1, 0.5, (f"1 x {row}",), (f"2 x {row}",), (b"\0", b"\0\0")),)
     assert (report.query, report.relation, report.pairs, report.wrong) == ("answers", ADD, 12_345, ())
     assert report.most_rows == 70_000
     calls, report = told(Answers(number), wrong={"fails": "is bad"}, largest={"l1": (0.5, b"", b"\0")})

@@ -13,10 +13,10 @@ from scipy.stats import binom
 
 import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
-from dpframework.verify.miners.distinguisher import Distinguished, _bound, _Event, _events, distinguish, features
+from dpframework.verify.miners.distinguisher import DistinguishingEvent, _bound, _Event, _events, distinguish, features
 from dpframework.verify.miners.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, Violation, reach
 from dpframework.verify.patience import Patience
-from dpframework.verify.verification_report import Audited, Verification
+from dpframework.verify.verification_report import ExampleAudit, Verification
 
 ADD, REPLACE = Relation
 VIOLATION = Violation("more is lost", ("a: 1",), (), ("released 3",), ((), ()))
@@ -89,52 +89,52 @@ def test_the_verdict_of_an_audit(report: AuditReport, verdict: str) -> None:
     assert audit(worst_pair=VIOLATION).to_dict()["worst_pair"] == VIOLATION.to_dict()
 
 
-def apart(epsilon: float) -> Distinguished:
-    return Distinguished(epsilon, 0.0, "it", 9, 1, 100, 0.95)
+def apart(epsilon: float) -> DistinguishingEvent:
+    return DistinguishingEvent(epsilon, 0.0, "it", 9, 1, 100, 0.95)
 
 
-def verification(*audits: Audited, **changes: Any) -> Verification:
+def verification(*audits: ExampleAudit, **changes: Any) -> Verification:
     return attrs.evolve(Verification("m", audits, (), ()), **changes)
 
 
 def test_an_audited_example_passes_unless_more_is_proved_than_claimed() -> None:
-    assert Audited("e", ADD).passed
-    assert not Audited("e", ADD).claimed
-    assert Audited("e", ADD).tail is None
-    assert Audited("e", ADD, audit()).passed
-    assert not Audited("e", ADD, audit(violations=(VIOLATION,))).passed
-    assert Audited("e", ADD, audit(), apart(1.0)).passed
-    assert not Audited("e", ADD, audit(), apart(1.01)).passed
-    form = Audited("e", ADD, audit(), apart(1.01), "loose").to_dict()
+    assert ExampleAudit("e", ADD).passed
+    assert not ExampleAudit("e", ADD).claimed
+    assert ExampleAudit("e", ADD).tail is None
+    assert ExampleAudit("e", ADD, audit()).passed
+    assert not ExampleAudit("e", ADD, audit(violations=(VIOLATION,))).passed
+    assert ExampleAudit("e", ADD, audit(), apart(1.0)).passed
+    assert not ExampleAudit("e", ADD, audit(), apart(1.01)).passed
+    form = ExampleAudit("e", ADD, audit(), apart(1.01), "loose").to_dict()
     assert (form["claimed"], form["passed"], form["loose"], form["relation"]) == (True, False, "loose", ADD.value)
     assert form["distinguished"]["epsilon"] == 1.01
-    assert Audited("e", REPLACE).to_dict()["audit"] is None
+    assert ExampleAudit("e", REPLACE).to_dict()["audit"] is None
 
 
 @pytest.mark.parametrize(
     ("audits", "verdict"),
     [
-        ((Audited("e", ADD, audit()),), f"every claim held; {reach(0.9)}"),
+        ((ExampleAudit("e", ADD, audit()),), f"every claim held; {reach(0.9)}"),
         (
-            (Audited("e", ADD, audit()), Audited("f", ADD, audit(0.5), loose="it is")),
+            (ExampleAudit("e", ADD, audit()), ExampleAudit("f", ADD, audit(0.5), loose="it is")),
             f"every claim held; {reach(0.5)} (f, {ADD}); this claim is loose: it is",
         ),
         (
-            (Audited("e", ADD, audit()), Audited("f", REPLACE)),
+            (ExampleAudit("e", ADD, audit()), ExampleAudit("f", REPLACE)),
             f"every claim held; {reach(0.9)} (e, {ADD})",
         ),
-        ((Audited("e", ADD, audit(0.0, claim=0.0)),), f"every claim held; {NOTHING_LOST}"),
-        ((Audited("e", ADD, audit(0.0, cut_short=True)),), NOTHING_SHOWN),
+        ((ExampleAudit("e", ADD, audit(0.0, claim=0.0)),), f"every claim held; {NOTHING_LOST}"),
+        ((ExampleAudit("e", ADD, audit(0.0, cut_short=True)),), NOTHING_SHOWN),
         (
-            (Audited("e", ADD, audit(0.0, cut_short=True)), Audited("f", ADD, audit())),
+            (ExampleAudit("e", ADD, audit(0.0, cut_short=True)), ExampleAudit("f", ADD, audit())),
             f"for e under {ADD}, {NOTHING_SHOWN}",
         ),
-        ((Audited("e", ADD, audit(violations=(VIOLATION,))),), "A CLAIM DOES NOT HOLD"),
-        ((Audited("e", ADD),), "A CLAIM DOES NOT HOLD"),
+        ((ExampleAudit("e", ADD, audit(violations=(VIOLATION,))),), "A CLAIM DOES NOT HOLD"),
+        ((ExampleAudit("e", ADD),), "A CLAIM DOES NOT HOLD"),
         ((), f"every claim held; {reach(math.nan)}"),
     ],
 )
-def test_the_verdict_of_a_verification(audits: tuple[Audited, ...], verdict: str) -> None:
+def test_the_verdict_of_a_verification(audits: tuple[ExampleAudit, ...], verdict: str) -> None:
     found = verification(*audits)
     assert found.verdict == verdict
     assert found.passed == (verdict != "A CLAIM DOES NOT HOLD")
@@ -144,11 +144,12 @@ def test_the_verdict_of_a_verification(audits: tuple[Audited, ...], verdict: str
 
 
 def test_problems_are_told_with_where_they_are() -> None:
-    assert [*verification(Audited("e", ADD)).problems()] == [
+    assert [*verification(ExampleAudit("e", ADD)).problems()] == [
         "no example claims a finite epsilon, so there is nothing to replay"
     ]
     found = verification(
-        Audited("e", ADD, audit(violations=(VIOLATION,)), apart(2.0)), Audited("f", REPLACE, audit(), apart(0.5))
+        ExampleAudit("e", ADD, audit(violations=(VIOLATION,)), apart(2.0)),
+        ExampleAudit("f", REPLACE, audit(), apart(0.5)),
     )
     assert [*found.problems()] == [f"e, {ADD}: {VIOLATION}", f"e, {ADD}: {apart(2.0)}"]
 

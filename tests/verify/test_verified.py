@@ -13,13 +13,13 @@ from exact_rows import held
 import dpframework as dpf
 from dpframework.cli import main
 from dpframework.mechanisms import DiscreteLaplace, PermuteAndFlip
-from dpframework.plan import Verified, VerifiedCode, judged
-from dpframework.plan.verification_records import Judged
+from dpframework.plan import VerificationRecords, VerifiedCode, code_verdicts
+from dpframework.plan.verification_records import CodeVerdict
 from dpframework.queries import Histogram
 from dpframework.run.miner import Example
-from dpframework.study.plugin_registry import Registered, registry
+from dpframework.study.plugin_registry import PluginComponent, registry
 from dpframework.verify import Verification, verify_examples
-from dpframework.verify.records import remembered
+from dpframework.verify.records import code_records
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 ADD, REPLACE = dpf.Relation
@@ -57,11 +57,11 @@ def found() -> Verification:
 
 @pytest.fixture(scope="module")
 def records(found) -> tuple[VerifiedCode, ...]:
-    return tuple(remembered(found, Ill.examples()))
+    return tuple(code_records(found, Ill.examples()))
 
 
 def told(plan: dpf.StudyPlan, *records: VerifiedCode) -> list[tuple[str, str]]:
-    found = plan.with_verified(Verified(records)).check()
+    found = plan.with_verified(VerificationRecords(records)).check()
     return [(one.severity.value, one.message) for one in found if one.code == "DP022"]
 
 
@@ -136,13 +136,13 @@ def test_of_two_that_passed_the_tighter_one_is_told(records):
 
 def test_a_file_reads_back_and_a_later_record_replaces_an_older_one(tmp_path, records):
     file = tmp_path / "verified.json"
-    Verified().record(file, records)
-    known = Verified.load(file)
+    VerificationRecords().record(file, records)
+    known = VerificationRecords.load(file)
     assert known.records == tuple(sorted(records, key=lambda one: one.key))
     later = attrs.evolve(records[1], tightness=0.5)
     known.record(file, [later, attrs.evolve(later, relation=REPLACE)])
-    assert [one.tightness for one in Verified.load(file).records] == [pytest.approx(1, abs=0.01), 0.5, 0.5]
-    assert Verified.load(file).digest != known.digest
+    assert [one.tightness for one in VerificationRecords.load(file).records] == [pytest.approx(1, abs=0.01), 0.5, 0.5]
+    assert VerificationRecords.load(file).digest != known.digest
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_another_file_is_refused_in_one_sentence(tmp_path, text, says):
     file = tmp_path / "verified.json"
     file.write_text(text)
     with pytest.raises(dpf.InputError, match=says) as caught:
-        Verified.load(file)
+        VerificationRecords.load(file)
     assert str(caught.value).startswith(f"{file}: ")
     assert "\n" not in str(caught.value)
 
@@ -185,11 +185,11 @@ def test_a_ledger_that_asks_for_it_approves_verified_code_only(ledger, records):
         (records[1:], "mechanism 'discrete-laplace': not verified"),
     ):
         with pytest.raises(dpf.PlanRefused, match=says):
-            ledger.approve("people", plan_of().with_verified(Verified(tuple(known))), by="b")
+            ledger.approve("people", plan_of().with_verified(VerificationRecords(tuple(known))), by="b")
     with pytest.raises(dpf.PlanRefused, match="all code of a plan must have been verified"):
         ledger.approve("people", plan_of(), by="b")
     assert ledger.data_set("people").approvals == []
-    ledger.approve("people", plan_of().with_verified(Verified(records, "ab" * 32)), by="b")
+    ledger.approve("people", plan_of().with_verified(VerificationRecords(records, "ab" * 32)), by="b")
     assert ledger.data_set("people").approvals[0].verified == "ab" * 32
     assert ledger.data_set("people").verified == Fraction(9, 10)
     ledger.verify()
@@ -202,7 +202,7 @@ def test_a_tightness_is_a_share(ledger):
 
 
 def test_the_commands_go_together(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(registry().miners, "ill", Registered("planted", Ill))
+    monkeypatch.setitem(registry().miners, "ill", PluginComponent("planted", Ill))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ill.schema.toml").write_text('[[attribute]]\nname = "ill"\nkind = "boolean"\n')
     study = '[data]\npath = "x.csv"\nschema = "ill.schema.toml"\n[privacy]\nepsilon = 1\n'
@@ -231,7 +231,11 @@ def test_the_commands_go_together(tmp_path, monkeypatch, capsys):
 
 
 def test_what_did_not_hold_reaches_nothing(records):
-    failed = [one for one in judged(plan_of(), Verified((attrs.evolve(records[1], passed=False),))) if one.record]
+    failed = [
+        one
+        for one in code_verdicts(plan_of(), VerificationRecords((attrs.evolve(records[1], passed=False),)))
+        if one.record
+    ]
     assert [one.reaches(0.5) for one in failed] == [False]
 
 
@@ -246,7 +250,7 @@ def test_a_claim_that_did_not_hold_is_remembered_as_such():
     examples = {"one": Example(SCHEMA, Prints())}
     found = verify_examples("prints", examples, relations=[ADD], replays=200, runs=0)
     assert not found.passed
-    assert {one.passed for one in remembered(found, examples)} == {False}
+    assert {one.passed for one in code_records(found, examples)} == {False}
 
 
 def test_of_a_miner_of_which_nothing_was_shown_there_is_no_record(found):
@@ -257,13 +261,13 @@ def test_of_a_miner_of_which_nothing_was_shown_there_is_no_record(found):
         unseen = attrs.evolve(second, report=attrs.evolve(second.report, worst=nothing, cut_short=True))
         cut = attrs.evolve(found, audits=(first, unseen))
         assert cut.passed
-        assert [one.component["name"] for one in remembered(cut, examples)] == ["discrete-laplace"]
+        assert [one.component["name"] for one in code_records(cut, examples)] == ["discrete-laplace"]
     alone = attrs.evolve(found, audits=(unseen,), samplers=(), losses=())
-    assert list(remembered(alone, examples)) == []  # no mechanism was tried
+    assert list(code_records(alone, examples)) == []  # no mechanism was tried
     wrong = attrs.evolve(alone, samplers=(attrs.evolve(found.samplers[0], wrong=("it is wrong",)),))
-    assert [one.passed for one in remembered(wrong, examples)] == [False, False]
+    assert [one.passed for one in code_records(wrong, examples)] == [False, False]
     sampled = attrs.evolve(found, losses=())
-    assert [one.tightness for one in remembered(sampled, examples)] == [None, pytest.approx(1, abs=0.01)]
+    assert [one.tightness for one in code_records(sampled, examples)] == [None, pytest.approx(1, abs=0.01)]
 
 
 def test_a_claim_of_nothing_hides_no_search_that_found_nothing(found):
@@ -273,7 +277,7 @@ def test_a_claim_of_nothing_hides_no_search_that_found_nothing(found):
     nothing = attrs.evolve(first, report=attrs.evolve(first.report, claim=0.0, worst=0.0))
     half = attrs.evolve(second, report=attrs.evolve(second.report, worst=second.report.claim / 2))
     for audits in ((nothing, half), (half, nothing)):
-        kept = list(remembered(attrs.evolve(found, audits=audits), examples))
+        kept = list(code_records(attrs.evolve(found, audits=audits), examples))
         assert kept[-1].tightness == 0.5
 
 
@@ -294,7 +298,10 @@ def test_a_record_that_shows_nothing_counts_as_none():
 
 
 def test_every_judgement_is_of_a_miner_or_mechanism(records):
-    assert [one.what for one in judged(plan_of(), Verified(records))] == ["mechanism 'discrete-laplace'", "miner 'ill'"]
+    assert [one.what for one in code_verdicts(plan_of(), VerificationRecords(records))] == [
+        "mechanism 'discrete-laplace'",
+        "miner 'ill'",
+    ]
 
 
 def record(time: str, tightness: float | None = 0.9, passed: bool = True, **changed: str) -> VerifiedCode:
@@ -303,8 +310,8 @@ def record(time: str, tightness: float | None = 0.9, passed: bool = True, **chan
     return VerifiedCode(component, packages, ADD, "ill", ("one",), passed, tightness, time)
 
 
-def of_miner(*records: VerifiedCode) -> Judged:
-    return next(one for one in judged(plan_of(), Verified(records)) if one.what == "miner 'ill'")
+def of_miner(*records: VerifiedCode) -> CodeVerdict:
+    return next(one for one in code_verdicts(plan_of(), VerificationRecords(records)) if one.what == "miner 'ill'")
 
 
 def test_of_records_the_tightest_is_shown_and_of_equal_ones_the_last():
@@ -351,9 +358,9 @@ def test_a_record_is_written_and_read_as_it_is(tmp_path):
     assert VerifiedCode.from_dict(one.to_dict()) == one
     assert one.key == ("miner", "ill", "add-or-remove-one", "ill")
     file = tmp_path / "verified.json"
-    Verified((one,)).record(file, [])
+    VerificationRecords((one,)).record(file, [])
     assert json.loads(file.read_text()) == {"verified_version": 1, "records": [one.to_dict()]}
     assert file.read_text().startswith('{\n  "verified_version": 1,\n')
-    known = Verified.load(file)
-    assert known == Verified((one,), hashlib.sha256(file.read_bytes()).hexdigest())
-    assert Verified() == Verified((), "")
+    known = VerificationRecords.load(file)
+    assert known == VerificationRecords((one,), hashlib.sha256(file.read_bytes()).hexdigest())
+    assert VerificationRecords() == VerificationRecords((), "")

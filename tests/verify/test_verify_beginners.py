@@ -65,7 +65,7 @@ class Asked(Query):
         return self.declared
 
     def count(self, block, **inputs):
-        return self.counted(block)
+        return self.row_mask(block)
 
     def answer(self, counts, **inputs):
         return self.answered(counts)

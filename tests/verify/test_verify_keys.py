@@ -131,7 +131,7 @@ class Reads(dpf.Miner):
     def private(self, table: PrivateTable) -> dict[str, int]:
         """The exact counts, past the gate, in the order of the rows."""
         engine, rows = held(table)
-        return engine.tally(rows, lambda block: block.keys("town").counted())
+        return engine.tally(rows, lambda block: block.keys("town").count_keys())
 
     def beside(self, table: PrivateTable, released: Any) -> Any:
         raise NotImplementedError

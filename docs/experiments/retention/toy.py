@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import dpframework as dpf
-from dpframework.lab.evaluation import Encoded, Trial, cart, prediction_of, retention_of
+from dpframework.lab.evaluation import EncodedClassifier, Trial, cart, prediction_of, retention_of
 
 SCHEMA = dpf.Schema(
     [dpf.Numeric("a", 0, 9, bins=9), dpf.Numeric("b", 0, 9, bins=9), dpf.Categorical("class", ["+", "-"])]
@@ -50,7 +50,7 @@ def modified(table: dpf.Table, *, seed: int) -> dpf.Table:
     return table_of(M)
 
 
-def classifier(table: dpf.Table) -> Encoded:
+def classifier(table: dpf.Table) -> EncodedClassifier:
     """Learn the tree of a table: three leaves of five rows or more."""
     return cart(table, "class", max_depth=2, min_share=0.2)
 

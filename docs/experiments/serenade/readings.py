@@ -71,7 +71,7 @@ def found_in_runs(make: Callable[[int], dpf.Table], values: Mapping[str, int], s
             study = dpf.Study(table.schema, epsilon=EPSILON)
             study.add("found", dpf.miner(method["miner"], epsilon=EPSILON, **{"budget": "d3", **params}))
             found = study.run(table, seed=SEED + run)["found"]
-            every += zip(found, found.trusted, exact_counts(found, table), strict=True)
+            every += zip(found, found.starred, exact_counts(found, table), strict=True)
     return every
 
 

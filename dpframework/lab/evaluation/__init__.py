@@ -9,18 +9,18 @@ from dpframework.lab.evaluation.redescriptions import (
     Matching,
     RedescriptionQuality,
     exact_counts,
-    matched,
+    match_redescriptions,
     redescription_quality,
 )
 from dpframework.lab.evaluation.row_noise import distribution_preserving_noise, uniform_noise
-from dpframework.lab.evaluation.sklearn_classifiers import Encoded, Encoding, cart
+from dpframework.lab.evaluation.sklearn_classifiers import EncodedClassifier, Encoding, cart
 from dpframework.lab.evaluation.table_folds import folds, select_rows
 from dpframework.lab.evaluation.trial import Measure, Trial
 
 __all__ = [
     "MEASURES",
     "Correlations",
-    "Encoded",
+    "EncodedClassifier",
     "Encoding",
     "Friedman",
     "MannWhitney",
@@ -38,7 +38,7 @@ __all__ = [
     "folds",
     "friedman",
     "mann_whitney",
-    "matched",
+    "match_redescriptions",
     "measure",
     "page_trend",
     "prediction_of",

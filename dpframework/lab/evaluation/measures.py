@@ -11,7 +11,7 @@ from typing import Any
 from dpframework.facts.errors import InputError, nearest
 from dpframework.lab.evaluation.pattern_retention import Retention, class_counts, retention_of
 from dpframework.lab.evaluation.prediction import prediction_of
-from dpframework.lab.evaluation.redescriptions import matched, redescription_quality, select_redescriptions
+from dpframework.lab.evaluation.redescriptions import match_redescriptions, redescription_quality, select_redescriptions
 from dpframework.lab.evaluation.sklearn_classifiers import cart as learned_by_cart
 from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.lab.evaluation.trial import Measure, Trial, find_once
@@ -159,7 +159,7 @@ def recovery(
     reference: list[Redescription] = find_once(
         trial.table, key, lambda: list(load_function(baseline, "baseline")(trial.table, **given))
     )
-    found = matched(select_redescriptions(_redescriptions_of(trial), keep), reference, trial.table)
+    found = match_redescriptions(select_redescriptions(_redescriptions_of(trial), keep), reference, trial.table)
     return {"recovered": found.recovered(threshold), "similarity": found.mean, "reference": float(len(reference))}
 
 

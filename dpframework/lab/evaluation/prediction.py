@@ -57,7 +57,7 @@ def prediction_of(model: Any, table: Table, target: str, *, positive: str | None
     ----------
     model
         An object with a method `predict` that takes a table, and perhaps `predict_proba`: a tree of this project, or a
-        scikit-learn classifier with its encoding (`Encoded`).
+        scikit-learn classifier with its encoding (`EncodedClassifier`).
     table
         The rows to predict. If the measures should hold for new rows, the model must not have been trained on these.
     target

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import require_level
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 
 Floats = NDArray[np.float64]
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 def _figures(values: Any, dimensions: int, what: str) -> Floats:
     figures = np.asarray(values, dtype=np.float64)
     if figures.ndim != dimensions or not figures.size:
-        raise InputError(f"{what} must have {counted(dimensions, 'dimension')} and not be empty")
+        raise InputError(f"{what} must have {count_text(dimensions, 'dimension')} and not be empty")
     if not bool(np.isfinite(figures).all()):
         raise InputError(f"{what} must be finite; leave out runs, data sets or methods without a figure")
     return figures

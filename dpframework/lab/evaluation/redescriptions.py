@@ -235,7 +235,7 @@ class Matching:
         return f"<matching of {len(self.best)} reference redescriptions: not private>"
 
 
-def matched(found: Sequence[Redescription], reference: Sequence[Redescription], table: Table) -> Matching:
+def match_redescriptions(found: Sequence[Redescription], reference: Sequence[Redescription], table: Table) -> Matching:
     """Find the nearest redescription for each one of a reference set, such as one mined without privacy. Not private.
 
     Raises
@@ -283,7 +283,7 @@ def select_redescriptions(found: Sequence[Redescription], which: str | float) ->
     if which == "all":
         return list(found)
     if which == "trusted":
-        return [one for one, sure in zip(found, found.trusted, strict=True) if sure]  # type: ignore[attr-defined]
+        return [one for one, sure in zip(found, found.starred, strict=True) if sure]  # type: ignore[attr-defined]
     if which == "pruned":
         return list(found.pruned())  # type: ignore[attr-defined]
     if isinstance(which, int | float) and not isinstance(which, bool):

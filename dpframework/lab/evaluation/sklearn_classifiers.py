@@ -134,7 +134,7 @@ def _within(attribute: Attribute, code: int | None, low: float, high: float) -> 
 
 @final
 @attrs.frozen(eq=False)
-class Encoded:
+class EncodedClassifier:
     """A fitted scikit-learn classifier that takes tables and, if it is a tree, returns its patterns. Not private.
 
     Attributes
@@ -212,7 +212,7 @@ class Encoded:
 
 def cart(
     table: Table, target: str, *, kind: str = "one-hot", max_depth: int = 12, min_share: float = 0.02, seed: int = 0
-) -> Encoded:
+) -> EncodedClassifier:
     """Learn a decision tree by scikit-learn's CART. Not private.
 
     Parameters
@@ -242,4 +242,4 @@ def cart(
     encoding = Encoding(table.schema, target, kind)
     least = max(math.ceil(min_share * number_of_rows(table)), 1)
     classifier = DecisionTreeClassifier(max_depth=max_depth, min_samples_leaf=least, random_state=seed)
-    return Encoded(classifier.fit(encoding.matrix(table), encoding.classes(table)), encoding)
+    return EncodedClassifier(classifier.fit(encoding.matrix(table), encoding.classes(table)), encoding)

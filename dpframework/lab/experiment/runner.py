@@ -57,7 +57,7 @@ def run_experiment(
     folder: Path,
     *,
     processes: int | None = None,
-    told: Callable[[int, int], None] = lambda finished, cells: None,
+    on_progress: Callable[[int, int], None] = lambda finished, cells: None,
 ) -> Outcome:
     """Compute the cells that are not finished, and write the results of all cells.
 
@@ -70,7 +70,7 @@ def run_experiment(
     processes
         The number of processes, or -1 for one per processor. By default the `joblib.parallel_config` around the call
         decides, so that Dask or Ray can compute on a cluster whose workers see the same files.
-    told
+    on_progress
         A function that is called at the start and after each cell, with the numbers of ended cells and of all cells.
 
     Raises
@@ -98,7 +98,7 @@ def run_experiment(
         finished = store.load_finished((job.key, job.cell) for job in jobs)
         before = len(finished)
         failed: dict[str, FailedCell] = {}
-        told(before, len(jobs))
+        on_progress(before, len(jobs))
         waiting = [job for job in jobs if job.key not in finished]
         with _explain_end(len(jobs), finished):
             for job, outcome in _outcomes(joblib, waiting, processes):
@@ -107,7 +107,7 @@ def run_experiment(
                     finished[job.key] = outcome
                 else:
                     failed[job.key] = outcome
-                told(len(finished) + len(failed), len(jobs))
+                on_progress(len(finished) + len(failed), len(jobs))
         failures = tuple(failed[job.key] for job in jobs if job.key in failed)
         in_order = [finished[job.key] for job in jobs if job.key in finished]
         report = write_summaries(experiment, in_order, failures, folder)

@@ -8,7 +8,7 @@ from dpframework.accountant import AccountedPlan
 from dpframework.checks import Finding, Severity
 from dpframework.facts.privacy_losses import Relation
 from dpframework.plan.plan import Plan
-from dpframework.reports.difference.value_text import describe_changes, from_to, loss_words, quoted
+from dpframework.reports.difference.value_text import describe_changes, from_to, loss_words, quote_names
 
 
 def total_headline(before: AccountedPlan, after: AccountedPlan) -> str:
@@ -92,9 +92,9 @@ def budget_changes(before: Plan, after: Plan) -> Iterator[str]:
     arrived = [name for name in new.allow if name not in old.allow]
     gone = [name for name in old.allow if name not in new.allow]
     if arrived:
-        yield f"now allows {quoted(arrived)}"
+        yield f"now allows {quote_names(arrived)}"
     if gone:
-        yield f"no longer allows {quoted(gone)}"
+        yield f"no longer allows {quote_names(gone)}"
     if old.allow != new.allow and not arrived and not gone:
         yield f"allows the same in another order: {from_to(old.allow, new.allow)}"
 
@@ -173,7 +173,7 @@ def assumption_changes(before: Plan, after: Plan) -> Iterator[str]:
     old, new = before.assumptions, after.assumptions
     for name in dict.fromkeys((*old, *new)):
         if name not in old:
-            yield f"'{name}' is new, needed by {quoted(new[name]) or 'the whole plan'}"
+            yield f"'{name}' is new, needed by {quote_names(new[name]) or 'the whole plan'}"
         elif name not in new:
             yield f"'{name}' is no longer needed"
         elif old[name] != new[name]:

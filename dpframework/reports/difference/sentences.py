@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpframework.facts.phrases import counted
+from dpframework.facts.phrases import count_text
 from dpframework.plan.nodes import Step
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.difference.merged_plans import MergedNode
 from dpframework.reports.difference.node_side import Side
-from dpframework.reports.difference.value_text import loss_words, quoted, words
+from dpframework.reports.difference.value_text import loss_words, quote_names, words
 
 
 def composition_changes(tree: MergedNode, within: Mark | None = None) -> Iterator[str]:
@@ -30,8 +30,8 @@ def composition_changes(tree: MergedNode, within: Mark | None = None) -> Iterato
             both = [inner.side for inner in tree.walk() if _alone(inner) is None]
             names = [side.name for side in both if side.name is not None]
             steps = sum(isinstance(inner.side.node, Step) for inner in tree.walk() if _alone(inner) is not None)
-            held = counted(steps, "step")
-            around = [f"around {quoted(names) or 'what stays'}"] if both else []
+            held = count_text(steps, "step")
+            around = [f"around {quote_names(names) or 'what stays'}"] if both else []
             around += [f"with {held}"] if steps or not both else []
             yield f"{tree.side.where}{alone} {_describe(tree.side)}, {', '.join(around)}"
     for child in tree.children:

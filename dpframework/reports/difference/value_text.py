@@ -44,7 +44,7 @@ def loss_words(loss: PrivacyLoss | None) -> str:
     return f"epsilon {words(loss.epsilon)}" + (f" with delta {float(loss.delta):g}" if loss.delta else "")
 
 
-def quoted(names: Iterable[str]) -> str:
+def quote_names(names: Iterable[str]) -> str:
     """Return names in quotes, separated by commas."""
     return ", ".join(f"'{name}'" for name in names)
 

@@ -76,13 +76,13 @@ class Statements:
 
     Attributes
     ----------
-    said
+    answers
         The statements by "topic.key", without those that are left open.
     source
         The name of the file that they were read from; empty if there is no file.
     """
 
-    said: Mapping[str, str] = attrs.field(factory=dict)
+    answers: Mapping[str, str] = attrs.field(factory=dict)
     source: str = ""
 
     @classmethod
@@ -110,7 +110,7 @@ class Statements:
 
     def __getitem__(self, name: str) -> str:
         """Return the statement of a "topic.key", or an empty text if it is open."""
-        return self.said.get(name, "")
+        return self.answers.get(name, "")
 
 
 def _texts(form: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, str]]:

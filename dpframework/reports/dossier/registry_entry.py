@@ -18,7 +18,7 @@ from dpframework.facts.json_schema_check import require_form
 from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation, readable
 from dpframework.plan.plan_parts_by_result import parts_of
-from dpframework.plan.verification_records import judged
+from dpframework.plan.verification_records import code_verdicts
 from dpframework.reports.dossier.dossier_content import DossierSubject, LedgerState
 from dpframework.reports.dossier.owner_statements import Statements
 from dpframework.reports.loss_text import loss_text, whole_rho
@@ -205,7 +205,7 @@ def _implementation(subject: DossierSubject) -> dict[str, Any]:
     rounding = "drawn exactly, over integers" if "real-arithmetic" not in plan.assumptions else "in floating point"
     lines = [
         f"Mechanisms: {', '.join(names)}, of dpframework {__version__}, {rounding}, from the system's generator.",
-        *(f"{one}." for one in (judged(plan, plan.verified) if plan.verified is not None else ())),
+        *(f"{one}." for one in (code_verdicts(plan, plan.verified) if plan.verified is not None else ())),
         *(said[place] for place in ("security.timing", "security.access", "security.measures") if said[place]),
     ]
     reasons = [said[place] for place in ("justification.epsilon", "justification.process") if said[place]]

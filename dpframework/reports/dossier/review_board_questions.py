@@ -8,11 +8,11 @@ from dpframework.checks import ASSUMPTIONS
 from dpframework.facts.privacy_losses import Relation, readable
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.node_kind_table import KINDS
-from dpframework.plan.verification_records import judged
+from dpframework.plan.verification_records import code_verdicts
 from dpframework.reports.dossier.dossier_content import Answer, Answers, Basis, DossierSubject, Item
 from dpframework.reports.dossier.owner_statements import TOPICS
 from dpframework.reports.loss_text import loss_text, whole_rho
-from dpframework.reports.odds import learned, learned_sentence
+from dpframework.reports.odds import certainty_gains, certainty_sentence
 from dpframework.reports.result_table_rows import bias_rows, bound_line, result_rows, size_sentence
 from dpframework.study.study_plan import StudyPlan
 from dpframework.version import __version__
@@ -56,7 +56,7 @@ def _epsilon(subject: DossierSubject) -> Iterator[Answer]:
     if total is None:
         yield Answer(Basis.OPEN, "No total is valid, so nothing bounds what somebody can learn.")
         return
-    meaning = learned_sentence(learned(total, plan.relation, plan.unit))
+    meaning = certainty_sentence(certainty_gains(total, plan.relation, plan.unit))
     yield _of_plan(f"At most {loss_text(total)}, for {plan.unit} under {plan.relation}: {meaning}.")
     yield _of_plan("What holds for people in general can be learned whether or not somebody's rows are in the table.")
     yield from _findings(plan, "DP026")
@@ -176,7 +176,7 @@ def _correctness(subject: DossierSubject) -> Iterator[Answer]:
             Basis.OPEN, "Was the code tested? No record of 'dpframework verify --record' was named (--verified)."
         )
         return
-    for one in judged(plan, plan.verified):
+    for one in code_verdicts(plan, plan.verified):
         yield Answer(Basis.TESTED if one.passed else Basis.OPEN, f"{one}.")
 
 

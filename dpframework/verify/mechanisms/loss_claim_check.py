@@ -37,7 +37,7 @@ from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores
 from dpframework.verify.mechanisms.answer_release_check import refusal
-from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, Claimed, LossReport
+from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, LossClaim, LossReport
 from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.miners.table_search import last_before
@@ -109,7 +109,7 @@ class _LossComparison:
 
     def __init__(self, mechanism: Mechanism, patience: Patience) -> None:
         self.mechanism, self.patience, self.cut_short = mechanism, patience, False
-        self.claims: list[Claimed] = []
+        self.claims: list[LossClaim] = []
         self.wrong: list[str] = []
         self.pairs = 0
         self._randomness = SeededRandomness(0)
@@ -127,13 +127,13 @@ class _LossComparison:
         if pure is not None:
             found = max((curve.epsilon for curve in curves), default=0.0)
             found = max(found, self._beyond_edges(asked, calibration, relation))
-            self.claims.append(Claimed(where, "epsilon", float(pure), found, SLACK["epsilon"]))
+            self.claims.append(LossClaim(where, "epsilon", float(pure), found, SLACK["epsilon"]))
         rho = calibration.losses.zcdp.under(relation)
         if rho is not None:
             divergences = [(a, max((curve.renyi(a) for curve in curves), default=0.0)) for a in ORDERS]
             a, found = max(divergences, key=lambda one: one[1] / one[0])
             kind = f"rho times the order {a:g} of a Renyi divergence"
-            self.claims.append(Claimed(where, kind, a * float(rho), found, SLACK["rho"]))
+            self.claims.append(LossClaim(where, kind, a * float(rho), found, SLACK["rho"]))
         self.claims += self._event(where, curves, calibration, relation, Fraction(0))
 
     def compare_event(self, asked: Answers, calibration: Calibration, relation: Relation) -> None:
@@ -178,7 +178,7 @@ class _LossComparison:
 
     def _beside_delta(
         self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
-    ) -> Iterator[Claimed]:
+    ) -> Iterator[LossClaim]:
         """Yield the claims of a release with an exact delta. Each claim bounds the probability beyond an epsilon."""
 
         def beyond(epsilon: Fraction) -> float:
@@ -188,11 +188,11 @@ class _LossComparison:
         pure, rho = (amount.under(relation) for amount in (calibration.losses.pure, calibration.losses.zcdp))
         if pure is not None:
             kind = f"exact delta beyond epsilon {float(pure):.6g}"
-            yield Claimed(where, kind, float(exact), beyond(pure), min(slack, float(exact) * TOLERANCE))
+            yield LossClaim(where, kind, float(exact), beyond(pure), min(slack, float(exact) * TOLERANCE))
         if rho is not None:
             converted = [(delta, zcdp_to_epsilon(rho, delta)) for delta in DELTAS]
             claims = [
-                Claimed(
+                LossClaim(
                     where,
                     f"exact delta and {float(delta):g} beyond the epsilon {float(epsilon):.6g} of its rho",
                     float(exact + delta),
@@ -206,7 +206,7 @@ class _LossComparison:
 
     def _event(
         self, where: str, curves: list[_Curve], calibration: Calibration, relation: Relation, exact: Fraction
-    ) -> Iterator[Claimed]:
+    ) -> Iterator[LossClaim]:
         """Yield PLD accounting's claim at the delta that the losses exceed most, or come nearest to."""
         compared = []
         for delta in DELTAS:
@@ -221,7 +221,7 @@ class _LossComparison:
             found = max((curve.delta(float(loss.epsilon)) for curve in curves), default=0.0)
             kind = f"{DELTA} beyond the epsilon {float(loss.epsilon):.6g} of its event"
             slack = KINK * float(delta) if _on_coarse_grids(calibration, curves) else SLACK["delta"]
-            compared.append(Claimed(where, kind, float(delta), found, slack))
+            compared.append(LossClaim(where, kind, float(delta), found, slack))
         if compared:
             yield max(compared, key=lambda one: one.found / one.claimed)
 

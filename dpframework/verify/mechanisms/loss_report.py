@@ -15,7 +15,7 @@ TOLERANCE = 1e-3  # how far a sum on a grid may be off, as a share of the claim
 
 @final
 @attrs.frozen
-class Claimed:
+class LossClaim:
     """One claim of a mechanism, and the largest value that was found.
 
     Attributes
@@ -69,7 +69,7 @@ class LossReport:
     """
 
     mechanism: str
-    claims: tuple[Claimed, ...]
+    claims: tuple[LossClaim, ...]
     wrong: tuple[str, ...]
     pairs: int
     cut_short: bool = False

@@ -22,7 +22,7 @@ from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Miner, Witness
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.author_witness_replay import Witnessed, replay_witness
+from dpframework.verify.miners.author_witness_replay import WitnessReplay, replay_witness
 from dpframework.verify.miners.delta_tail_test import TailReport, check_tail_of
 from dpframework.verify.miners.findings import AuditReport, Violation
 from dpframework.verify.miners.loss_search import TIGHT, Hunt
@@ -218,7 +218,7 @@ class _Audit:
         largest, violations = 0.0, self.behaviour.violations
         for witness in self.witnesses:
             self.tell("a witness")
-            tried: list[Witnessed] = []
+            tried: list[WitnessReplay] = []
             while len(tried) < WITNESSED and (not tried or max(one.loss for one in tried) < TIGHT * float(claim)):
                 tried.append(replay_witness(self.subject, witness, self.rng))
             shown = max(tried, key=lambda one: one.loss)

@@ -18,7 +18,7 @@ from dpframework.verify.tables.neighbours import Rows
 
 @final
 @attrs.frozen(eq=False)
-class Witnessed:
+class WitnessReplay:
     """The findings on one witness: its loss, and how the miner's runs differ, if they do.
 
     Attributes
@@ -42,7 +42,7 @@ class Witnessed:
     divergence: str | None
 
 
-def replay_witness(subject: Subject, witness: Witness, rng: np.random.Generator) -> Witnessed:
+def replay_witness(subject: Subject, witness: Witness, rng: np.random.Generator) -> WitnessReplay:
     """Replay a witness in both directions, and return what the direction with the larger loss shows.
 
     A witness under another relation than the subject's shows nothing about the subject. For a unit of k rows, the row
@@ -69,5 +69,5 @@ def replay_witness(subject: Subject, witness: Witness, rng: np.random.Generator)
             transcript, _ = worst_transcript(of_rows, here, there, rng, witness.outputs)
             loss = Weigher(of_rows, transcript).loss(here, there)
             differs = (replay(of_rows, transcript, table).divergence for table in (here, there))
-            found.append(Witnessed(of_rows, (here, there), transcript, loss, next(filter(None, differs), None)))
+            found.append(WitnessReplay(of_rows, (here, there), transcript, loss, next(filter(None, differs), None)))
     return max(found, key=lambda shown: shown.loss)

@@ -23,7 +23,7 @@ MOST_CUTS = 40  # the most thresholds, and the most values, of one feature that 
 
 @final
 @attrs.frozen
-class Distinguished:
+class DistinguishingEvent:
     """The event that tells the outputs of two tables apart best.
 
     Attributes
@@ -67,7 +67,7 @@ def distinguish(
     runs: int = 4_000,
     delta: float = 0.0,
     seed: int = 0,
-) -> Distinguished:
+) -> DistinguishingEvent:
     """Bound epsilon from below by running on two neighbouring tables many times.
 
     Parameters
@@ -93,7 +93,7 @@ def distinguish(
     half = runs // 2
     outputs = [[features(run(seed + 2 * k + side)) for k in range(2 * half)] for side, run in enumerate((one, other))]
     names = sorted({name for side in outputs for output in side for name in output})
-    best = Distinguished(0.0, delta, "", 0, 0, half, 1 - FALSE_ALARM)
+    best = DistinguishingEvent(0.0, delta, "", 0, 0, half, 1 - FALSE_ALARM)
     chosen: tuple[float, _Event, int] | None = None
     for event in _events(outputs[0][:half] + outputs[1][:half], names):
         counts = [sum(map(event.occurs_in, side[:half])) for side in outputs]
@@ -106,7 +106,7 @@ def distinguish(
     _, event, k = chosen
     counts = [sum(map(event.occurs_in, side[half:])) for side in outputs]
     epsilon = _bound(counts[k], counts[1 - k], half, delta, FALSE_ALARM)
-    return Distinguished(max(epsilon, 0.0), delta, event.text, counts[0], counts[1], half, 1 - FALSE_ALARM)
+    return DistinguishingEvent(max(epsilon, 0.0), delta, event.text, counts[0], counts[1], half, 1 - FALSE_ALARM)
 
 
 def _bound(often: int, seldom: int, runs: int, delta: float, false_alarm: float) -> float:

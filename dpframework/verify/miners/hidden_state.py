@@ -34,7 +34,7 @@ WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "thread
 # Objects of these packages are not looked into.
 OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
 
-Held: TypeAlias = list[tuple[str, Any]]
+Contents: TypeAlias = list[tuple[str, Any]]
 """The objects that a value holds, each with its name, which may be empty."""
 
 
@@ -82,7 +82,7 @@ class HiddenState:
                 digests[place] = self._digest(value)
         return digests
 
-    def _walk(self) -> list[tuple[str, Any, Held]]:
+    def _walk(self) -> list[tuple[str, Any, Contents]]:
         """Return each object that can keep something, with its place and its contents."""
         seen: dict[int, Any] = {}
         found = []
@@ -101,10 +101,10 @@ class HiddenState:
                     left += [(_place(name, value, label), child) for label, child in reversed(children)]
         return found
 
-    def _find_changes(self) -> list[tuple[str, Any, Held]]:
+    def _find_changes(self) -> list[tuple[str, Any, Contents]]:
         return [one for one in self._known if not _alike(one[2], self._contents_of(one[1]) or [])]
 
-    def _contents_of(self, value: Any) -> Held | None:
+    def _contents_of(self, value: Any) -> Contents | None:
         """Return the contents of a value, or None where a run cannot change them."""
         match value:
             case types.ModuleType() | type():
@@ -259,7 +259,7 @@ def _slots(kind: Any) -> list[str]:
     return sorted(name for name in names if isinstance(getattr(kind, name, None), types.MemberDescriptorType))
 
 
-def _alike(one: Held, other: Held) -> bool:
+def _alike(one: Contents, other: Contents) -> bool:
     """Tell whether two values hold the same objects under the same names. Numbers and texts are compared by value."""
     return len(one) == len(other) and all(
         name == again and (a is b or (type(a) is type(b) and isinstance(a, ATOMS) and bool(a == b)))
@@ -267,7 +267,7 @@ def _alike(one: Held, other: Held) -> bool:
     )
 
 
-def _restore(value: Any, held: Held) -> None:
+def _restore(value: Any, held: Contents) -> None:
     """Give a value its earlier contents. Parts that cannot be put back stay as they are."""
     parts = [part for _, part in held]
     match value:

@@ -24,7 +24,7 @@ from dpframework.verify.miners.transcript import DerivationEvent, PartitionEvent
 from dpframework.verify.queries.other_process import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, climb_rows
 from dpframework.verify.tables.neighbours import Rows, Universe
-from dpframework.verify.tables.table_handles import Held
+from dpframework.verify.tables.table_handles import RowsHandle
 
 MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are traced
 MOST_CLIMBED = 4  # for this many queries of a miner, a search looks for the rows that change the answer most
@@ -115,7 +115,7 @@ def call_answers(subject: Subject, asked: QueryCall, tables: Sequence[tuple[Rows
 
 def evaluate(subject: Subject, asked: QueryCall, rows: Rows) -> Any:
     """Return the answer to a query on a table of the subject's universe."""
-    return answer_of(asked.query, subject.engine, Held(rows, asked.derived, 0), asked.inputs)
+    return answer_of(asked.query, subject.engine, RowsHandle(rows, asked.derived, 0), asked.inputs)
 
 
 def with_climbed_rows(subject: Subject) -> Subject:

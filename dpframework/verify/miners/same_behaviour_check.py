@@ -30,7 +30,7 @@ from dpframework.verify.miners.table_search import (
     shrink_tables,
 )
 from dpframework.verify.miners.transcript import Transcript
-from dpframework.verify.miners.transcript_replay import Replayed, replay
+from dpframework.verify.miners.transcript_replay import TranscriptReplay, replay
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.large_tables import telling_kinds
@@ -239,7 +239,7 @@ class Behaviour:
         """Keep a violation with the tables that show it, if it is the first of its kind."""
         self.violations.setdefault(kind, Violation.on(self.subject, what, one, other, transcript))
 
-    def _order(self, here: Replayed, rows: Labelled, transcript: Transcript) -> None:
+    def _order(self, here: TranscriptReplay, rows: Labelled, transcript: Transcript) -> None:
         first = len(rows) % self.subject.together
         units = units_of(rows[first:], self.subject.together)  # rows that are sampled together stay together
         for order in (units[1:] + units[:1], units[::-1]):
@@ -251,7 +251,7 @@ class Behaviour:
                 what = f"the order of the rows matters: with the rows in another order, {how}"
                 self._keep_divergence("order", what, rows, other, transcript)
 
-    def _replay(self, transcript: Transcript, rows: Rows) -> Replayed:
+    def _replay(self, transcript: Transcript, rows: Rows) -> TranscriptReplay:
         self.reruns += 1
         return replay(self.subject, transcript, rows)
 
@@ -349,7 +349,7 @@ class Behaviour:
         self.add(kind, what, *tables, transcript)
 
 
-def _kind(replayed: Replayed) -> str:
+def _kind(replayed: TranscriptReplay) -> str:
     return "refused" if replayed.refused else "control"
 
 

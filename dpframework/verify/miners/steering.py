@@ -32,7 +32,7 @@ from dpframework.verify.miners.transcript import Event, ReleaseEvent, Transcript
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.code_constants import constants_of
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.table_handles import Held
+from dpframework.verify.tables.table_handles import RowsHandle
 
 LARGE = 10**6  # a chosen output far above all usual ones
 ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # the aims of two runs that are kept even if they reach nothing new
@@ -64,7 +64,7 @@ class _SteeringGate(WatchedGate):
     events: list[Event] = attrs.field(factory=list)
 
     def output(
-        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+        self, charge: Charge, rows: RowsHandle, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
     ) -> Any:
         (drawn,) = self.draw(charge, [answer])
         aim = self.aims[len(self.events) % len(self.aims)]

@@ -145,7 +145,7 @@ class StepChecks:
             found = self._search_sensitivity(subject, one, self._pairs // 2, patience)
             self.sensitivities[key] = attrs.evolve(found, query=f"{found.query}, {how}")
 
-    def ask_elsewhere(self) -> None:
+    def evaluate_in_new_process(self) -> None:
         """Evaluate the queries again in one new process, and note those whose answers differ there."""
         if not self._local_answers:
             return
@@ -160,7 +160,7 @@ class StepChecks:
 
     def problems(self) -> list[str]:
         """Return the failed claims, in words."""
-        self.ask_elsewhere()
+        self.evaluate_in_new_process()
         return [
             *(f"{one.relation}: {one}" for one in self.sensitivities.values() if not one.passed),
             *(str(one) for one in self.samplers.values() if not one.passed),

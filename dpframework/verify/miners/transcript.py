@@ -31,7 +31,7 @@ from dpframework.run.private_table import PrivateTable
 from dpframework.run.release_scope import Charge, ChargedRelease
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.table_handles import Held
+from dpframework.verify.tables.table_handles import RowsHandle
 
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime"}  # the attributes that every log record has
 
@@ -141,7 +141,7 @@ class Transcript:
         return [event for event in self.events if isinstance(event, ReleaseEvent)]
 
 
-class Diverged(BaseException):
+class RunDiverged(BaseException):
     """Raised if a run on another table does something else. It is no Exception, so that no miner catches it."""
 
 
@@ -172,7 +172,7 @@ class WatchedGate(Gate):
         return outputs
 
     def output(
-        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+        self, charge: Charge, rows: RowsHandle, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
     ) -> Any:
         """Return the output of a release; for a selection, the position of the chosen candidate."""
         raise NotImplementedError
@@ -181,9 +181,9 @@ class WatchedGate(Gate):
         """Take note of a partition, a derivation or a sample."""
         raise NotImplementedError
 
-    def split(self, rows: Held, cut: Cut) -> list[Held]:
+    def split(self, rows: RowsHandle, cut: Cut) -> list[RowsHandle]:
         """Cut rows into parts, and number the parts."""
-        parts: list[Held] = super().split(rows, cut)
+        parts: list[RowsHandle] = super().split(rows, cut)
         first = self.counter[0] + 1
         for number, part in enumerate(parts, start=first):
             part.number = number
@@ -191,7 +191,7 @@ class WatchedGate(Gate):
         self.note(PartitionEvent(cut, rows.number, range(first, first + len(parts))))
         return parts
 
-    def sample(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
+    def sample(self, rows: RowsHandle, rate: Fraction, *, of_units: bool) -> RowsHandle:
         """Draw a sample, and number it."""
         drawn = self.sampled_rows(rows, rate, of_units=of_units)
         self.counter[0] += 1
@@ -199,14 +199,14 @@ class WatchedGate(Gate):
         self.note(SampleEvent(rate, rows.number, drawn.number))
         return drawn
 
-    def sampled_rows(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
+    def sampled_rows(self, rows: RowsHandle, rate: Fraction, *, of_units: bool) -> RowsHandle:
         """Return the rows of a sample."""
-        kept: Held = super().sample(rows, rate, of_units=of_units)
+        kept: RowsHandle = super().sample(rows, rate, of_units=of_units)
         return kept
 
-    def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
+    def derive(self, rows: RowsHandle, attribute: Attribute, cases: Cases) -> RowsHandle:
         """Derive an attribute, and number the extended rows."""
-        extended: Held = super().derive(rows, attribute, cases)
+        extended: RowsHandle = super().derive(rows, attribute, cases)
         self.counter[0] += 1
         extended.number = self.counter[0]
         self.note(DerivationEvent(attribute, cases, rows.number, extended.number))
@@ -223,7 +223,7 @@ class _RecordingGate(WatchedGate):
     events: list[Event] = attrs.field(factory=list)
 
     def output(
-        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+        self, charge: Charge, rows: RowsHandle, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
     ) -> Any:
         wide = attrs.evolve(charge.calibration, scale=charge.calibration.scale * self.flattening)
         (output,) = self.draw(attrs.evolve(charge, calibration=wide), [answer])

@@ -29,10 +29,10 @@ from dpframework.verify.mechanisms.answer_release_check import refusal
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.transcript import (
     DerivationEvent,
-    Diverged,
     Event,
     PartitionEvent,
     ReleaseEvent,
+    RunDiverged,
     SampleEvent,
     Transcript,
     WatchedGate,
@@ -40,7 +40,7 @@ from dpframework.verify.miners.transcript import (
 )
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.table_handles import Held, with_units
+from dpframework.verify.tables.table_handles import RowsHandle, with_units
 
 MOST_SAMPLES = 512  # the most samples of one table whose probabilities are added up
 MOST_REMEMBERED = 100_000  # the most rows, in total, of tables whose results are cached
@@ -48,7 +48,7 @@ MOST_REMEMBERED = 100_000  # the most rows, in total, of tables whose results ar
 
 @final
 @attrs.frozen(eq=False)
-class Replayed:
+class TranscriptReplay:
     """The replay of a transcript on a table.
 
     Attributes
@@ -69,14 +69,14 @@ class Replayed:
     refused: bool = False
     caps: tuple[float, ...] = ()
 
-    def loss(self, other: Replayed) -> float:
+    def loss(self, other: TranscriptReplay) -> float:
         """Return the realised loss between two tables (see `difference`), 0 where nothing is known."""
         if self.densities is None or other.densities is None:
             return 0.0
         return difference(self.densities, other.densities, self.caps)
 
 
-class Refused(Diverged):
+class ReleaseImpossible(RunDiverged):
     """Raised if a release that was made on one table cannot be made on another."""
 
 
@@ -95,46 +95,46 @@ class _ForcedGate(WatchedGate):
 
     def _next(self, what: str) -> Event:
         if self.position[0] >= len(self.events):
-            raise Diverged(f"the run goes on to {what}, where the recorded run had ended its releases")
+            raise RunDiverged(f"the run goes on to {what}, where the recorded run had ended its releases")
         self.position[0] += 1
         return self.events[self.position[0] - 1]
 
     def output(
-        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+        self, charge: Charge, rows: RowsHandle, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
     ) -> Any:
         made = self._next(f"release '{charge.path}'")
         if not isinstance(made, ReleaseEvent) or made.charge.path != charge.path or made.rows != rows.number:
-            raise Diverged(f"the run releases '{charge.path}' where the recorded run did '{made}'")
+            raise RunDiverged(f"the run releases '{charge.path}' where the recorded run did '{made}'")
         if not same(charge.step.mechanism, made.charge.step.mechanism):
-            raise Diverged(f"the run asks for '{charge.path}' with other parameters than the recorded run")
+            raise RunDiverged(f"the run asks for '{charge.path}' with other parameters than the recorded run")
         if not same(candidates, made.candidates):
-            raise Diverged(f"the candidates of '{charge.path}' differ")
+            raise RunDiverged(f"the candidates of '{charge.path}' differ")
         if not same(inputs, made.inputs):
-            raise Diverged(f"the inputs given to '{charge.path}' differ")
+            raise RunDiverged(f"the inputs given to '{charge.path}' differ")
         self.densities.append(charge.calibration.mechanism.log_density(answer, made.output, charge.calibration))
         wrong = refusal(charge.calibration.mechanism, answer, charge.calibration, self.randomness)
         if wrong is not None:
-            raise Refused(f"release '{charge.path}' {wrong}")
+            raise ReleaseImpossible(f"release '{charge.path}' {wrong}")
         return made.output
 
     def note(self, event: Event) -> None:
         recorded = self._next(str(event))
         if not same(event, recorded):
-            raise Diverged(f"the run makes {event} where the recorded run did '{recorded}'")
+            raise RunDiverged(f"the run makes {event} where the recorded run did '{recorded}'")
 
 
-def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
+def replay(subject: Subject, transcript: Transcript, rows: Rows) -> TranscriptReplay:
     """Run the miner on a table with the outputs of a transcript forced upon it."""
     noise, seed = SeededRandomness(zlib.crc32(rows)), transcript.public_seed
     gate = _ForcedGate(subject.engine, noise, (), public_seed=seed, events=transcript.events)
     try:
         outcome, _ = run_through(subject, gate, rows)
-    except Diverged as diverged:
-        return Replayed(None, str(diverged), isinstance(diverged, Refused))
+    except RunDiverged as diverged:
+        return TranscriptReplay(None, str(diverged), isinstance(diverged, ReleaseImpossible))
     if gate.position[0] < len(transcript.events):
-        return Replayed(None, f"the run ends before '{transcript.events[gate.position[0]]}'")
+        return TranscriptReplay(None, f"the run ends before '{transcript.events[gate.position[0]]}'")
     if any(map(math.isnan, gate.densities)):
-        return Replayed(None, "a mechanism's log-density is not a number")
+        return TranscriptReplay(None, "a mechanism's log-density is not a number")
     if not any(isinstance(event, SampleEvent) for event in transcript.events):
         densities = tuple(gate.densities)
     else:
@@ -153,7 +153,7 @@ def replay(subject: Subject, transcript: Transcript, rows: Rows) -> Replayed:
         differs = "the run's result differs with the same releases: it depends on more than the releases"
     else:
         differs = None
-    return Replayed(densities, differs, caps=caps)
+    return TranscriptReplay(densities, differs, caps=caps)
 
 
 def _text(result: Any) -> str:
@@ -198,7 +198,7 @@ class Weigher:
         """
         return self._densities({0: self._subject.engine.hold(rows)}, 0)
 
-    def _densities(self, held: dict[int, Held], first: int) -> list[float]:
+    def _densities(self, held: dict[int, RowsHandle], first: int) -> list[float]:
         """Return the log-densities of releases from the held rows and their parts, from event number `first` on."""
         densities = []
         for number in range(first, len(self._events)):
@@ -240,7 +240,7 @@ class Weigher:
                 of_event.clear()
         known[key] = found
 
-    def _evaluate(self, event: Event, held: Held) -> Any:
+    def _evaluate(self, event: Event, held: RowsHandle) -> Any:
         engine = self._subject.engine
         match event:
             case ReleaseEvent():
@@ -328,7 +328,7 @@ def difference(one: Sequence[float], other: Sequence[float], caps: Sequence[floa
     return abs(math.fsum(a - b for a, b in zip(one, other, strict=True)))
 
 
-def samples_of(held: Held, rate: Fraction, *, ordered: bool = False) -> list[tuple[float, Held]] | None:
+def samples_of(held: RowsHandle, rate: Fraction, *, ordered: bool = False) -> list[tuple[float, RowsHandle]] | None:
     """Return every sample of a table without regard to order, with the logarithm of its probability.
 
     A sample holds each row or not. If the rows' units are known, it holds all of a unit's rows in the table or none.
@@ -355,6 +355,6 @@ def samples_of(held: Held, rate: Fraction, *, ordered: bool = False) -> list[tup
         rows_kept = b"".join(units)
         of_rows = held.units is None
         found.append(
-            (chance, Held(rows_kept, held.derived, 0) if of_rows else with_units(rows_kept, units, held.derived))
+            (chance, RowsHandle(rows_kept, held.derived, 0) if of_rows else with_units(rows_kept, units, held.derived))
         )
     return found

@@ -36,7 +36,7 @@ from dpframework.verify.miners.transcript import (
 )
 from dpframework.verify.miners.transcript_replay import core_loss
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.table_handles import Held
+from dpframework.verify.tables.table_handles import RowsHandle
 
 NEARLY = 0.98  # the share of a release's largest loss from which on an output counts as equally bad
 MOST_POSITIONS = 12  # the most positions of a selection that are tried: half those that lose most, half at random
@@ -53,14 +53,14 @@ class _WorstGate(WatchedGate):
     """A gate for a run on one table. It knows a second table, and chooses outputs that are likelier on the first."""
 
     rng: np.random.Generator = attrs.field(kw_only=True)
-    others: dict[int, Held] = attrs.field(kw_only=True)
+    others: dict[int, RowsHandle] = attrs.field(kw_only=True)
     given: dict[str, Any] = attrs.field(kw_only=True)
     plan: Plan = attrs.field(kw_only=True)
     events: list[Event] = attrs.field(factory=list)
     tried: list[int] = attrs.field(factory=lambda: [0])
 
     def output(
-        self, charge: Charge, rows: Held, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
+        self, charge: Charge, rows: RowsHandle, inputs: dict[str, Any], candidates: Sequence[Any] | None, answer: Any
     ) -> Any:
         other = answer_of(charge.step.query, self.engine, self.others[rows.number], inputs)
         output = self._worst(charge, answer, other)
@@ -89,9 +89,9 @@ class _WorstGate(WatchedGate):
         near = np.flatnonzero(losses >= (most * NEARLY if most > 0 else most))
         return tried[int(near[self.rng.integers(len(near))])][1]
 
-    def sampled_rows(self, rows: Held, rate: Fraction, *, of_units: bool) -> Held:
+    def sampled_rows(self, rows: RowsHandle, rate: Fraction, *, of_units: bool) -> RowsHandle:
         # All rows are kept, so that the row that tells most is in the sample.
-        return Held(rows.rows, rows.derived, 0, rows.units, rows.places)
+        return RowsHandle(rows.rows, rows.derived, 0, rows.units, rows.places)
 
     def note(self, event: Event) -> None:
         self.events.append(event)
@@ -100,7 +100,9 @@ class _WorstGate(WatchedGate):
             case PartitionEvent():
                 self.others.update(zip(event.parts, self.engine.split(source, event.cut), strict=True))
             case SampleEvent():
-                self.others[event.result] = Held(source.rows, source.derived, event.result, source.units, source.places)
+                self.others[event.result] = RowsHandle(
+                    source.rows, source.derived, event.result, source.units, source.places
+                )
             case DerivationEvent():
                 self.others[event.result] = self.engine.derive(source, event.attribute, event.cases)
 

@@ -21,7 +21,7 @@ from dpframework.queries.exact_answers import answer_of
 from dpframework.tables.blocks import Block
 from dpframework.verify.queries.large_tables import irregular_sizes, telling_kinds
 from dpframework.verify.tables.neighbours import Change, Rows, Universe
-from dpframework.verify.tables.table_handles import Held, SmallTables
+from dpframework.verify.tables.table_handles import RowsHandle, SmallTables
 
 MOST = 2**31 - 2  # the most rows that neighbours share, so that one more row still gives a table
 END_OF_FLOATS = 2**24 + 1  # the first number of rows that a float of 32 bits cannot hold
@@ -45,9 +45,9 @@ class Copies(SmallTables):  # type: ignore[misc]  # final for all but the kit's 
         super().__init__(universe)
         self._copies = copies
 
-    def counts(self, rows: Held, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
+    def counts(self, rows: RowsHandle, functions: Sequence[Callable[[Block], NDArray[Any]]]) -> list[NDArray[Any]]:
         """Return the counts of a table, with its first row counted `copies` times."""
-        first, others = (Held(part, rows.derived, 0) for part in (rows.rows[:1], rows.rows[1:]))
+        first, others = (RowsHandle(part, rows.derived, 0) for part in (rows.rows[:1], rows.rows[1:]))
         several = zip(super().counts(first, functions), super().counts(others, functions), strict=True)
         return [self._copies * of_first + of_others for of_first, of_others in several]
 
@@ -81,7 +81,7 @@ def pairs_of_copies(
     for kind in kinds[:2]:
 
         def answer(copies: int, unit: Rows = b"", kind: int = kind) -> Any:
-            rows = Held(bytes((kind,)) + unit, derived, 0)
+            rows = RowsHandle(bytes((kind,)) + unit, derived, 0)
             return query.coordinates(answer_of(query, Copies(universe, copies), rows, inputs))
 
         own = next((change for change in changes if change[1] == bytes((kind,)) or change[0] == bytes((kind,))), None)

@@ -31,7 +31,7 @@ from dpframework.queries import PiecewiseScores, Query
 from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.queries.answer_changes import measure
 from dpframework.verify.tables.neighbours import Rows, Universe
-from dpframework.verify.tables.table_handles import Held, SmallTables
+from dpframework.verify.tables.table_handles import RowsHandle, SmallTables
 
 CORE = __name__.partition(".")[0]
 CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # the environment variable that keeps a new process from starting another one
@@ -186,7 +186,7 @@ def _distribution(package: str) -> str:
 def _answer(query: Query, schema: Schema, rows: Rows, derived: tuple[Any, ...], inputs: Mapping[str, Any]) -> Any:
     """Return the coordinates of a query's answer, or its failure as text."""
     try:
-        answer = answer_of(query, SmallTables(Universe(schema)), Held(rows, derived, 0), inputs)
+        answer = answer_of(query, SmallTables(Universe(schema)), RowsHandle(rows, derived, 0), inputs)
         return answer if isinstance(answer, PiecewiseScores) else np.asarray(query.coordinates(answer))
     except Exception as error:
         return f"with {type(error).__name__}: {first_line(error)}"

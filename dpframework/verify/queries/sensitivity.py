@@ -24,10 +24,10 @@ from dpframework.verify.queries.huge_tables import MOST, change_beyond_rounding,
 from dpframework.verify.queries.large_tables import MANY, largest_number, pairs_of_many
 from dpframework.verify.queries.other_process import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, find_telling_rows
-from dpframework.verify.queries.sensitivity_report import ROUNDING, Measured, SensitivityReport
+from dpframework.verify.queries.sensitivity_report import ROUNDING, MeasuredChange, SensitivityReport
 from dpframework.verify.tables.neighbours import MOST_KINDS, Change, Pair, Rows, Sizes, Universe, changes
 from dpframework.verify.tables.small_table_engines import CountedTables, Halves
-from dpframework.verify.tables.table_handles import Held, SmallTables
+from dpframework.verify.tables.table_handles import RowsHandle, SmallTables
 
 MOST_ROWS = 60  # the most rows that two small tables share
 FEWEST = 60  # the fewest pairs of a search
@@ -114,7 +114,7 @@ def search_smallest_tables(
 
 
 def declared_changes(query: Query, relation: Relation, rows: int = 1) -> dict[str, Fraction]:
-    """Return the changes that a query declares for a unit under a relation, by their names in `Measured.norm`."""
+    """Return the changes that a query declares for a unit under a relation, by their names in `MeasuredChange.norm`."""
     declared: dict[str, Fraction] = {}
     for sensitivity in query.facts().sensitivities if rows == 1 else query.for_rows(rows):
         change = sensitivity.change.under(relation)
@@ -199,7 +199,9 @@ class _SensitivitySearch:
     def _found(self) -> SensitivityReport:
         describe = self.universe.describe
         measured = tuple(
-            Measured(norm, self.declared[norm], largest, tuple(describe(one)), tuple(describe(other)), (one, other))
+            MeasuredChange(
+                norm, self.declared[norm], largest, tuple(describe(one)), tuple(describe(other)), (one, other)
+            )
             for norm, (largest, one, other) in self.largest.items()
         )
         wrong, most = tuple(self.wrong.values()), max(self.most, self.sizes.most)
@@ -230,7 +232,7 @@ class _SensitivitySearch:
         others: dict[str, tuple[SmallTables, str]] = {
             "blocks": (Halves(self.universe), "depends on how the rows are cut into blocks")
         }
-        if self.query.tabled and is_foreign(self.query):  # the project's own queries are compared in their suite
+        if self.query.has_tables and is_foreign(self.query):  # the project's own queries are compared in their suite
             problem = "differs when it is counted from the cross tables that it names"
             others["tables"] = (CountedTables(self.universe), problem)
         for number in (BLOCKS, self.sizes.most):
@@ -289,9 +291,9 @@ class _SensitivitySearch:
             self.answers[rows] = answer_of(self.query, self.engine, self._hold(rows), self.inputs)
         return self.answers[rows]
 
-    def _hold(self, rows: Rows) -> Held:
+    def _hold(self, rows: Rows) -> RowsHandle:
         held = self.engine.hold(rows)
-        return Held(rows, self.derived, 0, held.units, held.places)
+        return RowsHandle(rows, self.derived, 0, held.units, held.places)
 
     def _coordinates(self, answer: Any) -> Any:
         return answer if isinstance(answer, PiecewiseScores) else self.query.coordinates(answer)

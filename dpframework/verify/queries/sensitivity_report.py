@@ -15,7 +15,7 @@ ROUNDING = 1e-9  # how much larger than declared a change may be, relative and a
 
 @final
 @attrs.frozen
-class Measured:
+class MeasuredChange:
     """One declared sensitivity, and the largest change that was found.
 
     Attributes
@@ -81,7 +81,7 @@ class SensitivityReport:
 
     query: str
     relation: Relation
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredChange, ...]
     pairs: int
     wrong: tuple[str, ...]
     most_rows: int

@@ -4,7 +4,7 @@ Subclass it in a test module, and return an engine::
 
     class TestMine(EngineConformance):
         @classmethod
-        def made(cls):
+        def build_engine(cls):
             return Mine()
 
 Every result is compared with that of one block of rows in memory, and every failure is a sentence that says how the
@@ -98,13 +98,13 @@ class EngineConformance(LeakConformance):
 
     @classmethod
     @abc.abstractmethod
-    def made(cls) -> Engine:
+    def build_engine(cls) -> Engine:
         """Return the engine that is tested."""
 
     @classmethod
     def setup_class(cls) -> None:
         """Make the engine."""
-        cls.engine = cls.made()
+        cls.engine = cls.build_engine()
 
     @classmethod
     def teardown_class(cls) -> None:
@@ -300,17 +300,19 @@ class EngineConformance(LeakConformance):
         rows, other = (self._open(write(tmp_path / name, (20,))) for name in "ab")
         parts = self.engine.split(rows, SCHEMA["ward"])
         for k, own in enumerate((rows, other, *parts)):
-            cache = self.engine.kept(own)
+            cache = self.engine.cache_of(own)
             self._require("mark" not in cache, "counts that are kept for some rows are given for others")
             cache["mark"] = k
         for k, part in enumerate(parts):
-            around = self.engine.kept_around(part)
+            around = self.engine.related_caches(part)
             if around is not None:
                 marks = around[0].get("mark"), {one.get("mark") for one in around[1]}, len(around[1])
                 right = 0, {j + 2 for j in range(len(parts)) if j != k}, len(parts) - 1
-                self._require(marks == right, "kept_around does not give the whole, and the other parts")
+                self._require(marks == right, "related_caches does not give the whole, and the other parts")
         for part in self.engine.split(rows, CUTS["descriptions"]):
-            self._require(self.engine.kept_around(part) is None, "kept_around is given where parts leave rows out")
+            self._require(
+                self.engine.related_caches(part) is None, "related_caches is given where parts leave rows out"
+            )
         again = self.engine.split(rows, SCHEMA["ward"])
         found = [[*map(sum, histograms(self.engine, part))] for part in again]
         wards = histograms(self.engine, rows)[1]

@@ -50,19 +50,21 @@ class LeakConformance(PeopleConformance, abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def made(cls) -> Engine:
+    def build_engine(cls) -> Engine:
         """Return the engine that is tested."""
 
     def test_what_it_says_of_a_run_follows_from_no_row(self, tmp_path: Path) -> None:
-        """The sentence that `asked` returns is the same for few rows and for many, which have more distinct cells."""
+        """The sentence of `counting_summary` is the same for few rows and for many, which have more distinct cells."""
         told = []
         for name, sizes in (("few", (3,)), ("many", (900, 1))):
             rows = self._open(write(tmp_path / name, sizes))
             all_counts(self.engine, rows)
-            told.append(self.engine.asked())
+            told.append(self.engine.counting_summary())
             self.engine.drop(rows)
         few, many = told
-        self._require(few == many, f"the text of `asked`, for reports, follows from the rows: '{few}' and '{many}'")
+        self._require(
+            few == many, f"the text of `counting_summary`, for reports, follows from the rows: '{few}' and '{many}'"
+        )
 
     def test_a_handle_shows_no_row(self, tmp_path: Path) -> None:
         """A handle shows no number of rows, and is pickled without its rows."""
@@ -76,7 +78,7 @@ class LeakConformance(PeopleConformance, abc.ABC):
     def test_it_prints_logs_and_leaves_nothing_of_rows(self, tmp_path: Path) -> None:
         """The engine prints and logs the same for few rows and for many. After it is closed, it has left no file."""
         few, many = (self.source(write(tmp_path / str(rows), (rows, 1))) for rows in (3, 900))
-        engine, told, began = self.made(), [], time.time() - CLOCK
+        engine, told, began = self.build_engine(), [], time.time() - CLOCK
         with watch_files() as files:
             for source in (few, few, many):
                 given: Any = source

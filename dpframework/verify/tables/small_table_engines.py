@@ -7,14 +7,14 @@ from typing import Any, final
 
 from dpframework.tables.blocks import Block
 from dpframework.verify.tables.reference_engines import by_tables
-from dpframework.verify.tables.table_handles import Held, SmallTables
+from dpframework.verify.tables.table_handles import RowsHandle, SmallTables
 
 
 @final
 class Halves(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
     """An engine that counts two blocks, the first half of the rows and the rest."""
 
-    def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
+    def map(self, rows: RowsHandle, function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate the function on both blocks."""
         block, middle = rows.block(self.universe), len(rows.rows) // 2
         return [function(block.at(half)) for half in (block.index[:middle], block.index[middle:])]
@@ -24,6 +24,6 @@ class Halves(SmallTables):  # type: ignore[misc]  # final for all but the kit's 
 class CountedTables(SmallTables):  # type: ignore[misc]  # final for all but the kit's own engines
     """An engine that counts the cross tables that queries name, as a database does."""
 
-    def counts(self, rows: Held, functions: Sequence[Callable[[Block], Any]]) -> list[Any]:
+    def counts(self, rows: RowsHandle, functions: Sequence[Callable[[Block], Any]]) -> list[Any]:
         """Return the counts of each function, computed from cross tables if it names any."""
         return super().counts(rows, by_tables(functions))

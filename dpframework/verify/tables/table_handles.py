@@ -31,7 +31,7 @@ def units_of(rows: Any, together: int) -> list[Any]:
 
 
 @final
-class Held:
+class RowsHandle:
     """A handle of rows on the small-table engine, which holds derived attributes too.
 
     Attributes
@@ -70,14 +70,14 @@ class Held:
         key = (self.rows, len(self.derived)) if self.derived else self.rows
         return key if self.units is None else (key, self.units, self.places)
 
-    def only(self, chosen: NDArray[np.bool_]) -> Held:
+    def only(self, chosen: NDArray[np.bool_]) -> RowsHandle:
         """Return a handle of the rows for which `chosen` is true."""
         kinds = np.frombuffer(self.rows, dtype=np.uint8)
         units, places = (
             None if own is None else tuple(itertools.compress(own, chosen.tolist()))
             for own in (self.units, self.places)
         )
-        return Held(kinds[chosen].tobytes(), self.derived, 0, units, places)
+        return RowsHandle(kinds[chosen].tobytes(), self.derived, 0, units, places)
 
     def block(self, universe: Universe) -> Block:
         """Return the rows as a block, which is made once."""
@@ -89,11 +89,11 @@ class Held:
         return self._block
 
 
-def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribute, Cases], ...] = ()) -> Held:
+def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribute, Cases], ...] = ()) -> RowsHandle:
     """Return a handle of rows that are sorted by their units, and within a unit by their places."""
     numbers = tuple(number for number, unit in enumerate(units) for _ in range(len(unit)))
     places = tuple(place for unit in units for place in range(len(unit)))
-    return Held(rows, derived, 0, numbers, places)
+    return RowsHandle(rows, derived, 0, numbers, places)
 
 
 @final
@@ -108,7 +108,7 @@ class SmallTables(Engine):
     def __init__(self, universe: Universe, together: int = 1) -> None:
         self.universe, self.together = universe, together
 
-    def load(self, table: Table) -> Held:
+    def load(self, table: Table) -> RowsHandle:
         """Refuse every table, since small tables are made by the universe.
 
         Raises
@@ -118,31 +118,31 @@ class SmallTables(Engine):
         """
         raise InputError("the small-table engine holds tables of its universe only; use hold(rows)")
 
-    def hold(self, rows: Rows) -> Held:
+    def hold(self, rows: Rows) -> RowsHandle:
         """Return a handle of a whole table. If units have several rows, `units_of` tells the unit of each row."""
         if self.together == 1:
-            return Held(rows, (), 0)
+            return RowsHandle(rows, (), 0)
         return with_units(rows, units_of(rows, self.together))
 
-    def map(self, rows: Held, function: Callable[[Block], Any]) -> list[Any]:
+    def map(self, rows: RowsHandle, function: Callable[[Block], Any]) -> list[Any]:
         """Evaluate the function on the rows, which are one block."""
         return [function(rows.block(self.universe))]
 
-    def split(self, rows: Held, by: Cut) -> list[Held]:
+    def split(self, rows: RowsHandle, by: Cut) -> list[RowsHandle]:
         """See `Engine`."""
         cells = cells_of(by, rows.block(self.universe))
         return [rows.only(cells == k) for k in range(number_of_parts(by))]
 
-    def sample(self, rows: Held, drawn: Callable[[int], NDArray[np.bool_]]) -> Held:
+    def sample(self, rows: RowsHandle, drawn: Callable[[int], NDArray[np.bool_]]) -> RowsHandle:
         """See `Engine`."""
         return rows.only(drawn(len(rows.rows)))
 
-    def sample_units(self, rows: Held, drawn: Callable[[int], NDArray[np.bool_]]) -> Held:
+    def sample_units(self, rows: RowsHandle, drawn: Callable[[int], NDArray[np.bool_]]) -> RowsHandle:
         """See `Engine`."""
         present = dict.fromkeys(rows.units or ())
         kept = dict(zip(present, drawn(len(present)).tolist(), strict=True))
         return rows.only(np.array([kept[unit] for unit in rows.units or ()], dtype=bool))
 
-    def derive(self, rows: Held, attribute: Attribute, cases: Cases) -> Held:
+    def derive(self, rows: RowsHandle, attribute: Attribute, cases: Cases) -> RowsHandle:
         """See `Engine`."""
-        return Held(rows.rows, (*rows.derived, (attribute, cases)), 0, rows.units, rows.places)
+        return RowsHandle(rows.rows, (*rows.derived, (attribute, cases)), 0, rows.units, rows.places)

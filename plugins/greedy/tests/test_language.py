@@ -197,7 +197,7 @@ def test_rows_are_counted_once_for_the_weight_and_the_scores_of_a_redescription(
     after = pool.after(pool.groups()[0], position)
     after.log_weights(after.groups(), EXACT, 1.0)
     assert asked == [given[0][0], given[1][0], after.pool[0]]
-    assert list(after.counted) == [given[1][0], after.pool[0]]  # what has gone is forgotten
+    assert list(after.counts) == [given[1][0], after.pool[0]]  # what has gone is forgotten
     fresh = ExtensionScores(language, SCORE, 2, 2).evaluate(engine, rows, pool=[(after.pool[0], 0.5), given[1]])
     for found, expected in zip(after.groups(), fresh.groups(), strict=True):
         np.testing.assert_array_equal(after.scores(found, EXACT), fresh.scores(expected, EXACT))

@@ -23,7 +23,7 @@ from dpframework.lab.evaluation import exact_counts, redescription_quality
 from dpframework.lab.evaluation.table_folds import columns_of
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Step, walk
-from dpframework.redescriptions import CellTable, Match, MatchScores, Redescription, Redescriptions, Wanted
+from dpframework.redescriptions import CellTable, Match, MatchScores, Redescription, Redescriptions, ReportConditions
 from dpframework.results import Noisy
 from dpframework.verify.conformance_suites import QueryConformance
 
@@ -42,7 +42,7 @@ GROUP = (
     Match(Equals("zone", "north"), Below("rain", 3), True),
 )
 SIDES = {name: [match.sides[k] for match in GROUP] for k, name in enumerate(("left", "right"))}
-EVERYTHING = Wanted(0, -np.inf, np.inf)
+EVERYTHING = ReportConditions(0, -np.inf, np.inf)
 MINERS = (SerenadeCS, SerenadeES)
 
 
@@ -108,11 +108,11 @@ def test_what_is_reported_is_within_bounds_and_tells_different_rows() -> None:
     counts[1, 1], counts[2, 2], counts[1, 2], counts[0, 0] = 300, 200, 40, 460
     masks = np.array([[0, 1, 0, 0], [0, 1, 0, 1], [0, 0, 1, 0], [1, 0, 1, 1]], dtype=bool)  # the second: the same rows
     reported = CellTable(counts, 1.0, 1000).reported
-    assert reported(masks, masks, Wanted(0.5, 10)) == [3, 0, 2]
-    assert reported(masks, masks, Wanted(0.5, 10, 600)) == [0, 2]
-    assert reported(masks, masks, Wanted(0.85, 10, 1000)) == [3, 0]
-    assert reported(masks, masks, Wanted(0.5, 250, 600)) == [0]
-    assert CellTable(counts, 60.0**2, 1000).reported(masks, masks, Wanted(0.5, 10, 600)) == [0]
+    assert reported(masks, masks, ReportConditions(0.5, 10)) == [3, 0, 2]
+    assert reported(masks, masks, ReportConditions(0.5, 10, 600)) == [0, 2]
+    assert reported(masks, masks, ReportConditions(0.85, 10, 1000)) == [3, 0]
+    assert reported(masks, masks, ReportConditions(0.5, 250, 600)) == [0]
+    assert CellTable(counts, 60.0**2, 1000).reported(masks, masks, ReportConditions(0.5, 10, 600)) == [0]
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ def test_what_is_reported_has_a_fiftieth_of_the_rows_seven_tenths_at_most_and_fo
 ) -> None:
     counts = np.array([[1000 - both - apart, 0], [apart, both]], dtype=float)
     mask = np.array([[False, True]])
-    assert CellTable(counts, deviation**2, 1000).reported(mask, mask, Wanted(0.5)) == ([0] if wanted else [])
+    assert CellTable(counts, deviation**2, 1000).reported(mask, mask, ReportConditions(0.5)) == ([0] if wanted else [])
 
 
 def test_of_two_that_share_four_fifths_of_their_rows_one_is_reported() -> None:
     masks = np.array([[0, 1, 0, 0], [0, 1, 1, 0]], dtype=bool)
     for shared, number in ((790, 2), (810, 1)):
         counts = np.diag([500.0, shared, 1000 - shared, 500])
-        assert len(CellTable(counts, 1.0, 2000).reported(masks, masks, Wanted(0.5))) == number
+        assert len(CellTable(counts, 1.0, 2000).reported(masks, masks, ReportConditions(0.5))) == number
 
 
 @pytest.mark.parametrize("kind", MINERS)

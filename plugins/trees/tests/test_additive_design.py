@@ -28,7 +28,7 @@ from dpframework_trees.additive.noise_and_ridge import (
     CURVATURE,
     MULTICLASS,
     SPREAD_OF_INTERCEPT,
-    Tuned,
+    NoiseAndRidge,
     expected_spread,
 )
 from dpframework_trees.additive.perturbation import draw_noise, noise_log_density, tune_for
@@ -168,7 +168,7 @@ def test_a_fit_of_the_intercept_alone_has_noise() -> None:
 @each_design
 def test_the_largest_noise_is_the_mean_radius_of_the_widest_group(design: Design) -> None:
     """The radius of a norm's noise in d coordinates is Gamma distributed, of shape d + 1."""
-    tuned = Tuned(design, Fraction(1, 3))
+    tuned = NoiseAndRidge(design, Fraction(1, 3))
     numbers = [dimension_of(design, group) for group in design.groups]
     means = [(number + 1) * scale for number, scale in zip(numbers, tuned.scales, strict=True)]
     assert tuned.largest_noise == max(means)
@@ -188,7 +188,7 @@ def test_shares_of_the_norm_are_above_nothing_and_add_up_to_one(design: Design) 
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 def test_each_part_of_epsilon_has_what_is_said(design: Design, epsilon: Fraction) -> None:
     """A 1024th for either side of the release, 2**-20 for the lattice, at most a 7th for the determinant."""
-    tuned, classes = Tuned(design, epsilon), design.classes
+    tuned, classes = NoiseAndRidge(design, epsilon), design.classes
     assert tuned.determinant <= (0 if classes == 2 else MULTICLASS)
     assert tuned.of_gradient == epsilon * (1 - Fraction(2, 1024) - tuned.determinant) * (1 - Fraction(1, 2**20))
     coarsest = Fraction(2) ** (-32 - math.floor(math.log2(epsilon)))
@@ -210,7 +210,7 @@ def test_each_part_of_epsilon_has_what_is_said(design: Design, epsilon: Fraction
 @pytest.mark.parametrize("classes", [2, 3, 8])
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 def test_the_lattice_of_a_group_is_paid_for_by_its_widest_block(epsilon: Fraction, classes: int) -> None:
-    tuned = Tuned(design_of([2, 3, 4, 9, 14], classes), epsilon)
+    tuned = NoiseAndRidge(design_of([2, 3, 4, 9, 14], classes), epsilon)
     # with one sum r the last of m cells is r less the others, which may each be off by 1
     widest = [max(tuned.design.widths[j] for j in group) for group in tuned.design.groups]
     assert widest == {2: [9, 14], 3: [4, 9, 14], 8: [9, 14]}[classes]
@@ -223,7 +223,9 @@ def test_the_lattice_of_a_group_is_paid_for_by_its_widest_block(epsilon: Fractio
 
 
 def test_either_bound_on_the_curvature_binds_somewhere() -> None:
-    few, many = (Tuned(design_of([2, 3], 4, 40), Fraction(1), share) for share in (Fraction(1, 1000), Fraction(9, 10)))
+    few, many = (
+        NoiseAndRidge(design_of([2, 3], 4, 40), Fraction(1), share) for share in (Fraction(1, 1000), Fraction(9, 10))
+    )
     assert few.most_curvature == Fraction(1, 1000) * Fraction(3, 2)
     assert many.most_curvature == many.spent_by_gradient * Fraction(3, 2)
 
@@ -235,11 +237,11 @@ def test_the_determinant_has_the_least_of_its_shares_that_is_enough() -> None:
         design = design_of([2, 3], 3, float(rows))
         enough = []
         for times in range(1, 9):
-            tried = Tuned(design, epsilon, MULTICLASS / 2**times)
+            tried = NoiseAndRidge(design, epsilon, MULTICLASS / 2**times)
             if tried.curvature(4 * tried.suitable_ridge) <= tried.most_curvature:
                 enough.append(tried.determinant)
-        assert Tuned(design, epsilon).determinant == min(enough, default=MULTICLASS)
-        found.add(Tuned(design, epsilon).determinant)
+        assert NoiseAndRidge(design, epsilon).determinant == min(enough, default=MULTICLASS)
+        found.add(NoiseAndRidge(design, epsilon).determinant)
     assert found == {MULTICLASS / 2**times for times in range(9)}
 
 
@@ -249,7 +251,7 @@ def test_noise_is_as_large_as_its_density_says(design: Design) -> None:
 
     With one sum from 4,000 draws, whose mean squares are 8 % off with a probability far below 1e-6.
     """
-    tuned = Tuned(design, Fraction(1, 3))
+    tuned = NoiseAndRidge(design, Fraction(1, 3))
     for group, scale in zip(design.groups, tuned.scales, strict=True):
         unit = scale * float(tuned.step)
         square = gamma(dimension_of(design, group) + 1).moment(2) * unit**2
@@ -283,7 +285,7 @@ def test_noise_is_as_large_as_its_density_says(design: Design) -> None:
 def test_the_ridge_is_what_is_asked_for_and_no_higher_floor_than_the_curvature_needs(
     design: Design, epsilon: Fraction
 ) -> None:
-    tuned = Tuned(design, epsilon)
+    tuned = NoiseAndRidge(design, epsilon)
     spread = np.where(
         np.arange(design.columns) == design.columns - 1, SPREAD_OF_INTERCEPT, expected_spread(len(design.sizes))
     )
@@ -305,21 +307,23 @@ def test_the_ridge_is_what_is_asked_for_and_no_higher_floor_than_the_curvature_n
 def test_many_attributes_are_expected_to_spread_less_each() -> None:
     spreads = [expected_spread(attributes) for attributes in (1, 20, 21, 40, 80)]
     assert spreads == pytest.approx([0.25, 0.25, 100 / 441, 1 / 16, 1 / 64])
-    few, many = (Tuned(design_of([2] * k, rows=1e4), Fraction(1)) for k in (20, 80))
+    few, many = (NoiseAndRidge(design_of([2] * k, rows=1e4), Fraction(1)) for k in (20, 80))
     asked = [tuned.suitable_ridge[0] / tuned.deviations[0] ** 2 for tuned in (few, many)]
     assert asked[1] == pytest.approx(16 * asked[0])
-    alike = Tuned(attrs.evolve(few.design, numeric=tuple(range(20))), Fraction(1))  # a number counts twice
+    alike = NoiseAndRidge(attrs.evolve(few.design, numeric=tuple(range(20))), Fraction(1))  # a number counts twice
     assert alike.suitable_ridge[0] == pytest.approx(4 * few.suitable_ridge[0])
     assert expected_spread(14, 6) == 0.25
 
 
 def test_of_some_designs_the_ridge_has_a_floor_and_of_others_none() -> None:
     floors = [
-        (tuned := Tuned(design_of([2, 3, 6], 2, rows), Fraction(1))).ridge - tuned.suitable_ridge for rows in (5, 1e6)
+        (tuned := NoiseAndRidge(design_of([2, 3, 6], 2, rows), Fraction(1))).ridge - tuned.suitable_ridge
+        for rows in (5, 1e6)
     ]
     assert abs(floors[0]).max() < 1e-9 < floors[1].min()
     assert (
-        Tuned(design_of([2, 3], 2, 0.0), Fraction(1)).curvatures == Tuned(design_of([2, 3], 2, 1.0), 1).curvatures
+        NoiseAndRidge(design_of([2, 3], 2, 0.0), Fraction(1)).curvatures
+        == NoiseAndRidge(design_of([2, 3], 2, 1.0), 1).curvatures
     ).all()
 
 
@@ -330,13 +334,13 @@ def test_the_largest_curvature_is_that_of_some_row_whatever_the_ridge(design: De
         ridge = rng.uniform(0.1, 5, design.columns)
         cells = [range(first, first + size) for first, size in zip(design.first_cells, (*design.sizes, 1), strict=True)]
         rows = np.array([design.of_cells[:, list(of_row)].sum(axis=1) for of_row in itertools.product(*cells)])
-        assert Tuned(design, Fraction(1)).curvature(ridge) == pytest.approx((rows**2 / ridge).sum(axis=1).max())
+        assert NoiseAndRidge(design, Fraction(1)).curvature(ridge) == pytest.approx((rows**2 / ridge).sum(axis=1).max())
 
 
 @each_design
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 def test_a_release_hides_how_far_what_is_computed_may_be_from_the_minimum(design: Design, epsilon: Fraction) -> None:
-    tuned, number = Tuned(design, epsilon), design.columns * design.outputs
+    tuned, number = NoiseAndRidge(design, epsilon), design.columns * design.outputs
     halves = 0.0
     for group in design.groups:
         for m in (design.widths[j] for j in group):
@@ -417,7 +421,7 @@ def test_the_density_of_noise_is_that_of_its_norm_over_the_volume_of_its_ball(de
     With one sum the volume is an integral over that, of the product of sections (see `section_volume`). Outputs have
     such a density each, if they are not balanced.
     """
-    tuned, rng = Tuned(design, Fraction(1, 3)), np.random.default_rng(0)
+    tuned, rng = NoiseAndRidge(design, Fraction(1, 3)), np.random.default_rng(0)
     for _ in range(3):
         noise, total = rng.normal(0, 5, (design.columns, design.outputs)), 0.0
         for g, group in enumerate(design.groups):
@@ -548,7 +552,7 @@ def test_a_bin_is_in_the_cell_where_the_middle_of_its_rows_lies() -> None:
 @each_design
 def test_expected_deviations_are_those_of_even_rows(design: Design) -> None:
     """A cell's value is its column's coefficient, or plus or minus that of two, or a leaf's share of it."""
-    tuned = Tuned(design, Fraction(1))
+    tuned = NoiseAndRidge(design, Fraction(1))
     column = np.abs(design.of_cells).argmax(axis=0)
     of_columns = tuned.deviations / (tuned.curvatures + tuned.ridge)
     share = np.abs(design.of_cells).max(axis=0)
@@ -558,7 +562,7 @@ def test_expected_deviations_are_those_of_even_rows(design: Design) -> None:
 @each_design
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)
 def test_the_wide_band_is_the_bound_that_is_derived(design: Design, epsilon: Fraction) -> None:
-    tuned = Tuned(design, epsilon)
+    tuned = NoiseAndRidge(design, epsilon)
     given = [dpf.Categorical(f"a{j}", [str(k) for k in range(size)]) for j, size in enumerate(design.sizes)]
     given[-1] = dpf.Categorical("last", [str(k) for k in range(design.sizes[-1] - 1)], missing=True)
     beta, largest, found = tuned.deviations**2 / tuned.ridge, tuned.largest_ratio, []
@@ -591,7 +595,7 @@ SIZES = {"two": 1.5, "three": 0.4, "wide": 4.0, "tree": 1.5, "balanced": 0.25}
 @pytest.mark.parametrize("name", SIZES)
 def test_the_evidence_for_a_stretch_is_what_the_module_derives(name: str, numeric: bool) -> None:
     design = attrs.evolve(DESIGNS[name], numeric=tuple(range(len(DESIGNS[name].sizes))) if numeric else ())
-    tuned, rng = Tuned(design, Fraction(1, 2)), np.random.default_rng(5)
+    tuned, rng = NoiseAndRidge(design, Fraction(1, 2)), np.random.default_rng(5)
     w = rng.normal(0, SIZES[name], (design.columns, design.outputs))
     w = centre(w)
     scores, outputs = _scores(design, w), range(design.outputs)
@@ -661,7 +665,7 @@ def _searched(scores: NDArray[np.float64], rows: float, found: Evidence) -> NDAr
 
 
 def test_scores_of_no_rows_are_not_stretched() -> None:
-    tuned = Tuned(design_of([2, 3], 2, 0.0), Fraction(1))
+    tuned = NoiseAndRidge(design_of([2, 3], 2, 0.0), Fraction(1))
     assert stretch_of(tuned, np.full((5, 1), 50.0)).tolist() == [1.0]
 
 
@@ -688,7 +692,7 @@ def test_a_fit_whose_noise_might_not_fit_into_64_bits_is_refused() -> None:
     """At an epsilon so small that it would tell nothing: before anything is drawn."""
     query = LogisticRows(dpf.Boolean("class"), ("a",))
 
-    def tuned(epsilon: Fraction) -> Tuned:
+    def tuned(epsilon: Fraction) -> NoiseAndRidge:
         given = ObjectivePerturbation(epsilon).calibrate(query.facts(), Relation.ADD_OR_REMOVE_ONE)
         assert given is not None
         return tune_for(design_of([1999], 2, 1e5), given)
@@ -708,7 +712,7 @@ def test_a_fit_whose_noise_might_not_fit_into_64_bits_is_refused() -> None:
 @pytest.mark.parametrize("above", [-0.5, 0.5])
 def test_what_is_left_of_the_evidence_decides_whether_scores_are_stretched(above: float) -> None:
     """Coefficients of which just less than the ridge's share of noise is left, and just more."""
-    tuned = Tuned(DESIGNS["two"], Fraction(1, 2))
+    tuned = NoiseAndRidge(DESIGNS["two"], Fraction(1, 2))
     w = np.random.default_rng(5).normal(0, 3, (tuned.design.columns, 1))
     low, high = 0.0, 10.0
     for _ in range(80):  # the factor of w of which just so much is left
@@ -727,5 +731,5 @@ def test_little_information_is_some() -> None:
     scores = _scores(DESIGNS["two"], w)
     p = probabilities(scores)[:, 1:]
     few = design_of([2, 3, 2, 5], 2, 0.5 / float((p * (1 - p) * scores**2).mean()))
-    assert evidence_of(Tuned(few, Fraction(1, 2)), w, _scores(few, w)).left[0] > 0
-    assert stretch_of(Tuned(few, Fraction(1, 2)), w)[0] > 1
+    assert evidence_of(NoiseAndRidge(few, Fraction(1, 2)), w, _scores(few, w)).left[0] > 0
+    assert stretch_of(NoiseAndRidge(few, Fraction(1, 2)), w)[0] > 1

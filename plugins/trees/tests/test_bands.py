@@ -7,7 +7,7 @@ import pytest
 from dpframework_trees.additive import DPAdditive
 from dpframework_trees.additive.bands import most_deviations
 from dpframework_trees.additive.design import Design
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 from scipy.stats import chi2
 
 import dpframework as dpf
@@ -56,7 +56,7 @@ def deviations(tuned, hessian, of):
 @pytest.mark.parametrize("epsilon", ["0.1", "2"])
 @pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 def test_no_rows_leave_more_noise_than_the_wide_band(design, epsilon):
-    tuned, rng = Tuned(design, Fraction(epsilon)), np.random.default_rng(0)
+    tuned, rng = NoiseAndRidge(design, Fraction(epsilon)), np.random.default_rng(0)
     of, most = contrasts(design), most_deviations(tuned, GIVEN)[:-1]
     for size in np.geomspace(0.01, 100, 60):
         rank = int(rng.integers(1, design.columns + 1))
@@ -68,7 +68,7 @@ def test_no_rows_leave_more_noise_than_the_wide_band(design, epsilon):
 @pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
 def test_some_rows_leave_as_much(design, epsilon):
     """The Hessian whose N projects on the point v of the ball between 0 and u at which the variance is largest."""
-    tuned = Tuned(design, Fraction(epsilon))
+    tuned = NoiseAndRidge(design, Fraction(epsilon))
     of, most, root = contrasts(design), most_deviations(tuned, GIVEN)[:-1], np.sqrt(tuned.ridge)
     values, vectors = np.linalg.eigh(covariance(tuned) / np.outer(root, root))
     largest, top = values[-1], vectors[:, -1]

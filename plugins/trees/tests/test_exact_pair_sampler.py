@@ -49,8 +49,8 @@ def table(rows: int = 150, seed: int = 5) -> dpf.Table:
     return dpf.Table.from_codes(SCHEMA, np.stack([rng.integers(0, a.size, rows) for a in SCHEMA]))
 
 
-def query(score: str, depth: int, *, counted: bool = True) -> TreePairScores:
-    return TreePairScores(pair_score_named(score), SCHEMA["wolf"], RIGHT, LEFT, depth, None, counted=counted)
+def query(score: str, depth: int, *, gives_counts: bool = True) -> TreePairScores:
+    return TreePairScores(pair_score_named(score), SCHEMA["wolf"], RIGHT, LEFT, depth, None, gives_counts=gives_counts)
 
 
 def answer(score: str, depth: int, rows: dpf.Table, engine: dpf.Engine | None = None) -> SplitPairCounts:
@@ -95,7 +95,7 @@ def test_counts_give_the_scores_that_the_rows_give(score: str, depth: int) -> No
     pairs = every_pair(depth)[:: 7 if depth == 2 else 1]
     for rows in (table(0), table(1), table(200)):
         engine = InMemory()
-        by_rows = query(score, depth, counted=False).evaluate(engine, engine.load(rows))
+        by_rows = query(score, depth, gives_counts=False).evaluate(engine, engine.load(rows))
         assert isinstance(by_rows, PairData)
         expected = [by_rows.score(*pair) for pair in pairs]
         for engine in (InMemory(), Threads(2)):

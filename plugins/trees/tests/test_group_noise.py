@@ -11,7 +11,7 @@ import pytest
 from dpframework_trees.additive import Design
 from dpframework_trees.additive.fitting import Loss, Rows, minimise
 from dpframework_trees.additive.group_noise import GroupNoise
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 from dpframework_trees.additive.perturbation import draw_noise, into_space
 from scipy.stats import chi2
 
@@ -112,7 +112,7 @@ def test_a_group_without_several_histograms_or_cells_has_no_sum() -> None:
 @pytest.mark.parametrize("design", [WIDE, SEVERAL, OUTPUTS], ids=["one", "several", "outputs"])
 def test_gradients_of_rows_and_noise_lie_in_one_space(design: Design) -> None:
     """And so does the ridge times the minimiser, next to which `into_space` puts what is released."""
-    rng, tuned = np.random.default_rng(0), Tuned(design, Fraction(1))
+    rng, tuned = np.random.default_rng(0), NoiseAndRidge(design, Fraction(1))
     codes = [rng.integers(0, size, 30) for size in (*design.sizes, 1)]
     cells = np.column_stack([code + first for code, first in zip(codes, design.first_cells, strict=True)])
     rows = Rows(cells.astype(np.uint16), rng.integers(0, design.classes, 30).astype(np.uint16), design)

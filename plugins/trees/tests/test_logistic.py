@@ -12,7 +12,7 @@ import pytest
 from dpframework_trees.additive import Design, fitting, perturbation
 from dpframework_trees.additive.fit_rows import LogisticRows
 from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps, lattice_step, minimise, round_to_lattice
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 from dpframework_trees.additive.refinement import _descend, _Exact, inverse_of, refine
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
 from scipy.special import softmax
@@ -35,7 +35,7 @@ def some_rows(design: Design, number: int, seed: int = 0) -> Rows:
 
 
 def some_loss(design: Design, number: int, epsilon: Any = 1) -> Loss:
-    tuned = Tuned(design, Fraction(epsilon))
+    tuned = NoiseAndRidge(design, Fraction(epsilon))
     rng = np.random.default_rng(1)
     return Loss(some_rows(design, number), tuned, rng.normal(0, 9, (design.columns, design.outputs)))
 

@@ -13,7 +13,7 @@ from dpframework_trees.additive import Design, DPAdditive, ObjectivePerturbation
 from dpframework_trees.additive.fit_rows import LogisticRows
 from dpframework_trees.additive.fitting import UNIT, Loss, Rows, fit_in_steps, minimise
 from dpframework_trees.additive.group_noise import GroupNoise
-from dpframework_trees.additive.noise_and_ridge import BLUR, MULTICLASS, Tuned
+from dpframework_trees.additive.noise_and_ridge import BLUR, MULTICLASS, NoiseAndRidge
 from dpframework_trees.additive.perturbation import CELL, draw_noise, noise_log_density
 from dpframework_trees.additive.refinement import refine
 from dpframework_trees.tree import DecisionTree
@@ -100,7 +100,7 @@ def test_a_row_has_a_gradient_of_norm_one_at_most():
         for row in kinds(design):
             for _ in range(6):
                 coefficients = rng.normal(0, 10, (design.columns, design.outputs))
-                loss = Loss(rows_of(design, [row]), Tuned(design, Fraction(1)), np.zeros(coefficients.shape))
+                loss = Loss(rows_of(design, [row]), NoiseAndRidge(design, Fraction(1)), np.zeros(coefficients.shape))
                 gradient = np.abs(loss.residuals(coefficients)) / design.swing
                 blocks = np.add.reduceat(gradient, design.starts).sum(axis=1)
                 by_output = np.add.reduceat(gradient, design.starts).max(axis=0).sum()
@@ -117,7 +117,7 @@ def test_a_row_has_a_gradient_of_norm_one_at_most():
     ids=["two", "four", "six", "tree", "three"],
 )
 def test_the_parts_of_a_claim_add_up_to_no_more_than_epsilon(design, epsilon):
-    tuned = Tuned(design, Fraction(epsilon))
+    tuned = NoiseAndRidge(design, Fraction(epsilon))
     e, q, classes = tuned.spent_by_gradient, tuned.most_curvature, design.classes
     scales, step = [Fraction(scale) for scale in tuned.scales], tuned.step
     assert e == sum(design.swing / (step * scale) for scale in scales)
@@ -136,20 +136,20 @@ def test_the_parts_of_a_claim_add_up_to_no_more_than_epsilon(design, epsilon):
 
 def test_no_more_is_set_aside_for_the_determinant_than_the_ridge_asks_for():
     """Or four times as much, twice as much as that at most; with many rows, whose ridge is small, all that may be."""
-    few, many = (Tuned(Design([(0, 1), (0, 1, 2)], 3, rows, 10**6), Fraction(1, 10)) for rows in (40.0, 1e6))
-    assert Tuned(attrs.evolve(few.design, classes=2), Fraction(1)).determinant == 0
+    few, many = (NoiseAndRidge(Design([(0, 1), (0, 1, 2)], 3, rows, 10**6), Fraction(1, 10)) for rows in (40.0, 1e6))
+    assert NoiseAndRidge(attrs.evolve(few.design, classes=2), Fraction(1)).determinant == 0
     assert few.determinant < many.determinant == MULTICLASS
     assert few.curvature(few.ridge) >= few.curvature(4 * few.suitable_ridge)
-    less = Tuned(few.design, few.epsilon, few.determinant / 2)
+    less = NoiseAndRidge(few.design, few.epsilon, few.determinant / 2)
     assert less.curvature(4 * less.suitable_ridge) > less.most_curvature
-    assert few.scales[0] < 0.94 * Tuned(few.design, few.epsilon, MULTICLASS).scales[0]
+    assert few.scales[0] < 0.94 * NoiseAndRidge(few.design, few.epsilon, MULTICLASS).scales[0]
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 def test_the_determinant_costs_what_is_stated_and_more_beyond_its_bound(classes):
     """The largest loss over all probabilities with p_y = 1 - r: their other p equal, by symmetry and concavity."""
     design = Design([(0, 1, 2)], classes, 40, 100)
-    tuned = Tuned(design, Fraction(1))
+    tuned = NoiseAndRidge(design, Fraction(1))
     e, bound = float(tuned.spent_by_gradient), float(tuned.most_curvature)
 
     def worst(q):
@@ -253,7 +253,7 @@ def test_a_release_has_the_density_of_the_minimiser_next_to_it(design):
 
 
 def test_in_more_digits_the_real_noise_is_left_its_part_of_the_distance(monkeypatch):
-    tuned = Tuned(TWO, Fraction(1))
+    tuned = NoiseAndRidge(TWO, Fraction(1))
     rows, noise = rows_of(TWO, [(0, 1, 2, 1)]), draw_noise(tuned, SeededRandomness(0))
     asked = []
     monkeypatch.setattr(fitting.Loss, "bound", lambda *_: math.inf)
@@ -265,7 +265,7 @@ def test_in_more_digits_the_real_noise_is_left_its_part_of_the_distance(monkeypa
 
 def test_noise_of_more_bits_than_floats_have_is_further_from_what_is_computed_with():
     """At an epsilon of 2**-20 a coordinate may have 56 bits, and be rounded by as many steps as floats leave out."""
-    usual, small = (Tuned(TWO, Fraction(1, number)) for number in (1, 2**24))
+    usual, small = (NoiseAndRidge(TWO, Fraction(1, number)) for number in (1, 2**24))
     halves = math.sqrt(sum(noise.square_of_half for noise in TWO.noises))
     assert usual.lattice_error == float(usual.step) * halves
     beyond = 512 * small.largest_noise / 2**53
@@ -274,14 +274,14 @@ def test_noise_of_more_bits_than_floats_have_is_further_from_what_is_computed_wi
 
 
 def test_a_claim_above_epsilon_is_refused(monkeypatch):
-    monkeypatch.setattr(Tuned, "claimed", Fraction(2))
+    monkeypatch.setattr(NoiseAndRidge, "claimed", Fraction(2))
     with pytest.raises(dpf.InputError, match="the noise of a fit cannot be computed for it"):
         perturbation._tune.__wrapped__(TWO, Fraction(1))
 
 
 def test_noise_has_the_density_that_is_stated():
     """The mean of its norm, in units of its loss: the dimension of its space, of one sum and two cells each."""
-    tuned = Tuned(TWO, Fraction(1, 2))
+    tuned = NoiseAndRidge(TWO, Fraction(1, 2))
     drawn = [draw_noise(tuned, SeededRandomness(seed)) for seed in range(400)]
     found = [noise_log_density(tuned, np.zeros(noise.shape)) - noise_log_density(tuned, noise) for noise in drawn]
     # a sum of gamma variables of shapes that add up to the coordinates: 9 standard deviations of their mean
@@ -294,7 +294,7 @@ def test_what_is_computed_is_within_its_distance_of_the_minimum(design, epsilon)
     if np.finfo(np.longdouble).eps >= np.finfo(float).eps:
         pytest.skip("this platform has no extended precision")
     rng, every = np.random.default_rng(2), kinds(design)
-    tuned = Tuned(design, Fraction(epsilon))
+    tuned = NoiseAndRidge(design, Fraction(epsilon))
     rows = rows_of(design, [every[k] for k in rng.integers(0, len(every), 60)])
     lattice = draw_noise(tuned, SeededRandomness(6))
     found = minimise(rows, tuned, lattice)
@@ -330,7 +330,7 @@ def test_bounds_count_by_half_the_distance_of_doubles_at_one():
 
 
 def test_a_bound_is_not_believed_where_scores_may_be_rounded():
-    loss = Loss(rows_of(TWO, [(0, 1, 2, 1)]), Tuned(TWO, Fraction(1)), np.zeros((TWO.columns, 1)))
+    loss = Loss(rows_of(TWO, [(0, 1, 2, 1)]), NoiseAndRidge(TWO, Fraction(1)), np.zeros((TWO.columns, 1)))
     assert loss.bound(np.full((TWO.columns, 1), 0.5)) < math.inf
     assert loss.bound(np.full((TWO.columns, 1), 0.1)) == math.inf
 
@@ -338,7 +338,7 @@ def test_a_bound_is_not_believed_where_scores_may_be_rounded():
 def test_the_release_covers_the_distance_from_the_minimum():
     """Its discrete Laplace noise moves a log-probability by at most epsilon / 1024 over that, roundings included."""
     for epsilon in ("0.1", "1"):
-        tuned = Tuned(TWO, Fraction(epsilon))
+        tuned = NoiseAndRidge(TWO, Fraction(epsilon))
         moved = tuned.distance / tuned.release_step + TWO.columns
         assert moved / tuned.release_scale <= float(tuned.epsilon * BLUR)
         assert tuned.release_scale * tuned.release_step < 1e-3 / float(tuned.epsilon)
@@ -347,7 +347,7 @@ def test_the_release_covers_the_distance_from_the_minimum():
 def test_a_fit_that_begins_on_a_sample_ends_as_near_to_the_minimum(monkeypatch):
     rng = np.random.default_rng(0)
     codes = np.column_stack([rng.integers(0, size, 3_000) for size in (*TWO.sizes, 2)])
-    rows, tuned = rows_of(TWO, [tuple(row) for row in codes.tolist()]), Tuned(TWO, Fraction(1))
+    rows, tuned = rows_of(TWO, [tuple(row) for row in codes.tolist()]), NoiseAndRidge(TWO, Fraction(1))
     noise = draw_noise(tuned, SeededRandomness(0))
     whole = minimise(rows, tuned, noise)
     monkeypatch.setattr(fitting, "MANY", 100)
@@ -359,7 +359,7 @@ def test_a_fit_that_begins_on_a_sample_ends_as_near_to_the_minimum(monkeypatch):
 def test_a_release_is_the_fit_rounded_with_little_noise():
     rows = rows_of(TWO, [(0, 1, 2, 1)] * 30 + [(1, 0, 0, 0)] * 30)
     output = ObjectivePerturbation(2).release(rows, calibrated(2), SeededRandomness(0))
-    tuned = Tuned(TWO, Fraction(2))
+    tuned = NoiseAndRidge(TWO, Fraction(2))
     steps = output / tuned.release_step
     assert np.array_equal(np.rint(steps), steps)
     fitted = minimise(rows, tuned, draw_noise(tuned, SeededRandomness(0)))
@@ -379,7 +379,7 @@ def rows_alike(attributes: int, classes: int, number: int, most: int) -> Rows:
 def test_floats_alone_leave_room_for_what_a_fit_adds_up_to(attributes, classes, epsilon):
     """Whatever the rows: what their number and the noise's lattice may do is at most .75 of what is asked."""
     design = Design([(0, 1)] * attributes, classes, 1e6, 1 << 31)
-    tuned = Tuned(design, Fraction(epsilon))
+    tuned = NoiseAndRidge(design, Fraction(epsilon))
     empty = Rows(np.zeros((0, 1), np.uint16), np.zeros(0, np.uint16), design)
     nothing = Loss(empty, tuned, np.zeros((design.columns, design.outputs)))
     of_rows = (28 + classes) * 2.0**-53 * 1e6 * math.sqrt(design.outputs * len(design.widths))
@@ -389,7 +389,7 @@ def test_floats_alone_leave_room_for_what_a_fit_adds_up_to(attributes, classes, 
 @pytest.mark.parametrize(("attributes", "classes", "number"), [(300, 2, 1500), (1, 40, 120)])
 def test_a_fit_of_rows_that_are_all_alike_is_made(attributes, classes, number):
     rows = rows_alike(attributes, classes, number, number)
-    tuned = Tuned(rows.design, Fraction(1))
+    tuned = NoiseAndRidge(rows.design, Fraction(1))
     noise = draw_noise(tuned, SeededRandomness(1))
     steps = fit_in_steps(rows, tuned, noise)
     assert np.abs(steps).max() < 2**61
@@ -398,7 +398,7 @@ def test_a_fit_of_rows_that_are_all_alike_is_made(attributes, classes, number):
 def test_a_fit_that_floats_do_not_reach_is_made_in_more_digits(monkeypatch):
     """It ends at the same place, to the accuracy that is asked for, whether floats begin well, badly or not at all."""
     rows = rows_of(TWO, [(0, 1, 2, 1)] * 30 + [(1, 0, 0, 0)] * 20)
-    tuned = Tuned(TWO, Fraction(1, 2))
+    tuned = NoiseAndRidge(TWO, Fraction(1, 2))
     noise = draw_noise(tuned, SeededRandomness(3))
     usual = fit_in_steps(rows, tuned, noise)
     near = 2 * tuned.distance / tuned.release_step + usual.size
@@ -413,7 +413,7 @@ def test_a_fit_that_floats_do_not_reach_is_made_in_more_digits(monkeypatch):
 def test_a_fit_that_is_refused_for_its_rows_does_not_pass(monkeypatch, in_more_digits):
     """Planted: floats (of 41 bits here, so that few rows are enough) miss the bound on some tables, and end the run."""
 
-    def fitted(rows: Rows, tuned: Tuned, noise: np.ndarray) -> np.ndarray:
+    def fitted(rows: Rows, tuned: NoiseAndRidge, noise: np.ndarray) -> np.ndarray:
         found = minimise(rows, tuned, noise)
         if Loss(rows, tuned, noise).bound(found) > tuned.gradient_error:
             raise dpf.InputError("the fit did not reach the accuracy that its claim needs")
@@ -431,7 +431,7 @@ def test_a_fit_that_is_refused_for_its_rows_does_not_pass(monkeypatch, in_more_d
 def test_noise_of_any_size_is_fitted():
     """An overflow on the way, as of noise that is hardly ever drawn, stops no fit."""
     rows = rows_of(TWO, [(0, 1, 2, 1), (1, 0, 0, 0)])
-    tuned = Tuned(TWO, Fraction(1))
+    tuned = NoiseAndRidge(TWO, Fraction(1))
     for size in (1e6, 1e30):
         noise = np.full((TWO.columns, 1), size)
         with np.errstate(over="ignore"):

@@ -524,7 +524,7 @@ def test_a_planted_redescription_is_found_when_the_budget_is_large(miner, settin
     best = found[0]
     assert {str(best.left), str(best.right)} <= {"wolf = true", "wolf != true", "rain < 3", "rain >= 3"}
     assert best.jaccard > 0.98
-    assert all(found.trusted)
+    assert all(found.starred)
     assert json.loads(found.to_json())["redescriptions"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from dpframework_trees.additive import Design
 from dpframework_trees.additive.design import probabilities
 from dpframework_trees.additive.fitting import Rows, minimise
-from dpframework_trees.additive.noise_and_ridge import Tuned, expected_spread
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge, expected_spread
 from dpframework_trees.additive.perturbation import draw_noise
 from dpframework_trees.additive.shrinkage import factor_of, shrink
 from dpframework_trees.additive.stretch import centre
@@ -25,7 +25,7 @@ def design_of(classes, numeric=(), rows=4_000.0):
 @pytest.mark.parametrize("classes", [2, 4])
 def test_the_factor_is_the_mean_of_what_each_spread_asks_for(classes, attribute):
     """By drawing what is true and its noise at each spread, and by the share of draws of a similar size."""
-    tuned = Tuned(design_of(classes), Fraction(1, 2))
+    tuned = NoiseAndRidge(design_of(classes), Fraction(1, 2))
     design, start = tuned.design, tuned.design.starts[attribute]
     h, own, noise = tuned.curvatures[start], tuned.ridge[start], tuned.deviations[start]
     dimensions = max(design.widths[attribute] - 1, 1) * max(design.outputs - 1, 1)
@@ -44,7 +44,7 @@ def test_the_factor_is_the_mean_of_what_each_spread_asks_for(classes, attribute)
 
 
 def test_larger_functions_are_shrunk_less():
-    tuned = Tuned(design_of(2), Fraction(1, 10))
+    tuned = NoiseAndRidge(design_of(2), Fraction(1, 10))
     factors = [factor_of(tuned, 2, size) for size in (0.0, 1e-3, 0.1, 1.0, 10.0, 1e3, 1e9)]
     assert factors == sorted(factors)
     assert factors[0] < 0.7
@@ -54,7 +54,7 @@ def test_larger_functions_are_shrunk_less():
 @pytest.mark.parametrize("classes", [2, 4])
 def test_numbers_intercept_and_means_are_left(classes):
     design = design_of(classes, numeric=(1,))
-    tuned = Tuned(design, Fraction(1, 10))
+    tuned = NoiseAndRidge(design, Fraction(1, 10))
     w = centre(np.random.default_rng(0).normal(0, 0.01, (design.columns, design.outputs)))
     found = shrink(tuned, w)
     of_two, numeric, rest = slice(0, 1), slice(1, 4), slice(4, 9)
@@ -75,7 +75,7 @@ def test_attributes_that_tell_nothing_cost_less():
     classes = (rng.random(8_000) < 1 / (1 + np.exp(-score))).astype(np.uint16)
     design = Design([(0, 1, 2)] * attributes, 2, 4_000.0, 10**6)
     cells = np.column_stack([codes + 3 * np.arange(attributes), np.full(8_000, 3 * attributes)]).astype(np.uint16)
-    tuned, gained = Tuned(design, Fraction(1, 2)), []
+    tuned, gained = NoiseAndRidge(design, Fraction(1, 2)), []
     for seed in range(5):
         w = minimise(Rows(cells[:4_000], classes[:4_000], design), tuned, draw_noise(tuned, SeededRandomness(seed)))
         losses = []

@@ -9,7 +9,7 @@ from dpframework_trees.additive import AdditiveModel, Design
 from dpframework_trees.additive.bands import expected_deviations
 from dpframework_trees.additive.design import probabilities
 from dpframework_trees.additive.fitting import Loss, Rows, minimise
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 from dpframework_trees.additive.perturbation import draw_noise
 from dpframework_trees.additive.shrinkage import shrink
 from dpframework_trees.additive.stretch import MOST, _scores, centre, evidence_of, stretch_of
@@ -36,7 +36,7 @@ def rows_of(spread, classes=2, rows=3_000, in_first=1 / CELLS, seed=0, numeric=(
 
 
 def fitted(rows, epsilon, seed):
-    tuned = Tuned(rows.design, Fraction(epsilon))
+    tuned = NoiseAndRidge(rows.design, Fraction(epsilon))
     return tuned, minimise(rows, tuned, draw_noise(tuned, SeededRandomness(seed)))
 
 
@@ -46,7 +46,7 @@ def scores_of(rows, coefficients):
 
 def derivative(rows, coefficients):
     """Of the log-likelihood by a factor of each output's scores, at 1."""
-    loss = Loss(rows, Tuned(rows.design, Fraction(1)), np.zeros(coefficients.shape))
+    loss = Loss(rows, NoiseAndRidge(rows.design, Fraction(1)), np.zeros(coefficients.shape))
     return -(loss.residuals(coefficients) * coefficients).sum(axis=0)
 
 
@@ -84,7 +84,7 @@ def test_of_numbers_the_most_is_taken_off_that_an_attribute_could_leave(classes)
     assert found[0] == pytest.approx(most)
     assert found[-1] == pytest.approx(most)
     assert (np.min(found, axis=0) < 0.999 * most).all()
-    others = Tuned(attrs.evolve(tuned.design, numeric=()), tuned.epsilon)
+    others = NoiseAndRidge(attrs.evolve(tuned.design, numeric=()), tuned.epsilon)
     h = surer * tuned.curvatures[:, None]
     h[:-1:CELLS] = 0  # the mean of an attribute's columns: the ridge alone tells it from the intercept
     noise = between.copy()

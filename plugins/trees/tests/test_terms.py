@@ -14,7 +14,7 @@ from dpframework_trees.additive import Design, Term
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import GRAIN, LOG_ODDS, OFFSET
 from dpframework_trees.additive.model import AdditiveModel
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 from dpframework_trees.additive.regression_model import AdditiveRegression
 from dpframework_trees.additive.residuals import SIDE, NoisyResiduals
 from dpframework_trees.additive.stretch import centre, stretch_of
@@ -223,7 +223,7 @@ def test_a_prediction_is_a_place_between_the_bounds_and_a_range_is_cut_off_at_th
 def test_a_trees_part_is_stretched_as_all_functions_are_and_so_is_its_noise() -> None:
     """The noise of its column is that of a leaf whose value is 1."""
     design = Design([(0, 1), (0, 1, 2)], 2, 5_000, 10_000, leaves=(-16, -4, 7, 16))
-    tuned = Tuned(design, Fraction(1, 2))
+    tuned = NoiseAndRidge(design, Fraction(1, 2))
     coefficients = np.array([[0.8], [0.5], [-0.5], [0.0], [1.5], [0.3]])
     factor = stretch_of(tuned, centre(coefficients))[0]
     assert factor > 1.01

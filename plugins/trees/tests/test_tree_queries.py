@@ -89,7 +89,7 @@ def test_queries_say_what_they_ask_and_read_and_how_long_their_answer_is() -> No
 
     scores = TreeScores(NORM, CLASS, KNOWN, RIGHT, 2)
     assert asked(scores) == ("norm score of each tree of depth 2 for class", 27, True, False)
-    assert asked(attrs.evolve(scores, depth=3, counted=True)) == (
+    assert asked(attrs.evolve(scores, depth=3, gives_counts=True)) == (
         "norm score of each tree of depth 3 for class",
         3**7,
         False,
@@ -321,10 +321,10 @@ def test_cross_tables_give_the_counts_of_every_query() -> None:
     for query, inputs in (
         (Associations(LEFT, RIGHT), {"candidates": LEFT.of_attribute("zone")}),
         (Associations(RIGHT, LEFT), {"candidates": RIGHT}),
-        (TreePairScores(gain, CLASS, LEFT, RIGHT, 1, None, counted=True), {}),
-        (TreePairScores(gain, CLASS, LEFT, RIGHT, 2, None, counted=True), {}),
-        (TreeScores(NORM, CLASS, KNOWN, RIGHT, 2, counted=True), {}),
-        (TreeScores(NORM, CLASS, KNOWN, RIGHT, 3, counted=True), {}),
+        (TreePairScores(gain, CLASS, LEFT, RIGHT, 1, None, gives_counts=True), {}),
+        (TreePairScores(gain, CLASS, LEFT, RIGHT, 2, None, gives_counts=True), {}),
+        (TreeScores(NORM, CLASS, KNOWN, RIGHT, 2, gives_counts=True), {}),
+        (TreeScores(NORM, CLASS, KNOWN, RIGHT, 3, gives_counts=True), {}),
         (JointLeaves(4, 2), trees),
         (LeavesByClass(CLASS, 4), {"tree": trees["left"]}),
     ):
@@ -545,7 +545,7 @@ def test_counts_of_sets_score_trees_whose_classes_fill_words_or_just_do_not(dept
     given = dpf.Table.from_codes(SCHEMA, np.vstack([codes[:4], np.repeat([0, 1, 2], sizes)]))
     holds, classes = held(given, RIGHT), given.codes[4]
     for engine in ENGINES:
-        counts = TreeScores(NORM, CLASS, KNOWN, RIGHT, depth, counted=True).evaluate(engine, engine.load(given))
+        counts = TreeScores(NORM, CLASS, KNOWN, RIGHT, depth, gives_counts=True).evaluate(engine, engine.load(given))
         assert (counts.tests, counts.depth, counts.criterion) == (3, depth, NORM)
         every = list(itertools.product(range(3), repeat=2**depth - 1))[:: 3**depth]
         assert counts.scores(np.array(every)).tolist() == [counts.score(np.array(tree)) for tree in every]

@@ -9,10 +9,10 @@ from dpframework_trees.queries.whole_tree_base import CountedOrPacked
 class Asked(CountedOrPacked):
     """A query that counts, or not."""
 
-    def __init__(self, counted: bool) -> None:
-        self.counted = counted
+    def __init__(self, gives_counts: bool) -> None:
+        self.gives_counts = gives_counts
 
 
-@pytest.mark.parametrize("counted", [False, True])
-def test_a_query_counts_tables_or_gathers_rows(counted: bool) -> None:
-    assert (Asked(counted).tabled, Asked(counted).gathers) == (counted, not counted)
+@pytest.mark.parametrize("gives_counts", [False, True])
+def test_a_query_counts_tables_or_gathers_rows(gives_counts: bool) -> None:
+    assert (Asked(gives_counts).has_tables, Asked(gives_counts).gathers) == (gives_counts, not gives_counts)

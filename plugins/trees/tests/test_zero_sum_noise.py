@@ -10,7 +10,7 @@ import pytest
 from dpframework_trees.additive import Design
 from dpframework_trees.additive.fitting import Loss, Rows, minimise
 from dpframework_trees.additive.group_noise import GroupNoise
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 from dpframework_trees.additive.perturbation import draw_noise, into_space
 from dpframework_trees.additive.zero_sum_noise import balanced_noise
 from scipy.stats import chi2
@@ -66,7 +66,7 @@ def test_balanced_noise_is_drawn_as_stated(blocks: tuple[int, ...], outputs: int
 def test_gradients_of_rows_noise_and_minimisers_add_up_to_0() -> None:
     """And `into_space` puts there what is released beside them."""
     design, rng = Design([range(14), (0, 1)], 4, 40, 100), np.random.default_rng(0)
-    tuned = Tuned(design, Fraction(1))
+    tuned = NoiseAndRidge(design, Fraction(1))
     assert all(noise.balanced for noise in design.noises)
     codes = [rng.integers(0, size, 30) for size in (*design.sizes, 1)]
     cells = np.column_stack([code + first for code, first in zip(codes, design.first_cells, strict=True)])

@@ -23,8 +23,8 @@ from dpframework.facts import Attribute
 from dpframework.tables import Block
 from dpframework_distance.entropy_terms import Terms, sums_over
 from dpframework_distance.subsets import (
-    Counted,
     Counts,
+    HistogramCounter,
     Integers,
     Subsets,
     number_of_cells,
@@ -120,7 +120,7 @@ def all_sums(
 
     The sums are kept as long as the rows are.
     """
-    kept, key = engine.kept(rows), (Sums, tuple(a.name for a in of), order)
+    kept, key = engine.cache_of(rows), (Sums, tuple(a.name for a in of), order)
     if key in kept:
         known: Sums = kept[key]
         return known
@@ -145,11 +145,11 @@ def _parts(of: Sequence[Attribute], order: int) -> Iterator[tuple[Subsets, Calla
     """
     sizes = tuple(a.size for a in of)
     if number_of_cells(sizes, order) <= PART:
-        yield subsets(sizes, order), Counted(tuple(of), subsets(sizes, order), kept=True)
+        yield subsets(sizes, order), HistogramCounter(tuple(of), subsets(sizes, order), is_cached=True)
         return
     listed = itertools.chain.from_iterable(itertools.combinations(range(len(of)), order))
     while len(members := np.fromiter(itertools.islice(listed, LISTED * order), dtype=np.int64).reshape(-1, order)):
         cells = Subsets.of(sizes, members).offsets
         for some in np.split(members, np.flatnonzero(np.diff(cells[1:] // PART)) + 1):
             layout = Subsets.of(sizes, some)
-            yield layout, Counted(tuple(of), layout, kept=False)
+            yield layout, HistogramCounter(tuple(of), layout, is_cached=False)

@@ -171,7 +171,7 @@ def count_once(block: Block, attributes: Sequence[Attribute], order: int, contai
 
 @final
 @attrs.frozen(eq=False)
-class Counted:
+class HistogramCounter:
     """A function that counts joint histograms of blocks, and that says which ones.
 
     Attributes
@@ -180,17 +180,17 @@ class Counted:
         The attributes.
     layout
         The subsets whose histograms are counted.
-    kept
+    is_cached
         Whether these are all subsets of one size. Their histograms are then kept with the block.
     """
 
     of: tuple[Attribute, ...]
     layout: Subsets
-    kept: bool
+    is_cached: bool
 
     def __call__(self, block: Block) -> Counts:
         """Return the joint histograms of a block's rows, one after another."""
-        if self.kept:
+        if self.is_cached:
             return count_once(block, self.of, self.layout.members.shape[1], None)
         return count_subsets(block, [a.name for a in self.of], self.layout)
 

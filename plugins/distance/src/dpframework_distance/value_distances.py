@@ -14,14 +14,14 @@ from dpframework.facts import (
     Attribute,
     FileKind,
     InputError,
+    NotebookText,
     Schema,
-    Shown,
     csv_text,
     nearest,
     parsed_json,
     write_whole,
 )
-from dpframework.results import Kept, Matrix, axes_or_new, without_math
+from dpframework.results import Matrix, StoredResult, axes_or_new, without_math
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +31,7 @@ EVEN = 1.2  # shares are about even if the most common value's share, times the 
 
 @final
 @attrs.frozen(eq=False)
-class ValueDistances(Shown):
+class ValueDistances(NotebookText):
     """The distances between the values of one attribute.
 
     Two values are near each other if the attributes of the context are distributed alike in the rows of either value.
@@ -189,7 +189,7 @@ class ValueDistances(Shown):
 
 @final
 @attrs.frozen(eq=False)
-class LearnedDistances(Kept, Mapping[str, ValueDistances]):
+class LearnedDistances(StoredResult, Mapping[str, ValueDistances]):
     """The distances between the values of several attributes, by attribute.
 
     It is a mapping by the attributes' names: `distances["zone"]` holds the distances between the values of zone.
@@ -204,7 +204,7 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
         Whether the distances came from planned releases. False for the baseline that reads the rows freely.
     """
 
-    called = "a result of learned distances"
+    name_in_errors = "a result of learned distances"
     schema: Schema
     learned: Mapping[str, ValueDistances]
     covered: bool = True
@@ -298,7 +298,7 @@ class LearnedDistances(Kept, Mapping[str, ValueDistances]):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> LearnedDistances:
-        """Return the distances that a form holds (see `Kept`)."""
+        """Return the distances that a form holds (see `StoredResult`)."""
         schema = Schema.from_dict(form["schema"])
         learned = {}
         for one in form["distances"]:

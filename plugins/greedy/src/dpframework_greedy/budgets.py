@@ -100,7 +100,7 @@ def choices_within(distance: Fraction, epsilon: Fraction, spread: Fraction, cand
     return math.floor(float(distance * epsilon / spread) / math.log(20 * candidates))
 
 
-def number_of_pairs(asked: int | None, carried: int, most: int) -> int:
+def number_of_pairs(requested: int | None, carried: int, most: int) -> int:
     """Return the number of initial pairs that you ask for, or else the number that the budget pays for, at least 1.
 
     Raises
@@ -108,8 +108,8 @@ def number_of_pairs(asked: int | None, carried: int, most: int) -> int:
     InputError
         If you ask for more than `most`, the number of pairs of attributes.
     """
-    if asked is None:
+    if requested is None:
         return min(max(carried, 1), MOST_PAIRS, most)
-    if asked > most:
-        raise InputError(f"pairs is {asked}, but each needs its own pair of attributes; give at most {most}")
-    return asked
+    if requested > most:
+        raise InputError(f"pairs is {requested}, but each needs its own pair of attributes; give at most {most}")
+    return requested

@@ -20,10 +20,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.facts import OTHER_WORD, And, Below, Description, Equals, Not, Or, Schema, shortened
+from dpframework.facts import OTHER_WORD, And, Below, Description, Equals, Not, Or, Schema, shorten
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.plan import Node, repeat, sequential, step
-from dpframework.redescriptions import CellTable, Match, MatchScores, Redescription, TruthCells, Wanted, distinct
+from dpframework.redescriptions import (
+    CellTable,
+    Match,
+    MatchScores,
+    Redescription,
+    ReportConditions,
+    TruthCells,
+    distinct,
+)
 from dpframework.run import PrivateTable
 from dpframework_greedy.language import CodeRange, top_code
 
@@ -69,7 +77,7 @@ def most_cells(pairs: int) -> int:
 
 
 def mine_pairs(
-    table: PrivateTable, pairs: int, wanted: Wanted, given: Mapping[str, Any] = MappingProxyType({})
+    table: PrivateTable, pairs: int, wanted: ReportConditions, given: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[list[Redescription], int]:
     """Release the pairs and their tables. Return the wanted redescriptions and the number of candidates.
 
@@ -99,7 +107,9 @@ def mine_pairs(
     return distinct(found), candidates
 
 
-def read(cells: CellTable, group: Sequence[Match], schema: Schema, wanted: Wanted) -> tuple[list[Redescription], int]:
+def read(
+    cells: CellTable, group: Sequence[Match], schema: Schema, wanted: ReportConditions
+) -> tuple[list[Redescription], int]:
     """Return the wanted combinations of a group, and the number of all its combinations.
 
     The combinations are all conjunctions and disjunctions of some pairs or their complements. With three pairs, one of
@@ -115,7 +125,7 @@ def read(cells: CellTable, group: Sequence[Match], schema: Schema, wanted: Wante
     left, right = (masks[[pair[axis] for pair in pairs]] for axis in (0, 1))
     for k in cells.reported(left, right, wanted):
         sides = (
-            shortened(combinations[which].of([m.sides[side] for m in group]), schema)
+            shorten(combinations[which].of([m.sides[side] for m in group]), schema)
             for side, which in enumerate(pairs[k])
         )
         one, other = sides

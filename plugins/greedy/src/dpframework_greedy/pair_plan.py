@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.facts import Schema
 from dpframework.plan import Node, either, sequential
-from dpframework.redescriptions import MatchScores, Redescription, Wanted, cap_of, choices_carried
+from dpframework.redescriptions import MatchScores, Redescription, ReportConditions, cap_of, choices_carried
 from dpframework.run import PrivateTable, left_by_row_count, plan_row_count, release_row_count
 from dpframework_greedy.budgets import MOST_PAIRS, BudgetShares
 from dpframework_greedy.literal_pairs import mine_pairs, most_cells, plan_pairs
@@ -35,7 +35,7 @@ class PairPlan:
         The budget of the whole run.
     shares
         How choices and tables share the budget.
-    asked
+    requested_pairs
         The number of pairs that you ask for; None for as many as the budget pays for.
     """
 
@@ -43,13 +43,13 @@ class PairPlan:
     scores: MatchScores
     epsilon: Fraction
     shares: BudgetShares
-    asked: int | None
+    requested_pairs: int | None
 
     @property
     def numbers(self) -> tuple[int, ...]:
         """The possible numbers of pairs: only one if you give it, or if the number of rows is public."""
-        if self.asked is not None:
-            return (self.asked,)
+        if self.requested_pairs is not None:
+            return (self.requested_pairs,)
         if self.schema.rows is not None:
             return (self._number_of_choices(self.schema.rows),)
         most = self._number_of_choices(self.schema.max_rows or MOST_ROWS)
@@ -92,7 +92,7 @@ class PairPlan:
         )
         return sequential(plan_row_count(self.epsilon), either(*branches))
 
-    def mine(self, table: PrivateTable, wanted: Wanted) -> tuple[list[Redescription], int, float, float]:
+    def mine(self, table: PrivateTable, wanted: ReportConditions) -> tuple[list[Redescription], int, float, float]:
         """Make the releases. Return the redescriptions, the number of candidates, and two facts about the counts.
 
         These are the variance of a count's noise, and the public or released number of rows (infinity if neither).

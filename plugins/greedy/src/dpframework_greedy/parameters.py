@@ -30,7 +30,7 @@ from dpframework.redescriptions import (
     MatchScores,
     Redescription,
     Redescriptions,
-    Wanted,
+    ReportConditions,
     cap_of,
     choices_carried,
     nothing_above,
@@ -58,7 +58,7 @@ from dpframework_greedy.surplus_score import Surplus
 SCORES = ("rows", "logistic", "jaccard")
 BY_ROWS = BudgetShares(Fraction(3, 5), Fraction(0), Fraction(2, 5))  # the default where pairs are counted together
 FAR = Fraction(10**9)  # a distance from the best score that allows any choice: for scores whose scale is not yet known
-SLACK = Fraction(8, 100)  # added to `target_jaccard` where pairs are counted together (see `Wanted`)
+SLACK = Fraction(8, 100)  # added to `target_jaccard` where pairs are counted together (see `ReportConditions`)
 
 
 def _shares(value: str | Iterable[Any] | None) -> BudgetShares | None:
@@ -137,7 +137,7 @@ class Serenade(Miner):
     @property
     def counts_together(self) -> bool:
         """Whether pairs are scored in rows and counted three at a time, as they are by default (see `score`)."""
-        return self.score == "rows" and self.asked is None and (self.budget is None or not self.budget.extensions)
+        return self.score == "rows" and self.wanted_extensions is None and not (self.budget and self.budget.extensions)
 
     def values_read(self, schema: Schema) -> Collection[str]:
         """Return no attribute, since only codes are read."""
@@ -177,17 +177,17 @@ class Serenade(Miner):
         return _SerenadeOnSchema.of(self, schema)
 
     @property
-    def asked(self) -> int | None:
+    def wanted_extensions(self) -> int | None:
         """The number of extensions that you ask for, per pair or in all rounds together; None if you ask for none."""
         raise NotImplementedError
 
-    def times(self, pairs: int) -> int:
-        """Return how many pairs have extensions of their own: all of them, or 1 if `asked` is for all together."""
+    def extension_sets(self, pairs: int) -> int:
+        """Return how many pairs have extensions of their own: all, or 1 if all pairs share `wanted_extensions`."""
         raise NotImplementedError
 
-    def wanted(self) -> Wanted:
+    def report_conditions(self) -> ReportConditions:
         """Return the conditions under which combinations of pairs are reported, where pairs are counted together."""
-        return Wanted(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
+        return ReportConditions(float(self.target_jaccard + SLACK), self.min_support, self.max_support)
 
     def matches(self, schema: Schema) -> MatchScores:
         """Return the query for pairs that are scored in rows."""
@@ -202,7 +202,7 @@ class Serenade(Miner):
 
     def mine_together(self, table: PrivateTable, min_jaccard: float = 0) -> Redescriptions:
         """Choose and count the pairs that are counted together."""
-        wanted = self.wanted()
+        wanted = self.report_conditions()
         wanted = attrs.evolve(wanted, min_jaccard=max(wanted.min_jaccard, min_jaccard))
         return self.finish(*self.pair_plan(table.schema).mine(table, wanted))
 
@@ -291,7 +291,7 @@ class _SerenadeOnSchema:
         The shares of `epsilon`.
     epsilon
         The budget of the run without the part for the number of rows.
-    counted
+    count_epsilon
         The epsilon of the release of the number of rows, 0 if there is none.
     given
         The inputs that the scores of a step get at run time.
@@ -305,7 +305,7 @@ class _SerenadeOnSchema:
     choices: int
     shares: BudgetShares
     epsilon: Fraction
-    counted: Fraction = Fraction(0)
+    count_epsilon: Fraction = Fraction(0)
     given: Mapping[str, Supports] = attrs.field(factory=dict)
 
     @classmethod
@@ -325,15 +325,15 @@ class _SerenadeOnSchema:
             budget = float(shares.pairs * miner.epsilon) * rows_meant(schema)
             carried = choices_carried(budget, matches.answer_length, MOST_PAIRS)
         pairs = number_of_pairs(miner.pairs, carried, len(language.pairs))
-        asked, build = _choices_asked(miner, shares, pairs), functools.partial(cls, language, score, extension_score)
-        if not shares.extensions or (miner.budget is not None and miner.asked is not None):
-            return build(matches, pairs, asked, shares, miner.epsilon)
-        times = miner.times(pairs)
-        candidates = language.number_of_extensions * (1 if times > 1 else pairs)
+        most, build = _requested_choices(miner, shares, pairs), functools.partial(cls, language, score, extension_score)
+        if not shares.extensions or (miner.budget is not None and miner.wanted_extensions is not None):
+            return build(matches, pairs, most, shares, miner.epsilon)
+        sets = miner.extension_sets(pairs)
+        candidates = language.number_of_extensions * (1 if sets > 1 else pairs)
         spread = spread_of(extension_score, rows_public=public)
         choices = choices_within(worth_of(score), shares.extensions * miner.epsilon, spread, candidates)
-        choices = min(choices, asked) // times * times
-        if choices < min(pairs, asked) or (miner.budget is None and pairs > carried):
+        choices = min(choices, most) // sets * sets
+        if choices < min(pairs, most) or (miner.budget is None and pairs > carried):
             return build(matches, pairs, 0, shares.without_extensions(), miner.epsilon)
         return build(matches, pairs, choices, shares, miner.epsilon)
 
@@ -345,7 +345,7 @@ class _SerenadeOnSchema:
         pairs = number_of_pairs(miner.pairs, MOST_PAIRS, len(language.pairs))
         build = functools.partial(cls, language, RelativeScore(), OpenSurplus(), None)
         counted = share * miner.epsilon
-        return build(pairs, _choices_asked(miner, shares, pairs), shares, miner.epsilon - counted, counted)
+        return build(pairs, _requested_choices(miner, shares, pairs), shares, miner.epsilon - counted, counted)
 
     @property
     def bounds(self) -> Score:
@@ -355,7 +355,7 @@ class _SerenadeOnSchema:
 
     def planned(self, parts: Iterable[Node]) -> Node:
         """Plan the release of the number of rows, if there is one, and then the parts."""
-        counted = [step("rows", Count(), DiscreteLaplace(self.counted))] if self.counted else []
+        counted = [step("rows", Count(), DiscreteLaplace(self.count_epsilon))] if self.count_epsilon else []
         return sequential(*counted, *parts)
 
     def pairs_step(self) -> Node:
@@ -365,7 +365,7 @@ class _SerenadeOnSchema:
             each = Exponential(epsilon / self.pairs)
             return repeat(self.pairs, step("pairs", self.matches, each, threshold=self.matches.cap))
         scores = PairScores(self.language, self.score)
-        if self.counted:
+        if self.count_epsilon:
             return step("pairs", scores, SuccessiveExponential(epsilon, self.pairs, within=FAR), uses=["rows"])
         mechanism = SuccessiveExponential(epsilon, self.pairs, within=USEFUL_GAP)
         return step("pairs", scores, mechanism, threshold=USEFUL_GAP)
@@ -374,10 +374,10 @@ class _SerenadeOnSchema:
         self, name: str, epsilon: Fraction, rounds: int, most: int, *, uses: Iterable[str], **parameters: Any
     ) -> Node:
         """Plan `rounds` choices of an extension, among the extensions of at most `most` redescriptions."""
-        turns, worth = math.ceil(rounds / most), None if self.counted else worth_of(self.score)
+        turns, worth = math.ceil(rounds / most), None if self.count_epsilon else worth_of(self.score)
         scores = ExtensionScores(self.language, self.extension_score, most, turns)
         mechanism = SuccessiveExponential(epsilon, rounds, within=worth or FAR, **parameters)
-        uses = [*(["rows"] if self.counted else []), *uses]
+        uses = [*(["rows"] if self.count_epsilon else []), *uses]
         return step(name, scores, mechanism, uses=uses, threshold=worth)
 
     def initial(self, table: PrivateTable) -> list[Redescribed]:
@@ -392,9 +392,9 @@ class _SerenadeOnSchema:
         return [self.language.pair(int(pair), int(position)) for pair, position in found]
 
 
-def _choices_asked(miner: Serenade, shares: BudgetShares, pairs: int) -> int:
+def _requested_choices(miner: Serenade, shares: BudgetShares, pairs: int) -> int:
     """Return how many choices of an extension you ask for in all; by default 4 per pair, as published."""
-    if miner.asked is not None and not shares.extensions:
+    if (number := miner.wanted_extensions) is not None and not shares.extensions:
         raise InputError("budget gives extensions nothing; leave their number out, or give extensions a share")
-    asked = MOST_EXTENSIONS * pairs if miner.asked is None else miner.asked * miner.times(pairs)
-    return asked if shares.extensions else 0
+    requested = MOST_EXTENSIONS * pairs if number is None else number * miner.extension_sets(pairs)
+    return requested if shares.extensions else 0

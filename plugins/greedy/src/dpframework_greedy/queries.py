@@ -279,7 +279,7 @@ class ExtensionPool(CandidatePool):
         The language of redescriptions.
     counts_of
         A function that counts the rows by code and class of a redescription.
-    counted
+    counts
         The counts of redescriptions in the pool, kept because a round needs them twice, for a weight and for scores.
     by
         The score of each redescription's extensions.
@@ -289,7 +289,7 @@ class ExtensionPool(CandidatePool):
 
     language: Language
     counts_of: Callable[[Redescribed], Integers]
-    counted: dict[Redescribed, Integers]
+    counts: dict[Redescribed, Integers]
     by: tuple[SupportScore, ...]
     pool: tuple[Redescribed, ...]
     turns: tuple[int, ...]
@@ -307,9 +307,9 @@ class ExtensionPool(CandidatePool):
     def scores(self, group: Group, unit: float) -> tuple[Lattice, Lattice]:
         """Return the positions and scores of a redescription itself, and then of its open extensions."""
         redescribed, language = self.pool[group.number], self.language
-        if redescribed not in self.counted:
-            self.counted[redescribed] = self.counts_of(redescribed)
-        counts = self.counted[redescribed]
+        if redescribed not in self.counts:
+            self.counts[redescribed] = self.counts_of(redescribed)
+        counts = self.counts[redescribed]
         width = int((language.tops[0] + 1).sum())
         totals = counts[: int(language.tops[0][0]) + 1].sum(axis=0)
         unextended = np.array([[totals[3]], [totals[1:].sum()]])
@@ -338,7 +338,7 @@ class ExtensionPool(CandidatePool):
         """Replace the chosen redescription by its extension, which has one turn fewer."""
         k, pool, turns = group.number, list(self.pool), list(self.turns)
         if position != UNEXTENDED:
-            self.counted.pop(pool[k], None)
+            self.counts.pop(pool[k], None)
         pool[k] = self.language.extend(pool[k], position)
         turns[k] -= 1
         return attrs.evolve(self, pool=tuple(pool), turns=tuple(turns))

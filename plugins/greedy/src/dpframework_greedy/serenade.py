@@ -105,11 +105,11 @@ class SerenadeCS(Serenade):
         return cls(epsilon=epsilon, **settings)
 
     @property
-    def asked(self) -> int | None:
+    def wanted_extensions(self) -> int | None:
         """The number of extensions per pair that you ask for; None if you ask for none."""
         return self.extensions
 
-    def times(self, pairs: int) -> int:
+    def extension_sets(self, pairs: int) -> int:
         """Return the number of pairs, since each pair has extensions of its own."""
         return pairs
 
@@ -203,11 +203,11 @@ class SerenadeES(Serenade):
         return cls(epsilon=epsilon, **settings)
 
     @property
-    def asked(self) -> int | None:
+    def wanted_extensions(self) -> int | None:
         """The number of rounds that you ask for; None if you ask for none."""
         return self.rounds
 
-    def times(self, pairs: int) -> int:
+    def extension_sets(self, pairs: int) -> int:
         """Return 1, since all pairs share the rounds."""
         return 1
 
@@ -275,9 +275,9 @@ class SerenadeES(Serenade):
 
 def _by_rows(miner: type[Serenade]) -> Example:
     """Return an example of a pair that is scored in rows, with the tables on which it loses all that is claimed."""
-    from dpframework_greedy.witnesses import PLANTED, matched
+    from dpframework_greedy.witnesses import PLANTED, matched_pair_witnesses
 
-    return Example(PLANTED, miner(1, pairs=1), witnesses=matched())
+    return Example(PLANTED, miner(1, pairs=1), witnesses=matched_pair_witnesses())
 
 
 def _several(miner: type[Serenade]) -> Example:
@@ -337,10 +337,10 @@ def _plant_pairs(miner: type[Serenade]) -> Example:
 
 def _count_pair(miner: type[Serenade]) -> Example:
     """Return an example of a pair scored as published, with bounds on the support from a noisy number of rows."""
-    from dpframework_greedy.witnesses import PLANTED, counted
+    from dpframework_greedy.witnesses import PLANTED, row_count_witnesses
 
     pairs = miner(1, pairs=1, budget=[0.85, 0, 0.15], score="logistic", count_share=0.02)
-    return Example(PLANTED, pairs, witnesses=counted())
+    return Example(PLANTED, pairs, witnesses=row_count_witnesses())
 
 
 _SCHEMA = Schema(

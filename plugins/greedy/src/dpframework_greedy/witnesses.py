@@ -142,7 +142,7 @@ def extended() -> tuple[Witness, Witness]:
     )
 
 
-def counted() -> tuple[Witness, Witness]:
+def row_count_witnesses() -> tuple[Witness, Witness]:
     """Return one witness for each relation, for (wolf, rain), whose supports follow from a released number of rows."""
     chosen = {"pairs": CHOSEN[:1]}
     added, replaced = (
@@ -178,7 +178,7 @@ def _both_relations(
     return Witness(added, None, after, outputs), Witness(replaced, before, after, outputs)
 
 
-def matched() -> tuple[Witness, Witness]:
+def matched_pair_witnesses() -> tuple[Witness, Witness]:
     """Return one witness for each relation, for one pair that is scored in rows, (wolf, rain), and its counts."""
     return tuple(attrs.evolve(witness, outputs={"pair": 0}) for witness in witnesses())  # type: ignore[return-value]
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpframework.facts import MOST_ROWS, InputError, Schema, nearest, write_whole
-from dpframework.results import Drawn, Noisy, TextTable
+from dpframework.results import DrawableResult, Noisy, TextTable
 from dpframework.tables import Table
 from dpframework_tables.frames import frame_of
 from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
@@ -90,7 +90,7 @@ def _as_tuple(given: Iterable[MeasuredMarginal]) -> tuple[MeasuredMarginal, ...]
 # Not slotted: cached properties need an instance dictionary.
 @final
 @attrs.frozen(slots=False)
-class SyntheticRows(Drawn):
+class SyntheticRows(DrawableResult):
     """A synthetic table, and the measurements that it follows from.
 
     Attributes
@@ -114,7 +114,7 @@ class SyntheticRows(Drawn):
         codes. The rows of a group are shared among its values by the attribute's own marginal.
     """
 
-    called = "a synthetic table"
+    name_in_errors = "a synthetic table"
     schema: Schema
     method: str
     measured: tuple[MeasuredMarginal, ...] = attrs.field(converter=_as_tuple)
@@ -288,7 +288,7 @@ class SyntheticRows(Drawn):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> SyntheticRows:
-        """Return the synthetic table that a form holds (see `Kept`)."""
+        """Return the synthetic table that a form holds (see `StoredResult`)."""
         measured = [
             MeasuredMarginal(one["attributes"], one["counts"], one["variance"], one["potential"])
             for one in form["measured"]

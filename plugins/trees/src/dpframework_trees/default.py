@@ -33,7 +33,7 @@ import attrs
 
 from dpframework.facts import InputError, Schema
 from dpframework.plan import Node, either, sequential
-from dpframework.results import Kept
+from dpframework.results import StoredResult
 from dpframework.run import Example, PrivateTable, left_by_row_count, plan_row_count
 from dpframework_trees.additive.miner import AdditiveFit
 from dpframework_trees.additive.model import AdditiveModel
@@ -56,7 +56,7 @@ ROWS_OF_CHOICE = (30.0, 7.0)  # c above: its product with the number of classes,
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class ChosenModel(Kept):
+class ChosenModel(StoredResult):
     """The chosen model and its kind.
 
     Attributes
@@ -67,7 +67,7 @@ class ChosenModel(Kept):
         The model.
     """
 
-    called = "a chosen model"
+    name_in_errors = "a chosen model"
     kind: str
     model: AdditiveModel | DecisionTree
 

@@ -221,8 +221,8 @@ class _TreeOnSchema:
         return self._levels(one, step("last", self._scores(last), ExactTrees(each * last)), miner.max_depth - last)
 
     def _scores(self, depth: int) -> TreeScores:
-        counted = self.sampler != "mcmc" and counts_suffice(len(self.tests), self.target.size, depth)
-        of = (self.criterion, self.target, self.rows, self.tests, depth, counted)
+        gives_counts = self.sampler != "mcmc" and counts_suffice(len(self.tests), self.target.size, depth)
+        of = (self.criterion, self.target, self.rows, self.tests, depth, gives_counts)
         return TreeScores(*of, among=self.read)
 
     def _levels(self, split: Node, last: Node, levels: int) -> Node:

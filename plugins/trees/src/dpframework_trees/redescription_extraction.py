@@ -90,7 +90,7 @@ class LeafUnions:
         key = union.tobytes()
         if key not in self._described:
             described = self._below(0, union)
-            short = self._shortener.shortened(described) if isinstance(described, Description) else _NEVER
+            short = self._shortener.shorten(described) if isinstance(described, Description) else _NEVER
             self._described[key] = None if short in (_ALWAYS, _NEVER) else short
         return self._described[key]
 

@@ -20,7 +20,7 @@ from dpframework.facts import (
     attribute_from_dict,
     otherwise,
 )
-from dpframework.results import Drawn, Kept
+from dpframework.results import DrawableResult, StoredResult
 from dpframework.tables import Block, NewRows, Table, cells_of
 from dpframework_trees.splits import Multiway, Split, cut_of
 from dpframework_trees.tree_nodes import (
@@ -70,7 +70,7 @@ class TreeRule:
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class DecisionTree(Drawn):
+class DecisionTree(DrawableResult):
     """A decision tree over a schema's attributes.
 
     It is made of releases, so predicting with it, printing it and keeping it costs no privacy.
@@ -88,7 +88,7 @@ class DecisionTree(Drawn):
         leaves that pruning removes predict the same class with different probabilities.
     """
 
-    called = "a tree"
+    name_in_errors = "a tree"
     figure: ClassVar[Mapping[str, Any]] = {"figsize": (9, 5), "layout": "constrained"}
 
     root: TreeNode
@@ -262,7 +262,7 @@ class DecisionTree(Drawn):
 
 @final
 @attrs.frozen(eq=False, repr=False)
-class TreeResult(Kept):
+class TreeResult(StoredResult):
     """The result of a tree miner.
 
     Its stored form holds the tree and its rules, so that the rules can be read without this package.
@@ -273,7 +273,7 @@ class TreeResult(Kept):
         The tree, made of releases alone.
     """
 
-    called = "a tree"
+    name_in_errors = "a tree"
     tree: DecisionTree
 
     def plot(self, ax: Any | None = None) -> Any:

@@ -20,7 +20,7 @@ from dpframework.facts import Attribute, Boolean, Cases, Categorical, InputError
 from dpframework.mechanisms import PermuteAndFlip
 from dpframework.plan import Node, Step, sequential, step, walk
 from dpframework.queries import CandidateScores, Norm, ReadsAmong, Sensitivity
-from dpframework.results import Kept
+from dpframework.results import StoredResult
 from dpframework.run import Example, Miner, PrivateTable
 from dpframework.tables import Block, Crosstab, JointCounts
 from dpframework_trees.dptree import DPTree
@@ -92,7 +92,7 @@ def _leaves(tree: DecisionTree) -> Cases:
 
 @final
 @attrs.frozen
-class ChosenTree(Kept):
+class ChosenTree(StoredResult):
     """The tree that was chosen.
 
     Attributes
@@ -103,7 +103,7 @@ class ChosenTree(Kept):
         The tree.
     """
 
-    called = "a chosen tree"
+    name_in_errors = "a chosen tree"
     position: int
     tree: DecisionTree
 

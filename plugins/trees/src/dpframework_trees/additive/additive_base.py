@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpframework.facts import Schema
-from dpframework.results import Drawn, TextTable, axes_or_new, without_math
+from dpframework.results import DrawableResult, TextTable, axes_or_new, without_math
 from dpframework.tables import NewRows
 from dpframework_trees.additive.design import Reals
 from dpframework_trees.additive.term_drawing import BAND, FIGURE, draw_term, draw_terms
@@ -23,7 +23,7 @@ LEGEND = (
 )
 
 
-class AdditiveSum(Drawn):
+class AdditiveSum(DrawableResult):
     """A model whose score is a sum of one function of each attribute, and an intercept."""
 
     __slots__ = ()

@@ -5,7 +5,7 @@ loss. The covariance B of b is known. The variance of b is the same in all direc
 differs only along the sums that the blocks of a group share (see `group_noise`). H is private, since it depends on how
 many rows each cell has, and on which attributes carry the same information.
 
-- **As expected:** H is taken as if rows were spread evenly over cells (`Tuned.curvatures`), and as if its entries
+- **As expected:** H is taken as if rows were spread evenly over cells (`NoiseAndRidge.curvatures`), and as if its entries
   between different columns were 0. Real rows leave more noise. A cell with few rows has a small entry of H. If two
   attributes carry the same information, the ridge alone decides how their effect is divided between them.
 - **At most:** H is positive semidefinite, whatever the rows. For a linear function c'w of the coefficients w let
@@ -34,16 +34,16 @@ import numpy as np
 
 from dpframework.facts import Attribute
 from dpframework_trees.additive.design import Reals
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 
 
-def expected_deviations(tuned: Tuned) -> Reals:
+def expected_deviations(tuned: NoiseAndRidge) -> Reals:
     """Return the approximate standard deviation of each cell's value for evenly spread rows, shape (cells,)."""
     of_columns = tuned.deviations / (tuned.curvatures + tuned.ridge)
     return np.asarray(np.abs(tuned.design.of_cells.T) @ of_columns)
 
 
-def most_deviations(tuned: Tuned, given: Sequence[Attribute]) -> Reals:
+def most_deviations(tuned: NoiseAndRidge, given: Sequence[Attribute]) -> Reals:
     """Return the largest standard deviation that each cell's value can have, shape (cells,), whatever the rows are.
 
     A cell's value is what it adds, minus the mean over all cells of the attribute except the cell of missing values.

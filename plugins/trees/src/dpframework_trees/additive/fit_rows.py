@@ -15,7 +15,7 @@ from dpframework.queries import Norm, Query, Sensitivity
 from dpframework.tables import Block
 from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.fitting import Loss, Rows
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 from dpframework_trees.additive.perturbation import FITS
 
 PROBED = 32  # the number of linear functions by which `coordinates` describes a gradient
@@ -97,7 +97,7 @@ class LogisticRows(Query):
         `FAR` or -`FAR`.
         """
         design, found = answer.design, []
-        tuned, probes = Tuned(design, Fraction(1)), _probes(design)
+        tuned, probes = NoiseAndRidge(design, Fraction(1)), _probes(design)
         for size in (0.0, FAR, -FAR):
             start = np.zeros((design.columns, design.outputs))
             start[-1, -1] = size

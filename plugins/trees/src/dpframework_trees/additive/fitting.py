@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework_trees.additive.design import Design, Reals
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 from dpframework_trees.additive.refinement import inverse_of, refine
 
 UNIT = 2.0**-53
@@ -80,7 +80,7 @@ class Loss:
     """
 
     rows: Rows
-    tuned: Tuned
+    tuned: NoiseAndRidge
     noise: Reals
     times: float = 1.0
 
@@ -167,8 +167,8 @@ def round_to_lattice(loss: Loss, coefficients: Reals) -> Reals:
     return np.asarray(np.rint(coefficients / steps) * steps)
 
 
-def fit_in_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
-    """Return coefficients at which the gradient is proven to be within `Tuned.gradient_error`.
+def fit_in_steps(rows: Rows, tuned: NoiseAndRidge, noise: Reals) -> NDArray[np.int64]:
+    """Return coefficients at which the gradient is proven to be within `NoiseAndRidge.gradient_error`.
 
     They are in steps of the release's lattice, rounded, and clamped to 2**61 steps. This works for any rows. If
     floating point does not reach the bound, `refinement` does.
@@ -180,7 +180,7 @@ def fit_in_steps(rows: Rows, tuned: Tuned, noise: Reals) -> NDArray[np.int64]:
     return refine(loss, found, tuned.gradient_error - loss.of_noise, unit)
 
 
-def minimise(rows: Rows, tuned: Tuned, noise: Reals) -> Reals:
+def minimise(rows: Rows, tuned: NoiseAndRidge, noise: Reals) -> Reals:
     """Return coefficients on a lattice near the minimum, as near as floating point allows or `gradient_error` needs.
 
     Newton's method is used, with steps halved until the gradient's size falls. For a strongly convex loss it falls to

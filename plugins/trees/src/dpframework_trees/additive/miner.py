@@ -36,7 +36,7 @@ from dpframework_trees.additive.bins import (
 from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.fit_rows import LogisticRows
 from dpframework_trees.additive.model import AdditiveModel
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 from dpframework_trees.additive.perturbation import ObjectivePerturbation
 from dpframework_trees.additive.tree_part import DEPTH, SHARE, WORTH, values_of
 from dpframework_trees.additive.witnesses import (
@@ -212,16 +212,16 @@ class AdditiveFit:
         return class_and_attributes(schema, target, attributes)
 
     @property
-    def counted(self) -> tuple[Numeric, ...]:
+    def too_fine_attributes(self) -> tuple[Numeric, ...]:
         """The numeric attributes whose bins are counted, since they may have more bins than are kept."""
         most = FEWEST_BINS if self.schema.rows is None else self.most(self.schema.rows)
         return tuple(a for a in self.given if isinstance(a, Numeric) and too_fine(a, most))
 
     def counts_bins(self, rows: float) -> bool:
         """Tell whether bins are counted, for a number of rows."""
-        if not any(too_fine(attribute, self.most(rows)) for attribute in self.counted):
+        if not any(too_fine(attribute, self.most(rows)) for attribute in self.too_fine_attributes):
             return False
-        return counts_stand_out(len(self.counted), self.about(rows), float(self.epsilon))
+        return counts_stand_out(len(self.too_fine_attributes), self.about(rows), float(self.epsilon))
 
     def variant(self, rows: float) -> Variant:
         """Return the releases before the fit, for about this number of rows."""
@@ -237,7 +237,9 @@ class AdditiveFit:
         if self.schema.rows is not None:
             return [self.variant(self.schema.rows)]
         trees = dict.fromkeys(self.variant(rows).tree for rows in (1, MOST_ROWS))
-        return [Variant(tree, counts) for tree in trees for counts in dict.fromkeys((False, bool(self.counted)))]
+        return [
+            Variant(tree, counts) for tree in trees for counts in dict.fromkeys((False, bool(self.too_fine_attributes)))
+        ]
 
     def steps(self, epsilon: Fraction, uses: Collection[str] = ()) -> list[Node]:
         """Plan the releases before the fit, and the fit.
@@ -255,8 +257,8 @@ class AdditiveFit:
             found.append(sequential(self._tree(epsilon * SHARE).plan(self.schema), name=TREE))
             epsilon, uses = epsilon * (1 - SHARE), [*uses, TREE]
         if variant.counts:
-            share = share_of_counts(len(self.counted))
-            found.append(step(BINS, Marginals(self.counted), DiscreteLaplace(epsilon * share)))
+            share = share_of_counts(len(self.too_fine_attributes))
+            found.append(step(BINS, Marginals(self.too_fine_attributes), DiscreteLaplace(epsilon * share)))
             epsilon, uses = epsilon * (1 - share), [*uses, BINS]
         return [*found, step(STEP, self.query, ObjectivePerturbation(epsilon), uses=uses)]
 
@@ -276,7 +278,7 @@ class AdditiveFit:
 
     def release_fit(
         self, table: PrivateTable, rows: float, epsilon: Fraction
-    ) -> tuple[Tuned, Reals, DecisionTree | None]:
+    ) -> tuple[NoiseAndRidge, Reals, DecisionTree | None]:
         """Release a fit. Return its noise and ridge, its coefficients, shape (columns, outputs), and a tree or None."""
         variant = self.variant(rows)
         if len(self.variants) > 1:
@@ -285,14 +287,14 @@ class AdditiveFit:
         leaves = () if tree is None else tuple(values_of(tree.leaf_probabilities).tolist())
         design = self.design(rows, self._by_counts(table, rows) if variant.counts else {}, leaves)
         coefficients = table.release(STEP, design=design, **({} if tree is None else {"tree": tree}))
-        return Tuned(design, 1 / table.calibration(STEP).scale), coefficients, tree
+        return NoiseAndRidge(design, 1 / table.calibration(STEP).scale), coefficients, tree
 
     def _by_counts(self, table: PrivateTable, rows: float) -> Mapping[str, tuple[int, ...]]:
         """Release the counts of bins. Return, for each attribute with too many bins, the cell of each of its codes.
 
         These bins are merged by the released counts.
         """
-        counted, most = self.counted, self.most(rows)
+        counted, most = self.too_fine_attributes, self.most(rows)
         released, variance = table.release(BINS), noise_variance(table.calibration(BINS))
         ends = itertools.accumulate(attribute.size for attribute in counted)
         return {

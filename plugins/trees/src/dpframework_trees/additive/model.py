@@ -14,7 +14,7 @@ from dpframework.tables import Block, NewRows
 from dpframework_trees.additive.additive_base import LEGEND, AdditiveSum
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals, probabilities
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 from dpframework_trees.additive.shrinkage import shrink
 from dpframework_trees.additive.stretch import centre, stretch_of
 from dpframework_trees.additive.term_drawing import BAND
@@ -43,7 +43,7 @@ class AdditiveModel(AdditiveSum):
         A tree's part of the score, which captures what attributes say only in combination. None without interactions.
     """
 
-    called: ClassVar[str] = "an additive model"
+    name_in_errors: ClassVar[str] = "an additive model"
 
     target: Attribute
     intercept: Reals
@@ -53,7 +53,7 @@ class AdditiveModel(AdditiveSum):
     @classmethod
     def of_fit(
         cls,
-        tuned: Tuned,
+        tuned: NoiseAndRidge,
         coefficients: Reals,
         target: Attribute,
         given: list[Attribute],

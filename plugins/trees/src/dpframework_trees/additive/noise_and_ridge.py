@@ -54,7 +54,7 @@ def expected_spread(attributes: int, numeric: int = 0) -> float:
 
 
 @attrs.frozen(eq=False)
-class Tuned:
+class NoiseAndRidge:
     """The noise and the ridge of a design at an epsilon (see `perturbation` for the conditions on them).
 
     Attributes
@@ -79,7 +79,7 @@ class Tuned:
         if self.design.classes == 2:
             return Fraction(0)
         for times in range(HALVED, 0, -1):
-            tried = Tuned(self.design, self.epsilon, MULTICLASS / 2**times)
+            tried = NoiseAndRidge(self.design, self.epsilon, MULTICLASS / 2**times)
             if tried.curvature(NEAR * tried.suitable_ridge) <= float(tried.most_curvature) * BELOW:
                 return tried.determinant
         return MULTICLASS

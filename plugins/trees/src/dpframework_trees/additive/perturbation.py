@@ -79,10 +79,10 @@ unchanged. `Design` has a tree for two classes only.
 ratio of the determinants is at most what the new row adds. So the loss is at most twice the above.
 
 **What is computed.** The draw of k is exact (see `group_noise`). From b~ = t k in floats, which is near b
-(`Tuned.lattice_error`), `fitting` computes w~. It proves that the gradient of F at w~, taken with b itself and not with
-b~, is at most `Tuned.gradient_error` in the norm of R**-1. As the Hessian is at least R, (w~ - w*)' R
-(w~ - w*) <= grad F(w~)'(w~ - w*). So in the norm of R, w~ - w* is at most as long as `Tuned.gradient_error`. In the l1
-norm it is at most that times the square root of the trace of R**-1, and this product is `Tuned.distance`. w~ is rounded
+(`NoiseAndRidge.lattice_error`), `fitting` computes w~. It proves that the gradient of F at w~, taken with b itself and not with
+b~, is at most `NoiseAndRidge.gradient_error` in the norm of R**-1. As the Hessian is at least R, (w~ - w*)' R
+(w~ - w*) <= grad F(w~)'(w~ - w*). So in the norm of R, w~ - w* is at most as long as `NoiseAndRidge.gradient_error`. In the l1
+norm it is at most that times the square root of the trace of R**-1, and this product is `NoiseAndRidge.distance`. w~ is rounded
 to a lattice of step l, and discrete Laplace noise of scale a, in lattice steps, is added. If w* had been rounded and
 released in this way, it would be post-processing of w*. In the l1 norm the two roundings differ by at most distance / l
 plus 1 for each coordinate. By the choice of a this moves a log-probability by at most epsilon / 1024, for each of the
@@ -90,7 +90,7 @@ two tables. So
 
     epsilon  >=  e  +  sum of m_g / s_g  +  q (K - 2) / (K - 1)  +  2 epsilon / 1024.
 
-The right side is `Tuned.claimed`, a rational number. t is so small that the sum of m_g / s_g is at most 2**-20 epsilon.
+The right side is `NoiseAndRidge.claimed`, a rational number. t is so small that the sum of m_g / s_g is at most 2**-20 epsilon.
 It is assumed that an exponential in floating point is within 4 units in the last place, and that 64 bits hold the
 noise. An epsilon for which 64 bits might not hold it is refused. For any other epsilon, 64 bits fail to hold the noise
 with a probability far below exp(-2**9). No fit is refused for what its rows hold, only for having more rows than
@@ -113,7 +113,7 @@ from dpframework.mechanisms import Calibration, Preview, PureMechanism, Randomne
 from dpframework.queries import Norm, QueryFacts
 from dpframework_trees.additive.design import Design, Reals
 from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 
 CELL = 2.0**-30  # the side of the cell whose log-probability is returned as log-density
 LARGEST_NOISE = 2.0**53  # the largest mean noise in steps of its lattice: 512 times as much still fits into 64 bits
@@ -162,7 +162,7 @@ class ObjectivePerturbation(PureMechanism):
         """Return the log-probability of a cell with the side `CELL` around the output.
 
         It is computed from the density of the exact minimiser. The release has some more noise, on a scale of
-        `Tuned.distance` / epsilon, over which the density hardly changes.
+        `NoiseAndRidge.distance` / epsilon, over which the density hardly changes.
         """
         rows = _rows(answer, calibration)
         tuned, coefficients = tune_for(rows.design, calibration), np.asarray(output, dtype=np.float64)
@@ -198,14 +198,14 @@ def _rows(answer: Any, calibration: Calibration) -> Rows:
     return answer
 
 
-def tune_for(design: Design, calibration: Calibration) -> Tuned:
+def tune_for(design: Design, calibration: Calibration) -> NoiseAndRidge:
     """Return the noise and ridge for a calibration, with its epsilon under add-or-remove-one."""
     return _tune(design, 1 / calibration.scale)
 
 
 @functools.lru_cache(maxsize=64)
-def _tune(design: Design, epsilon: Fraction) -> Tuned:
-    tuned = Tuned(design, epsilon)
+def _tune(design: Design, epsilon: Fraction) -> NoiseAndRidge:
+    tuned = NoiseAndRidge(design, epsilon)
     held = tuned.claimed <= tuned.epsilon and tuned.curvature(tuned.ridge) <= tuned.most_curvature
     if not held or tuned.largest_noise > LARGEST_NOISE:
         raise InputError(
@@ -215,7 +215,7 @@ def _tune(design: Design, epsilon: Fraction) -> Tuned:
     return tuned
 
 
-def draw_noise(tuned: Tuned, randomness: Randomness) -> Reals:
+def draw_noise(tuned: NoiseAndRidge, randomness: Randomness) -> Reals:
     """Draw the linear term, whose entries are multiples of the lattice's step, shape (columns, outputs)."""
     design = tuned.design
     noise = np.empty((design.columns, design.outputs))
@@ -226,7 +226,7 @@ def draw_noise(tuned: Tuned, randomness: Randomness) -> Reals:
     return noise
 
 
-def noise_log_density(tuned: Tuned, noise: Reals) -> float:
+def noise_log_density(tuned: NoiseAndRidge, noise: Reals) -> float:
     """Return the log of the density of the linear term in its space. The density is exp(-norm) over its integral."""
     design, found = tuned.design, []
     for group, of_group, scale in zip(design.groups, design.noises, tuned.scales, strict=True):
@@ -236,7 +236,7 @@ def noise_log_density(tuned: Tuned, noise: Reals) -> float:
     return math.fsum(found)
 
 
-def _log_ridge_left_out(tuned: Tuned) -> float:
+def _log_ridge_left_out(tuned: NoiseAndRidge) -> float:
     """Return the logarithm of the product of R over the entries of w that are not coordinates of minimisers.
 
     With R w as coordinates, the density of R w has det H / det R in place of det H. In a group with one sum, the
@@ -254,7 +254,7 @@ def _log_ridge_left_out(tuned: Tuned) -> float:
     return math.fsum(found)
 
 
-def into_space(tuned: Tuned, coefficients: Reals) -> Reals:
+def into_space(tuned: NoiseAndRidge, coefficients: Reals) -> Reals:
     """Return the point in the space of minimisers that is nearest to given coefficients, shape (columns, outputs).
 
     A release is a minimiser plus noise in all entries. In a group with one sum, the blocks of the ridge times

@@ -40,7 +40,7 @@ class AdditiveRegression(AdditiveSum):
         Noisy counts of rows by how far their number was from its prediction.
     """
 
-    called: ClassVar[str] = "an additive model of a number"
+    name_in_errors: ClassVar[str] = "an additive model of a number"
 
     target: Numeric
     intercept: float

@@ -27,12 +27,12 @@ from __future__ import annotations
 import numpy as np
 
 from dpframework_trees.additive.design import Reals
-from dpframework_trees.additive.noise_and_ridge import Tuned, expected_spread
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge, expected_spread
 
 LEAST, LARGEST = -4, 2  # the exponents of the smallest and the largest power of 4 that is tried
 
 
-def shrink(tuned: Tuned, coefficients: Reals) -> Reals:
+def shrink(tuned: NoiseAndRidge, coefficients: Reals) -> Reals:
     """Return released coefficients, shape (columns, outputs), shrunk by the factor of each attribute but numeric ones.
 
     The mean over an attribute's columns is a part of the intercept and is not shrunk. With several outputs, the
@@ -48,7 +48,7 @@ def shrink(tuned: Tuned, coefficients: Reals) -> Reals:
     return found
 
 
-def factor_of(tuned: Tuned, attribute: int, size: float) -> float:
+def factor_of(tuned: NoiseAndRidge, attribute: int, size: float) -> float:
     """Return the factor of an attribute's function, at most 1.
 
     Parameters

@@ -31,7 +31,7 @@ follows from the kind of the attribute:
 - **For the sum that a group's blocks share** (noise with one sum, see `group_noise`) the expectation is subtracted, as
   if the rows' loss had a curvature only along the intercept. Let r be that sum, of variance v, and z the sum of R w in
   each of the blocks. The means of the blocks, and the intercept, add g z to the score, where g is the group's gain
-  (`Tuned.shared`). With h the intercept's curvature, and G the sum of the groups' gains, z = - h times (what all groups
+  (`NoiseAndRidge.shared`). With h the intercept's curvature, and G the sum of the groups' gains, z = - h times (what all groups
   add) - r. So -E[w'b] is g v (1 - h g / (1 + h G)).
 
 The rest of D is evidence that scores are too small. If nothing is left, nothing is stretched. (If attributes carry the
@@ -65,7 +65,7 @@ import numpy as np
 
 from dpframework_trees.additive.design import Design, Reals, probabilities
 from dpframework_trees.additive.group_noise import GroupNoise
-from dpframework_trees.additive.noise_and_ridge import CURVATURE, Tuned
+from dpframework_trees.additive.noise_and_ridge import CURVATURE, NoiseAndRidge
 
 SPREAD = 1.0  # the standard deviation of a factor before any evidence
 ALIKE = 0.8  # the correlation of two outputs' factors before any evidence
@@ -98,7 +98,7 @@ def centre(coefficients: Reals) -> Reals:
     return coefficients - coefficients.mean(axis=1, keepdims=True) if several else coefficients
 
 
-def stretch_of(tuned: Tuned, coefficients: Reals) -> Reals:
+def stretch_of(tuned: NoiseAndRidge, coefficients: Reals) -> Reals:
     """Return the factor of each output's scores, from 1 to `MOST`, for centred coefficients, shape (outputs,)."""
     scores = _scores(tuned.design, coefficients)
     evidence = evidence_of(tuned, coefficients, scores)
@@ -181,7 +181,7 @@ class _FactorSearch:
         return step
 
 
-def evidence_of(tuned: Tuned, coefficients: Reals, scores: Reals) -> Evidence:
+def evidence_of(tuned: NoiseAndRidge, coefficients: Reals, scores: Reals) -> Evidence:
     """Return the evidence from centred coefficients, and from the scores that they give to evenly spread rows."""
     design, variances, ridge = tuned.design, tuned.deviations**2, tuned.ridge
     classes, p = design.classes, _of_outputs(scores)

@@ -12,7 +12,7 @@ from dpframework.facts import Attribute, InputError, Numeric, attribute_from_dic
 from dpframework.tables import NewRows
 from dpframework_trees.additive.bands import expected_deviations, most_deviations
 from dpframework_trees.additive.design import Reals
-from dpframework_trees.additive.noise_and_ridge import Tuned
+from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
 
 DIGITS = 6
 
@@ -84,7 +84,7 @@ class Term:
 
 
 def centred_terms(
-    tuned: Tuned, coefficients: Reals, stretch: Reals, given: Sequence[Attribute]
+    tuned: NoiseAndRidge, coefficients: Reals, stretch: Reals, given: Sequence[Attribute]
 ) -> tuple[Reals, tuple[Term, ...]]:
     """Return the intercept, shape (outputs,), and the functions of a released fit, each with the mean 0.
 

@@ -102,7 +102,7 @@ class SplitScores(CriterionScores, CandidateScores):
         candidates: Candidates = inputs["candidates"]
         on_grid = _attributes_on_grid(candidates)
         keys = [(SplitScores, self.target, int(candidates.attributes[k])) for k in on_grid]
-        around = engine.kept_around(rows)
+        around = engine.related_caches(rows)
         known = [_of_relatives(around, key) for key in keys]
         only = on_grid[[table is None for table in known]]
         counted = yield Counting(self, {"candidates": candidates, "only": only})
@@ -111,7 +111,7 @@ class SplitScores(CriterionScores, CandidateScores):
             tables.append(counted[start : start + size] if table is None else table)
             start += size if table is None else 0
         if candidates.sizes[on_grid].sum() <= MOST_KEPT:
-            engine.kept(rows).update(zip(keys, tables, strict=True))
+            engine.cache_of(rows).update(zip(keys, tables, strict=True))
         return self.answer(np.concatenate([*tables, counted[start:]]), **inputs)
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:

@@ -76,7 +76,7 @@ class TreeScores(CountedOrPacked, CriterionScores):
         The tests that each node may have.
     depth
         The number of levels.
-    counted
+    gives_counts
         Whether the answer is `TreeCounts`, which only the exact sampler reads, or else `TreeData` (see
         `tree_counts.counts_suffice`).
     """
@@ -84,7 +84,7 @@ class TreeScores(CountedOrPacked, CriterionScores):
     name = "tree-scores"
     tests: Candidates
     depth: int
-    counted: bool = False
+    gives_counts: bool = False
 
     @property
     def text(self) -> str:
@@ -109,11 +109,11 @@ class TreeScores(CountedOrPacked, CriterionScores):
         return answer.scores(trees)
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return `TreeCounts.cells` if `counted`.
+        """Return `TreeCounts.cells` if `gives_counts`.
 
         Else return a set of rows for each test, then for each class, as bits sorted by class.
         """
-        if self.counted:
+        if self.gives_counts:
             tiles = (self._pack(tile) for tile in block.tiles(TILE))
             return count_cells(tiles, len(self.tests), self.target.size, self.depth)
         bits, rows = self._pack(block)
@@ -126,7 +126,7 @@ class TreeScores(CountedOrPacked, CriterionScores):
 
     def tables(self, **inputs: Any) -> JointCounts | None:
         """Return the cross tables of all sets of tests and the class, or None if the answer is bits of rows."""
-        if not self.counted:
+        if not self.gives_counts:
             return None
         number, order = len(self.tests), 3 if self.depth == 3 else 2
         shape = (number + 1, *(number,) * (order - 1))
@@ -144,7 +144,7 @@ class TreeScores(CountedOrPacked, CriterionScores):
 
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> TreeData | TreeCounts:
         """Add up the counts of all blocks, or put the bits of the blocks side by side, sorted by class."""
-        if self.counted:
+        if self.gives_counts:
             return TreeCounts(engine.sum(rows, Counting(self)), self.depth, self.criterion)
         blocks = engine.map(rows, self.count)
         words = blocks[0]

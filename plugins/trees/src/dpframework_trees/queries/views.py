@@ -144,7 +144,7 @@ class TreePairScores(CountedOrPacked, ReadsAmong):
         The number of levels of each tree.
     rows
         The public number of rows. None if there is none.
-    counted
+    gives_counts
         Whether the answer is `SplitPairCounts`, which the exact sampler reads, or `PairData`.
     """
 
@@ -156,7 +156,7 @@ class TreePairScores(CountedOrPacked, ReadsAmong):
     second: Candidates
     depth: int
     rows: int | None
-    counted: bool = False
+    gives_counts: bool = False
 
     @property
     def text(self) -> str:
@@ -191,11 +191,11 @@ class TreePairScores(CountedOrPacked, ReadsAmong):
         return np.array([answer.score(*pair) for pair in pairs])
 
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
-        """Return `SplitPairCounts.cells` if `counted`.
+        """Return `SplitPairCounts.cells` if `gives_counts`.
 
         Else return a set of rows for each test of either tree, then for each class, as bits.
         """
-        if self.counted:
+        if self.gives_counts:
             sets = max(sets_of_tests(len(tests), self.depth) for tests in (self.first, self.second))
             tiles = block.tiles(min(TILE, max(64, BITS_AT_ONCE // sets)))
             return np.asarray(sum(self._counts(tile) for tile in tiles))
@@ -206,7 +206,7 @@ class TreePairScores(CountedOrPacked, ReadsAmong):
 
         None if they are not enough to answer.
         """
-        if not self.counted:
+        if not self.gives_counts:
             return None
         sides = []
         for tests in (self.first, self.second):
@@ -241,7 +241,7 @@ class TreePairScores(CountedOrPacked, ReadsAmong):
     def evaluate(self, engine: Any, rows: Any, **inputs: Any) -> PairData | SplitPairCounts:
         """Add up the counts of all blocks, or put the bits of the blocks side by side."""
         tests, of_first = (len(self.first), len(self.second)), len(self.first)
-        if self.counted:
+        if self.gives_counts:
             return SplitPairCounts(engine.sum(rows, Counting(self)), tests, self.depth, self.score)
         words = np.concatenate(engine.map(rows, self.count), axis=1)
         views = words[:of_first], words[of_first : sum(tests)], words[sum(tests) :]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 
 class CountedOrPacked:
-    """A query that adds up counts if `counted`, and else gathers a bit for each row and test."""
+    """A query that adds up counts if `gives_counts`, and else gathers a bit for each row and test."""
 
     __slots__ = ()
-    counted: bool
+    gives_counts: bool
 
     @property
     def gathers(self) -> bool:
         """Whether the query gathers rows: one bit for each row and test, unless it answers with counts."""
-        return not self.counted
+        return not self.gives_counts
 
     @property
-    def tabled(self) -> bool:
+    def has_tables(self) -> bool:
         """Whether cross tables are enough to answer."""
-        return self.counted
+        return self.gives_counts

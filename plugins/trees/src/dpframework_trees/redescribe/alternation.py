@@ -71,9 +71,11 @@ class TreeOnView:
     rows: int | None
     read: tuple[str, ...]
 
-    def scores(self, criterion: Criterion, depth: int, *, counted: bool = False) -> TreeScores:
+    def scores(self, criterion: Criterion, depth: int, *, gives_counts: bool = False) -> TreeScores:
         """Return the query for the scores of all trees of a depth."""
-        return TreeScores(criterion, self.target, KnownRows(self.rows), self.tests, depth, counted, among=self.read)
+        return TreeScores(
+            criterion, self.target, KnownRows(self.rows), self.tests, depth, gives_counts, among=self.read
+        )
 
     def exact_plan(self, name: str, criterion: Criterion, depth: int) -> Node:
         """Plan the tree's release as one step that draws it exactly.
@@ -84,8 +86,8 @@ class TreeOnView:
             If the exact sampler would take too long.
         """
         require_feasible(len(self.tests), depth)
-        counted = counts_suffice(len(self.tests), self.target.size, depth)
-        scores = self.scores(criterion, depth, counted=counted)
+        gives_counts = counts_suffice(len(self.tests), self.target.size, depth)
+        scores = self.scores(criterion, depth, gives_counts=gives_counts)
         return step(name, scores, ExactTrees(self.epsilon), threshold=self.rows)
 
 

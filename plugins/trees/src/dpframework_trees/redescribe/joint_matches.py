@@ -24,8 +24,8 @@ from dpframework.redescriptions import (
     MatchScores,
     OverlappingTables,
     Redescription,
+    ReportConditions,
     TruthCells,
-    Wanted,
     distinct,
 )
 from dpframework.run import PrivateTable
@@ -65,7 +65,7 @@ def plan_matches(
 
 
 def mine_matches(
-    table: PrivateTable, arranged: Arrangement, wanted: Wanted, given: Mapping[str, Any], *, few: bool
+    table: PrivateTable, arranged: Arrangement, wanted: ReportConditions, given: Mapping[str, Any], *, few: bool
 ) -> tuple[list[Redescription], int]:
     """Release the matches and their tables. Return redescriptions, and how many candidates were looked at.
 

@@ -52,7 +52,7 @@ from dpframework.redescriptions import (
     MatchScores,
     Redescription,
     Redescriptions,
-    Wanted,
+    ReportConditions,
     cap_of,
     distinct,
     nothing_above,
@@ -271,12 +271,12 @@ class MatchedTrees(Miner):
             counts = np.asarray(scope.release("leaves", left=trees[View.LEFT], right=trees[View.RIGHT]))
             yield trees, counts, scope.calibration("leaves").variance
 
-    def _constraints(self) -> Wanted:
+    def _constraints(self) -> ReportConditions:
         least, most = self.min_support, self.max_support
         if self.rare is not None:
             least = max(self.rare // 10, 1) if least is None else least
             most = self.rare if most is None else most
-        return Wanted(float(self.target_jaccard + SLACK), least, most)
+        return ReportConditions(float(self.target_jaccard + SLACK), least, most)
 
     def _read(
         self, trees: Mapping[View, CompleteTree], counts: NDArray[np.int64], variance: float, rows: int | None

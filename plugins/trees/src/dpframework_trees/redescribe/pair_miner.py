@@ -122,7 +122,7 @@ class MCMCTreePair(TreeRedescriptions):
         walks = sampler == "mcmc"
         if not walks:
             require_feasible_pairs(len(sides[0]), len(sides[1]), self.max_depth)
-        scores = TreePairScores(score, target, *sides, self.max_depth, schema.rows, counted=not walks, among=read)
+        scores = TreePairScores(score, target, *sides, self.max_depth, schema.rows, gives_counts=not walks, among=read)
         most = 1 if score.normalised else schema.row_bound
         drawn = MarkovChainPairs(epsilon, self.iterations) if walks else ExactPairs(epsilon)
         return step("pair", scores, drawn, threshold=most)
