@@ -33,8 +33,8 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide, double_at_most, growth_of_delta, half_square, times
 from dpframework.queries.base import Norm, QueryFacts
 
-# A bound on the probability that a cell of more than `CellVisibility.hidden` rows is not shown, and on the probability that the
-# noise of a count is larger than `CellVisibility.within`. Together these are 5 %.
+# A bound on the probability that a cell of more than `CellVisibility.hidden` rows is not shown, and on the probability
+# that the noise of a count is larger than `CellVisibility.within`. Together these are 5 %.
 _BEYOND = 0.025
 
 

@@ -5,9 +5,9 @@ loss. The covariance B of b is known. The variance of b is the same in all direc
 differs only along the sums that the blocks of a group share (see `group_noise`). H is private, since it depends on how
 many rows each cell has, and on which attributes carry the same information.
 
-- **As expected:** H is taken as if rows were spread evenly over cells (`NoiseAndRidge.curvatures`), and as if its entries
-  between different columns were 0. Real rows leave more noise. A cell with few rows has a small entry of H. If two
-  attributes carry the same information, the ridge alone decides how their effect is divided between them.
+- **As expected:** H is taken as if rows were spread evenly over cells (`NoiseAndRidge.curvatures`), and as if its
+  entries between different columns were 0. Real rows leave more noise. A cell with few rows has a small entry of H. If
+  two attributes carry the same information, the ridge alone decides how their effect is divided between them.
 - **At most:** H is positive semidefinite, whatever the rows. For a linear function c'w of the coefficients w let
   u = R**-1/2 c and N = R**1/2 (H + R)**-1 R**1/2, so that 0 <= N <= I, with I the identity. The variance of c'w is
   v'R**-1/2 B R**-1/2 v, with v = N u. Let beta be the eigenvalue of R**-1/2 B R**-1/2 in the directions of an

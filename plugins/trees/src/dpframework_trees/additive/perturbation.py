@@ -79,21 +79,21 @@ unchanged. `Design` has a tree for two classes only.
 ratio of the determinants is at most what the new row adds. So the loss is at most twice the above.
 
 **What is computed.** The draw of k is exact (see `group_noise`). From b~ = t k in floats, which is near b
-(`NoiseAndRidge.lattice_error`), `fitting` computes w~. It proves that the gradient of F at w~, taken with b itself and not with
-b~, is at most `NoiseAndRidge.gradient_error` in the norm of R**-1. As the Hessian is at least R, (w~ - w*)' R
-(w~ - w*) <= grad F(w~)'(w~ - w*). So in the norm of R, w~ - w* is at most as long as `NoiseAndRidge.gradient_error`. In the l1
-norm it is at most that times the square root of the trace of R**-1, and this product is `NoiseAndRidge.distance`. w~ is rounded
-to a lattice of step l, and discrete Laplace noise of scale a, in lattice steps, is added. If w* had been rounded and
-released in this way, it would be post-processing of w*. In the l1 norm the two roundings differ by at most distance / l
-plus 1 for each coordinate. By the choice of a this moves a log-probability by at most epsilon / 1024, for each of the
-two tables. So
+(`NoiseAndRidge.lattice_error`), `fitting` computes w~. It proves that the gradient of F at w~, taken with b itself and
+not with b~, is at most `NoiseAndRidge.gradient_error` in the norm of R**-1. As the Hessian is at least R, (w~ - w*)' R
+(w~ - w*) <= grad F(w~)'(w~ - w*). So in the norm of R, w~ - w* is at most as long as `NoiseAndRidge.gradient_error`. In
+the l1 norm it is at most that times the square root of the trace of R**-1, and this product is
+`NoiseAndRidge.distance`. w~ is rounded to a lattice of step l, and discrete Laplace noise of scale a, in lattice steps,
+is added. If w* had been rounded and released in this way, it would be post-processing of w*. In the l1 norm the two
+roundings differ by at most distance / l plus 1 for each coordinate. By the choice of a this moves a log-probability by
+at most epsilon / 1024, for each of the two tables. So
 
     epsilon  >=  e  +  sum of m_g / s_g  +  q (K - 2) / (K - 1)  +  2 epsilon / 1024.
 
-The right side is `NoiseAndRidge.claimed`, a rational number. t is so small that the sum of m_g / s_g is at most 2**-20 epsilon.
-It is assumed that an exponential in floating point is within 4 units in the last place, and that 64 bits hold the
-noise. An epsilon for which 64 bits might not hold it is refused. For any other epsilon, 64 bits fail to hold the noise
-with a probability far below exp(-2**9). No fit is refused for what its rows hold, only for having more rows than
+The right side is `NoiseAndRidge.claimed`, a rational number. t is so small that the sum of m_g / s_g is at most 2**-20
+epsilon. It is assumed that an exponential in floating point is within 4 units in the last place, and that 64 bits hold
+the noise. An epsilon for which 64 bits might not hold it is refused. For any other epsilon, 64 bits fail to hold the
+noise with a probability far below exp(-2**9). No fit is refused for what its rows hold, only for having more rows than
 `Design.most_rows`. If floats miss the bound on the gradient, `refinement` goes on with more digits. That takes longer,
 so somebody who times a fit closely may learn of it, as with other exact samplers.
 """

@@ -31,8 +31,8 @@ follows from the kind of the attribute:
 - **For the sum that a group's blocks share** (noise with one sum, see `group_noise`) the expectation is subtracted, as
   if the rows' loss had a curvature only along the intercept. Let r be that sum, of variance v, and z the sum of R w in
   each of the blocks. The means of the blocks, and the intercept, add g z to the score, where g is the group's gain
-  (`NoiseAndRidge.shared`). With h the intercept's curvature, and G the sum of the groups' gains, z = - h times (what all groups
-  add) - r. So -E[w'b] is g v (1 - h g / (1 + h G)).
+  (`NoiseAndRidge.shared`). With h the intercept's curvature, and G the sum of the groups' gains, z = - h times (what
+  all groups add) - r. So -E[w'b] is g v (1 - h g / (1 + h G)).
 
 The rest of D is evidence that scores are too small. If nothing is left, nothing is stretched. (If attributes carry the
 same information, there may be more noise than is subtracted.)
