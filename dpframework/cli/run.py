@@ -127,26 +127,25 @@ def run(
     if period or file.study.unit.period is not None:
         (file.study.unit.during(period) if period else file.study.unit).require_span()
     ready, facts = _prepare(file, engine_of(file, engine), as_json)
-    plan = ready.plan
     if recorded is not None:
         recorded.data = file.data.paths()
     authority = None
     if ledger is not None and data_set is not None:
-        authority = Authority.of(ledgers.Ledger(ledger).records(), data_set, plan)
+        authority = Authority.of(ledgers.Ledger(ledger).records(), data_set, ready.plan)
         authority = attrs.evolve(authority, ran=ledgers.RunSubject(by=said["by"], purpose=purpose).sentence)
     results, stop = _make_and_write(
         out, study.stem, authority, facts, recorded, lambda: _make_run(file, ready, (seed, samplers), recorded, period)
     )
     ran = reports.RunSummary.of(results)
     if stop is not None:
-        releases = count_text(len(ran.charges), "release")
-        say(f"stopped after {releases}, {ran.spent} spent; the results that were finished are in {out}")
+        made = count_text(len(ran.charges), "release")
+        say(f"stopped after {made}, {ran.spent} spent; the results that were finished are in {out}")
     if as_json:
         print_json(results.to_dict())
     if stop is not None:
         raise stop
     if not as_json:
-        _show(ran, plan, recorded, f"data set '{data_set}' in {ledger}", authority)
+        _show(ran, ready.plan, recorded, f"data set '{data_set}' in {ledger}", authority)
         write(f"wrote {', '.join(str(out / name) for name in FILES)}")
 
 

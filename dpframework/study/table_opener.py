@@ -35,8 +35,7 @@ def open_table(
     """Return the table of a run, or the handle of an engine that reads rows itself, and the table's period.
 
     The ledger first records that the table is read, unless a table is given that was read before. A failure because of
-    the rows is recorded too, and a private run tells only its kind. A failure that no row causes, such as a missing
-    file or files of another schema, uses up no approval.
+    the rows is recorded too, and a private run tells only its kind. A failure that no row causes uses up no approval.
 
     Parameters
     ----------

@@ -157,7 +157,7 @@ def test_accounting_loads_no_rows() -> None:
     rooms, packages, readers = ran.stdout.split("\n")[:3]
     assert readers == "", "a study is described without what reads files"
     assert set(rooms.split()) <= {
-        f"dpframework.tables.{name}" for name in ("blocks", "count_width", "key_columns", "places_in_unit")
+        f"dpframework.tables.{name}" for name in ("blocks", "count_width", "open_attribute_keys", "places_in_unit")
     }
     assert packages == ""
 

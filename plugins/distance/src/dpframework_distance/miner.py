@@ -192,8 +192,7 @@ class DPDilca(Miner):
     def examples(cls) -> Mapping[str, Example]:
         """Return examples of the context selections, and of each option with a privacy argument of its own.
 
-        "auto" has no example, since it takes one of the other selections. "baseline-mean-su" has none, since it makes
-        the same releases as "baseline".
+        "auto" and "baseline-mean-su" have none, since their releases are those of other selections.
         """
         from dpframework_distance.witnesses import (
             ALIKE,
@@ -220,8 +219,7 @@ class DPDilca(Miner):
         found = {}
         found["tree"] = Example(counted, cls(2, context="tree"))
         found["none"] = Example(Schema(attributes[:3]), cls(2, context="none"))  # whatever the number of rows
-        zcdp = cls(rho=2, context="none")
-        found["none-zcdp"] = Example(Schema(attributes[:3]), zcdp, delta=Fraction(1, 10**6))
+        found["none-zcdp"] = attrs.evolve(found["none"], miner=cls(rho=2, context="none"), delta=Fraction(1, 10**6))
         common = cls(16, context="common", context_size=2)
         replaced = of_common_contexts(FEW)[1:]
         found["common"] = Example(Schema(ATTRIBUTES, rows=FEW), common, witnesses=replaced)
