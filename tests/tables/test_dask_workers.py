@@ -402,7 +402,7 @@ def held_by(cluster: Cluster, rows: ClusterRows) -> list[dict[int, Any]]:
 
 def test_what_cannot_be_sent_or_fails_there_is_one_sentence(engine: dpf.Dask, files: TableFiles) -> None:
     rows, lock = engine.open(files), threading.Lock()
-    with pytest.raises(dpf.InputError, match=r"^a query cannot be sent to the workers \(TypeError\); define it"):
+    with pytest.raises(dpf.InputError, match=r"^a query cannot be sent to the workers \(TypeError\); define the query"):
         engine.counts(rows, [lambda block: np.array([lock.locked()])])
 
     def refusing(block: dpf.Block) -> Any:

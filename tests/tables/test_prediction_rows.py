@@ -59,7 +59,10 @@ def test_what_cannot_be_read_is_refused():
         (CELLS, "not in its public list"),
         ({"city": ["Rome"]}, "no column"),
         ({**CELLS, "age": [1.0]}, "differ in length"),
-        (dpf.table_from_columns({"ill": [True]}, dpf.Schema([dpf.Boolean("ill", missing=True)])), "not the one"),
+        (
+            dpf.table_from_columns({"ill": [True]}, dpf.Schema([dpf.Boolean("ill", missing=True)])),
+            "differs from the model's attribute",
+        ),
     ]:
         wanted = SCHEMA.select(["ill"]) if isinstance(frame, dpf.Table) else SCHEMA
         policy = "clamp" if sentence == "differ in length" else "error"

@@ -211,7 +211,7 @@ def test_domains_follow_from_the_rows_schema():
         ("any(sum(cost))", "calls 'sum', which is no function"),
         ("any(nothing)", "'nothing', which is not in the schema before it"),
         ("first(cost, key=day)", "perhaps what orders the rows"),
-        ("any(" + "not " * 2000 + "ill)", "letters"),
+        ("any(" + "not " * 2000 + "ill)", "characters"),
     ],
 )
 def test_what_is_no_aggregate_is_refused_in_a_sentence(value, says):
