@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -58,10 +59,13 @@ def assert_private(
 
 
 def _assert_tight(what: str, tightness: float, least: float, more: str) -> None:
-    """Fail if a search reached a smaller share of a claim than `least`. `more` names what a longer search needs."""
-    assert tightness >= least, (
+    """Fail if a search reached a smaller share of a claim than `least`. `more` names what a longer search needs.
+
+    A claim of 0 has no share to reach, and its tightness is NaN.
+    """
+    assert math.isnan(tightness) or tightness >= least, (
         f"{what}: {reach(tightness)}. {least:.0%} is asked for; give more {more}, claim less, or lower "
-        "min_tightness and say why"
+        "min_tightness, with the reason in a comment"
     )
 
 
