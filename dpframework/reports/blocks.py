@@ -218,7 +218,7 @@ class ResultText(SectionBlock):
     matrices
         The matrices of the result that are small enough for a heat map.
     mapped
-        Whether a matrix is too wide to be printed as text, and the heat maps show all matrices.
+        Whether the heat maps show all matrices of the result. Its text is then not printed on paper.
     """
 
     template = "result"

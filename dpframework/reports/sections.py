@@ -36,7 +36,6 @@ from dpframework.study.plugin_registry import registry
 from dpframework.study.study_plan import StudyPlan
 
 MOST_CELLS = 30  # the most rows or columns of a heat map; a larger matrix is shown as text only
-WIDE = 10  # the most columns of a matrix whose text fits on paper
 
 
 def _blocks(some: Iterable[SectionBlock]) -> tuple[SectionBlock, ...]:
@@ -200,8 +199,7 @@ def _results(subject: ReportSubject) -> Section | None:
     for number, (name, text) in enumerate(subject.run.texts.items(), start=1):
         matrices = subject.run.matrices.get(name, ())
         small = tuple(matrix for matrix in matrices if max(len(matrix.rows), len(matrix.columns)) <= MOST_CELLS)
-        mapped = len(small) == len(matrices) and any(len(matrix.columns) > WIDE for matrix in matrices)
-        found.append(blocks.ResultText(number, name, text, small, mapped))
+        found.append(blocks.ResultText(number, name, text, small, mapped=0 < len(small) == len(matrices)))
     return Section("results", "Results", found or [Paragraph("No miner finished.")])
 
 

@@ -27,6 +27,7 @@ from dpframework.reports import (
 from dpframework.reports.attribute_losses import losses_by_attribute
 from dpframework.reports.html import html_report
 from dpframework.reports.odds import PRIORS, posterior
+from dpframework.results.matrix import Matrix
 from dpframework.study.plugin_registry import registry
 
 A, B, C = dpf.Boolean("a"), dpf.Boolean("b"), dpf.Categorical("c", ["x", "y", "z"])
@@ -413,6 +414,14 @@ def test_matrices_are_heat_maps():
     assert max(level for row in found.levels for level in row) == 9
     page = html_report(results.plan, ran)
     assert page.count('<table class="heat">') == 2
+    assert page.count('<div class="scroll mapped"') == 2  # on paper, the text is left out
+
+    labels = [str(k) for k in range(31)]
+    large = Matrix("large", labels, labels, np.ones((31, 31)))
+    ran = attrs.evolve(ran, matrices={**ran.matrices, "table": (*ran.matrices["table"], large)})
+    page = html_report(results.plan, ran)
+    assert page.count('<table class="heat">') == 2
+    assert page.count('<div class="scroll mapped"') == 1  # since the text alone shows the large one
 
 
 def test_a_schema_of_another_plan_is_not_shown(plan):
