@@ -5,19 +5,22 @@ replaced rows, and A for k rows added or removed. It is calibrated so that one r
 epsilon, or R / k^2 and A / k^2 in rho (see `facts.unit`). So for r replaced rows and a added or removed rows, with
 r + a <= k, it loses
 
-    at most (r R + a A) / k, in pure epsilon by adding up, and in zCDP since ((r sqrt(R) + a sqrt(A)) / k)^2 is no more,
-    the square being convex and the remaining weight, k - r - a, on 0.
+    at most (r R + a A) / k.
+
+In pure epsilon, the losses of the rows add up to this. In zCDP their square roots add up, to
+(r sqrt(R) + a sqrt(A)) / k. That is a mean of sqrt(R), sqrt(A) and 0 with the weights r / k, a / k and (k - r - a) / k.
+The square is convex, so the square of this mean is at most the mean of R, A and 0, which is the bound.
 
 Such a bound survives every rule. `sequential` and `repeat` add up amounts of the same r and a, and `either` takes those
-of one branch. In `parallel`, each row of the unit stays in one part, and costs R_i / k of that part; or it moves, and
-costs A_i / k of the part that it leaves and A_j / k of the part that it enters; or it is added or removed, and costs
-A_i / k. No part gets more than k of them. Under add-or-remove, the sum over r + a <= k rows is at most the largest A of
-a part. Under replace-one it is at most the larger of the largest R and the sum of the two largest A. `parallel`
-returns this.
+of one branch. In `parallel`, a row of the unit may be replaced within part i, which costs R_i / k. It may move, which
+costs A_i / k in the part i that it leaves and A_j / k in the part j that it enters. Or it is added or removed, which
+costs A_i / k. No part gets more than k rows of the unit. Under add-or-remove no row is replaced or moves, so the sum
+over at most k rows is at most the largest A of a part. Under replace-one it is at most the larger of two numbers: the
+largest R, and the sum of the two largest A. `parallel` returns this.
 
-On a sample of units, releases that lose at most a A / k lose at most f(a A / k), with f(x) = log(1 + q (e**x - 1)).
-This function is convex and 0 at 0, so that is at most a f(A) / k. So the bound survives `sample`, too, in a part as
-well as on the whole table.
+Let q be the rate of a sample of units, and let f(x) = log(1 + q (e**x - 1)). Releases that would lose at most a A / k
+on all units lose at most f(a A / k) on the sample. f is convex and 0 at 0, so f(a A / k) is at most a f(A) / k. So the
+bound survives `sample`, too, in a part as well as on the whole table.
 """
 
 from __future__ import annotations
@@ -64,9 +67,9 @@ def parallel(parts: Sequence[ByRelation]) -> ByRelation:
     """Compose over disjoint rows.
 
     Under add-or-remove the row lies in one part, so the loss is the largest of the parts (McSherry 2009, Theorem 4).
-    Under replace-one the row stays in its part, which costs the replace-one loss of that part, or it leaves one part
-    and enters another, which costs at most the two largest add-or-remove losses. The loss is the larger of these. Give
-    a part twice if it may occur more than once.
+    Under replace-one the row may stay in its part, which costs the replace-one loss of that part. Or it leaves one part
+    and enters another, which costs at most the sum of the two largest add-or-remove losses. The loss is the larger of
+    these. Give a part twice if it may occur more than once.
 
     Examples
     --------
@@ -85,19 +88,20 @@ def parallel(parts: Sequence[ByRelation]) -> ByRelation:
 def sample(part: ByRelation, rate: Fraction) -> ByRelation:
     """Return the amplified cost of releases from a random sample, given their pure epsilon.
 
-    With S the outputs on a sample that the row is in, and N on the same sample without it, the neighbours' outputs are
-    distributed as q S + (1 - q) N and N, averaged over the sample of the other rows. S is at most e**epsilon N, so the
-    first is at most 1 + q (e**epsilon - 1) times the second; and N is at most that times the first, since S is at least
-    e**-epsilon N, and 1 / (1 - q (1 - e**-epsilon)) is less (Balle, Barthe and Gaboardi 2018, Theorem 8).
+    Let q be the rate. Fix the sample of all other rows. Let N be the distribution of outputs on it, and S the one on
+    the same sample with the row in it. Then the neighbours' distributions are M = q S + (1 - q) N and N. As
+    S <= e**epsilon N, M <= (1 + q (e**epsilon - 1)) N. As S >= e**-epsilon N, N <= M / (1 - q (1 - e**-epsilon)). That
+    second factor is no larger than the first, so one bound holds both ways. It also holds for the mean over samples of
+    the other rows (Balle, Barthe and Gaboardi 2018, Theorem 8).
 
     A resumed run draws its sample anew. So it makes some of the releases, with epsilon a, from one sample, and the
     others, with epsilon b, from another. Wherever the unit's rows lie, a + b is at most the part's epsilon. As
     f(x) = log(1 + q (e**x - 1)) is convex and 0 at 0, f(a) + f(b) is at most f(a + b), so this costs no more. The same
-    holds for samples of samples, and for squares of f. A rho that is not amplified does not change. But distributions
-    of losses may grow.
+    holds for samples of samples, and for the rho f(x)**2 / 2 of an amplified epsilon, since the square of f is convex
+    and 0 at 0, too. A rho that is not amplified adds up as ever. Distributions of losses, however, may grow.
 
-    Under replace-one, samples with the one row, with the other row or with neither are no such pairs, so nothing is
-    claimed.
+    Under replace-one, a sample may hold the one row, the other row, or neither. Such mixtures are not compared here, so
+    nothing is claimed.
 
     Examples
     --------
@@ -112,10 +116,10 @@ def sample(part: ByRelation, rate: Fraction) -> ByRelation:
 def amplify_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
     """Return the cost, to a unit of several rows, of releases from a sample that is drawn row by row.
 
-    In parts and samples each row counts by itself: for one row, releases that cost the unit epsilon lose at most
-    epsilon / k, and f(epsilon / k) on a sample, with f(x) = log(1 + q (e**x - 1)). The unit's rows are added one after
-    another, so r of them lose at most r f(epsilon / k). For all k that is never more than f(epsilon), which a
-    sample of whole units costs, since f is convex and f(0) = 0.
+    Let q be the rate, f(x) = log(1 + q (e**x - 1)), and k the number of rows of a unit. In parts and samples each row
+    is charged alone: releases that cost the unit epsilon lose at most epsilon / k for one row, and f(epsilon / k) on a
+    sample. Add the unit's rows one after another. Then r of them lose at most r f(epsilon / k). All k lose at most
+    k f(epsilon / k). As f is convex and f(0) = 0, this is at most f(epsilon), the cost of a sample of whole units.
 
     Examples
     --------
@@ -127,7 +131,7 @@ def amplify_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
 
 
 def amplify(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """Return log(1 + rate (e**epsilon - 1)), rounded up, which is never more than epsilon."""
+    """Return log(1 + rate (e**epsilon - 1)), rounded up and at most epsilon; above `_LARGEST`, return epsilon."""
     if epsilon > _LARGEST or epsilon == 0:
         return epsilon
     return min(epsilon, round_up(math.log1p(float(rate) * math.expm1(float(epsilon)))))

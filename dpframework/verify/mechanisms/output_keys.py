@@ -15,7 +15,9 @@ NUMBERS = (np.ndarray, np.generic, int, float)
 
 
 def output_key(output: Any) -> Any:
-    """Return a value that can be hashed, and that is equal for equal outputs.
+    """Return a key that can be hashed. Outputs with the same key are equal, and read alike.
+
+    An array's key has its shape, its type and its bytes, and a collection's its class and its parts in their order.
 
     Examples
     --------
@@ -23,7 +25,7 @@ def output_key(output: Any) -> Any:
     ('dict', (('counts', ('list', (1, 2))),))
     """
     if isinstance(output, np.ndarray):
-        return output.tobytes()
+        return output.shape, output.dtype.str, output.tobytes()
     kind = type(output).__name__
     if isinstance(output, Mapping):
         return kind, tuple((key, output_key(part)) for key, part in output.items())
