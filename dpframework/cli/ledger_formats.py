@@ -150,7 +150,7 @@ def _page_runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for study, results, by, purpose, approved, opened, charged, releases, end, run, plan in run_rows(one):
         told = f"{by}: {purpose}" if purpose != "-" else by
-        ended = f"{end}, {releases} releases"
+        ended = f"{end}, {count_text(int(releases), 'release')}"
         rows.append(
             (
                 one.name,

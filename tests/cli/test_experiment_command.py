@@ -24,7 +24,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any
         found.append({"file": str(file), "repetitions": repetitions})
         return SimpleNamespace(tables=[], title="it")
 
-    def run(wanted: Any, folder: Path, *, processes: int, told: Any) -> Any:
+    def run(wanted: Any, folder: Path, *, processes: int, on_progress: Any) -> Any:
         found[-1] |= {"folder": str(folder), "processes": processes}
         return nothing
 
