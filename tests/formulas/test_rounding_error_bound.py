@@ -117,7 +117,7 @@ def test_whole_numbers_are_exact_up_to_two_to_the_53() -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (a / (b / 2), "the denominator of 'a / .* may be as small"),
+        (a / (b / 2), "the denominator of 'a / .* may be arbitrarily small"),
         (a / (a + b / 3), "the denominator of"),
         (x_log2_x(a / b), "the rounding of .* is not known"),
         (root(a - b), "the rounding of .* is not known"),

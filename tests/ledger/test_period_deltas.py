@@ -139,7 +139,7 @@ def test_noise_that_is_converted_stays_within_the_delta_beside_exact_ones(tmp_pa
     ran(ledger, study, "2026-03")
     if reserve == "0":  # the first plan converts with all that is left: later exact deltas have none
         with pytest.raises(
-            dpf.PlanRefused, match=r"and 0.0 is left for exact deltas; 0.04 is kept for the conversion, and a reserve"
+            dpf.PlanRefused, match=r"and 0.0 is left for exact deltas; 0.04 is kept for the conversion, and only a budget with a reserve"
         ):
             study.run(never, ledger=ledger.run("people", period="2026-04"))
     else:
