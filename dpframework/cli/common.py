@@ -250,7 +250,7 @@ def engine_of(file: StudyFile, name: str | None) -> Engine:
 
 
 def about_of(path: Path) -> About:
-    """Return the facts for a report that a study file holds besides its plan: the names of its data files.
+    """Return what a study file adds to a report besides its plan, which is the names of its data files.
 
     A plan (.json) adds no such facts.
     """

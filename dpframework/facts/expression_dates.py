@@ -22,7 +22,7 @@ def date_part(name: str, part: Operand) -> Operand:
     Raises
     ------
     InputError
-        If the cells are no dates, their unit does not determine this part of a date, or they are too far from 1970.
+        If the cells are not dates, their unit does not determine this part of a date, or they are too far from 1970.
     """
     domain = part.domain
     unit = domain.date if isinstance(domain, Numbers) else None

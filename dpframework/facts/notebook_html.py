@@ -13,7 +13,7 @@ _NUMERIC = re.compile(r"[\[(]?[±+-]?[0-9][0-9,.]*(e[+-]?[0-9]+)?( %)?(,? [±+-]
 
 
 class NotebookText:
-    """A base class whose notebook view is its printed form."""
+    """A base class of objects that notebooks show as they are printed."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ def html_text(text: str) -> str:
     >>> html_text("a < b")
     '<pre style="font-family: monospace; white-space: pre; overflow-x: auto">a &lt; b</pre>'
     """
-    style = "font-family: monospace; white-space: pre; overflow-x: auto"  # exported pages set another font
+    style = "font-family: monospace; white-space: pre; overflow-x: auto"  # since exported pages give <pre> another font
     return f'<pre style="{style}">{html.escape(printable_lines(text))}</pre>'
 
 
@@ -41,11 +41,11 @@ def html_line(text: str, tag: str = "p", attributes: str = "") -> str:
 
 
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """Return an HTML table. The first cell of each row is its head. Texts are aligned left, numbers right.
+    """Return an HTML table. The first cell of each row is its head. Columns of numbers or intervals are aligned right.
 
-    The table sets no colours, so that it is readable in light and dark themes and on exported pages. Alignments are
-    marked as important, since VS Code's style sheet aligns heads and rows to the left with that mark, too. Without it
-    numbers would not stand below their heads.
+    All other columns, and always the first one, are aligned left. The table sets no colours, so that it is readable in
+    light and dark themes and on exported pages. Alignments are marked as important, since VS Code's style sheet also
+    aligns heads and rows to the left with that mark. Without it numbers would not stand below their heads.
 
     Examples
     --------
@@ -56,7 +56,8 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str
     cells = [list(row) for row in rows]
     sides = []
     for k in range(len(heads)):
-        # A column is aligned right if all its cells that are not empty are numbers or intervals.
+        # A column other than the first is aligned right if it has cells that are not empty, and all of these are
+        # numbers or intervals.
         held = [row[k] for row in cells if row[k]]
         sides.append("right" if k and held and all(map(_NUMERIC.fullmatch, held)) else "left")
     styles = [f'style="text-align: {side} !important"' for side in sides]

@@ -18,8 +18,9 @@ following steps have the same result:
 
 - Draw how many members of each bucket survive, by k rounds of coin tosses for those that are left.
 - Visit the survivors in a uniform order. The next one is in a bucket with probability proportional to the number of
-  survivors left there. Each member of that bucket that was not visited yet is equally likely to be the next one. For
-  all members are equally likely to survive, and that a candidate was not accepted says nothing about the others.
+  survivors left there. Each member of that bucket that was not visited yet is equally likely to be the next one. The
+  reason is that all members are equally likely to survive, and that the refusal of one candidate says nothing about the
+  others.
 - Accept this member i if U < p_i, for a uniform U between 0 and 2**-k.
 
 In bucket 0 all survive, among them the best candidate. Its p_i is 1, so the visits end with it at the latest.

@@ -14,15 +14,16 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-MOST_TERMS = 1_000  # the sum of more Laplace draws than this is taken as normal, and sums of fewer are exact
-HALVINGS = 60  # how often an interval is halved, until its ends are equal
+#: The sum of more Laplace draws than this is taken as normal. The law of the sum of up to this many is exact.
+MOST_TERMS = 1_000
+HALVINGS = 60  # how often an interval is halved, which makes it 2**-60 times as wide
 
 
 class NoiseLaw(Protocol):
     """A distribution that is symmetric around 0, as a hashable value."""
 
     def __hash__(self) -> int:
-        """Return a hash, since bounds that were computed are cached by their laws."""
+        """Return a hash, since computed bounds are cached with the law as their key."""
         ...
 
     def at_most(self, noise: NDArray[Any]) -> NDArray[np.float64]:
@@ -69,7 +70,8 @@ class LaplaceLaw:
 class LaplaceSumLaw:
     """The distribution of the sum of several independent draws of Laplace noise of this scale.
 
-    The sum of k draws is the difference of two gamma variables of shape k. With G of shape k, x >= 0, and scale 1,
+    The sum of k draws is the difference of two gamma variables of shape k. Let the scale be 1, let G be a gamma
+    variable of shape k, and let x >= 0. Then
 
         Pr[sum > x] = E Q(k, x + G) = sum over i < k of Poisson(i; x) Pr[NB <= k - 1 - i],
 
@@ -137,8 +139,8 @@ class NormalLaw:
 @functools.lru_cache(maxsize=64)
 def _coin_tails(m: int) -> NDArray[np.float64]:
     """Return the chance that m or more of 2 m - 1 - k tosses of a coin are heads, for k = 0, ..., m - 1."""
-    # This is betainc(m, m - k, 1/2) of scipy, which planning must not load. One more toss adds half of the chance of
-    # m - 1 heads before it.
+    # This is betainc(m, m - k, 1/2) of scipy, which planning must not load. With one more toss, the chance grows by
+    # half of the chance that the tosses before show exactly m - 1 heads.
     chance = 0.5**m
     found = [chance]
     for tosses in range(m, 2 * m - 1):

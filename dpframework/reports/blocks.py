@@ -128,12 +128,12 @@ class PublishedResults(SectionBlock):
 
     @property
     def groups(self) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-        """For each result with counts, its name, and pairs of a group's number of rows and the relative error there."""
+        """The name of each result with counts, and pairs of a group's size in rows and its count's relative error."""
         return group_rows(self.rows)
 
     @property
     def biases(self) -> list[tuple[str, str]]:
-        """Pairs of names and a sentence. The sentence says what moves the results of these names besides noise."""
+        """Pairs of the names of some results, as one text, and a sentence that says what biases these results."""
         return bias_rows(self.rows)
 
     def plain(self) -> tuple[SectionBlock, ...]:
@@ -256,7 +256,7 @@ class FindingList(SectionBlock):
     findings: tuple[ExplainedFinding, ...]
 
     def plain(self) -> tuple[SectionBlock, ...]:
-        """Return a table, or a sentence if there are no findings."""
+        """Return a table and, if a finding is an error, a sentence on that. Without findings, return a sentence."""
         found = [one.finding for one in self.findings]
         if not found:
             return (Paragraph("None: every check passes."),)
@@ -281,7 +281,7 @@ class PlanDrawing(SectionBlock):
     relation
         The neighbouring relation under which these rules hold.
     notions
-        The number of accountings, such as pure or zCDP, under which the plan has a valid total.
+        The number of notions of privacy, such as pure or zCDP, in which the plan has a valid total.
     """
 
     template = "plan"

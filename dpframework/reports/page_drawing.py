@@ -1,4 +1,4 @@
-"""The drawing of a plan on a page, with the facts of a report on each node. Lower nodes of a large plan are folded."""
+"""The drawing of a plan on a page, where each node has its facts from the report. Large plans begin partly folded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpframework.study.study_plan import StudyPlan
 if TYPE_CHECKING:
     from dpframework.reports.difference import Difference
 
-MOST_OPEN = 60  # the most nodes that a page shows at first; a larger drawing begins folded
+MOST_OPEN = 60  # only a drawing with more nodes than this has folded parts when a page is opened
 MOST_NAMED = 4  # if one of several equal parts is shown, its note names at most this many others
 
 
@@ -63,7 +63,7 @@ def plan_on_page(
 
 
 def merge_equal(root: NodeDrawing) -> NodeDrawing:
-    """Return a drawing that shows only the first of equal siblings that follow each other, with their number and names.
+    """Return a drawing that replaces each run of equal siblings by the first of them, with a note on the others.
 
     The sibling that is shown stands for the others, node by node. Links and arrows to the others lead to the one shown.
     """
@@ -108,8 +108,8 @@ def _one_for_all(equal: Sequence[NodeDrawing]) -> NodeDrawing:
 def _shape(root: NodeDrawing) -> tuple[object, ...]:
     """Return all that a page shows of a node and of the nodes below it, except its own name and the numbers of nodes.
 
-    A use of a release below the node is given by that release's position below it. Any other use is given by the
-    release's number.
+    If a release that the node uses is at or below the node, its position there stands for it. Otherwise the release's
+    number does.
     """
     places = {node.number: place for place, node in enumerate(root.walk())}
 
@@ -122,7 +122,10 @@ def _shape(root: NodeDrawing) -> tuple[object, ...]:
 
 
 def _fold_if_large(root: NodeDrawing) -> NodeDrawing:
-    """Return the drawing. If it has more than `MOST_OPEN` nodes, its lower nodes are folded at first."""
+    """Return the drawing. If it has more than `MOST_OPEN` nodes, its lower nodes are folded at first.
+
+    The nodes directly below the root are always shown.
+    """
     if sum(1 for _ in root.walk()) <= MOST_OPEN:
         return root
     shown, depth, level = 1, 0, [root]

@@ -19,7 +19,7 @@ class Pattern:
     Attributes
     ----------
     description
-        X, mostly a conjunction of literals.
+        X, usually a conjunction of literals.
     label
         Y = y: the class attribute and its value.
     weight

@@ -1,9 +1,9 @@
-"""Marginals of a workload (a list of sets of attributes), which agree with each other, with their standard errors.
+"""Marginals of a workload (a list of sets of attributes), with their standard errors. The marginals agree.
 
 Everything here is post-processing of the releases, and costs no privacy. The numbers are unbiased, so they may be
 negative, and they are not whole. Suppose that a marginal has all attributes of a second one, and further attributes.
 Then sums of its cells are exactly the cells of the second marginal. The stated error of the second marginal is smaller
-than the error of such a sum with independent noise on each cell.
+than the error that these sums would have if the noise of the cells were independent.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class MarginalTable(CountTable):
         Raises
         ------
         InputError
-            If the marginal has no such attribute or label, if a label is given twice, or if the variances of the
-            residuals are not known.
+            If the marginal has no such attribute or label, if a label is given twice, if an empty list of labels is
+            given, or if the variances of the residuals are not known.
 
         Examples
         --------
@@ -133,7 +133,8 @@ class MarginalTable(CountTable):
         """Return the nearest counts that are not negative and have the same total. They are biased.
 
         On average, counts of cells with few rows become too large, and counts of cells with many rows too small, by the
-        same amount in total. Do not add up many of them, and do not expect two marginals to agree.
+        same amount in total. Do not add up many of them, and do not expect two marginals to agree. If the total is not
+        positive, all counts are 0.
         """
         return self._frequencies().nonnegative()
 
@@ -182,8 +183,8 @@ def axis_share(size: int, summed: int, *, inside: bool) -> float:
     """Return the variance of a sum over some values of an axis, as a multiple of a residual's cell variance.
 
     Along an axis of the residual its n numbers add up to 0, and the sum of r of them has r (n - r) / (n - 1) times the
-    variance of one. Along any other axis each of the n values has an n-th of the same number, and the sum of r of them
-    has r**2 / n**2 times the variance of that number.
+    variance of one. Along any other axis one number of the residual is spread evenly, so that each of the n values
+    gets 1 / n of it. The sum of r of these values has r**2 / n**2 times the variance of that number.
 
     Parameters
     ----------
@@ -256,7 +257,7 @@ class MarginalTables(Tabular, DrawableResult):
         """Return a polars dataframe with a row for each cell of each marginal.
 
         Columns: `marginal` (names joined by " by "), `cell` (labels joined by " by "), `count`, `standard error`, `low`
-        and `high`, in rows of the table.
+        and `high`. The last four are numbers of rows of the private table.
         """
         import polars as pl
 

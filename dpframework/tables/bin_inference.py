@@ -30,8 +30,8 @@ def midpoints(points: NDArray[np.float64]) -> NDArray[np.float64]:
 def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
     """Return the number of bins of width 2 IQR / n^(1/3), where n is how many numbers there are.
 
-    It is at most the number of distinct values, and at most `MOST_CODES`. The width is 0 if the lower and the upper
-    quartile are equal. In that case return `otherwise`.
+    The number of bins is at most the number of distinct values, and at most `MOST_CODES`. If the lower and the upper
+    quartile are equal, the width is 0, and `otherwise` is returned.
     """
     first, third = np.quantile(numbers, (0.25, 0.75))
     width: float = 2 * float(third - first) / len(numbers) ** (1 / 3)
@@ -44,8 +44,8 @@ def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
 def k_means(points: NDArray[np.float64], weights: NDArray[np.int64], most: int) -> NDArray[np.float64]:
     """Return the increasing centres of one-dimensional k-means, the best of three runs of Lloyd's algorithm.
 
-    The runs start from quantiles of the rows, from quantiles of the distinct values, and from points evenly over the
-    range. So the same column always gets the same centres.
+    The runs start from quantiles of the rows, from quantiles of the distinct values, and from points spread evenly over
+    the range. So the same column always gets the same centres.
 
     Parameters
     ----------

@@ -57,8 +57,9 @@ class Dask(Engine):
     workers
         Without an address: the number of worker processes, by default one for each processor.
     ca, certificate, key
-        For a tls:// address: absolute paths of PEM files with the certificate of the cluster's own authority, with this
-        client's certificate from that authority, and with the key of this client's certificate.
+        For a tls:// address: absolute paths of three PEM files. `ca` is the certificate of the cluster's own authority,
+        `certificate` is this client's certificate from that authority, and `key` is the key of this client's
+        certificate.
     trust_network
         For any other address: whether you trust everybody on the network. Nothing is encrypted or signed there.
     """
@@ -160,7 +161,7 @@ class Dask(Engine):
         dropped: tuple[int, ...],
         pieces: Iterable[int],
     ) -> list[NDArray[Any]]:
-        """Return the sums of all requests' functions, one after another, over the rows of some pieces."""
+        """Return, for each function of each request in order, its sum over the rows of some pieces."""
         totals: list[NDArray[Any]] = []
         number = sum(len(one.functions) for one in wanted)
         for answer in self._from_pieces("counts", rows, pickle((wanted, dropped)), pieces):
@@ -234,7 +235,7 @@ class Dask(Engine):
         return made
 
     def _tell_samples(self, rows: ClusterRows, pieces: Iterable[int]) -> None:
-        """Tell workers, for some pieces, which of their rows are in the samples that a set of rows comes from."""
+        """Tell the workers of some pieces which rows of each piece are in the samples from which `rows` was made."""
         table = rows.table
         for k, step in enumerate(rows.lineage):
             if not isinstance(step, SampleOf):
@@ -249,7 +250,7 @@ class Dask(Engine):
                         told.add(piece)
 
     def cache_of(self, rows: ClusterRows) -> dict[Hashable, Any]:
-        """Return the cache of `Engine`. Here it holds sums over all workers."""
+        """See `Engine`. The cache holds sums over all workers."""
         return rows.cache
 
     def related_caches(self, rows: ClusterRows) -> tuple[dict[Hashable, Any], list[dict[Hashable, Any]]] | None:
@@ -257,7 +258,11 @@ class Dask(Engine):
         return None if rows.around is None else rows.around.of_others()
 
     def drop(self, rows: ClusterRows) -> None:
-        """Drop rows as `Engine` says. Parts and samples whose handles are gone need no call: workers drop them, too."""
+        """Drop rows as `Engine` says.
+
+        Workers drop a part or a sample as they next count. They do so without a call of this method, too, once the
+        handle of the part or sample is garbage-collected.
+        """
         if rows.number == rows.table.number:
             self._forget(rows.table)
         else:
@@ -303,7 +308,7 @@ class Dask(Engine):
         ClusterReader(self._live, self._answers, self._actor).place(table, pieces)
 
     def _actor(self, address: str) -> str:
-        """Return the name of a worker's actor. It is empty if the worker is lost, and no actor has that name."""
+        """Return the name of a worker's actor. If the worker is lost, return an empty text, which names no actor."""
         with contextlib.suppress(OSError, RuntimeError), self._connection.speaking():
             return str(self._worker(address).key)
         return ""

@@ -1,8 +1,9 @@
 """Encode the rows of a database. The distinct cells are encoded by the same functions as the cells of other tables.
 
 A cell's code depends on the cell alone. So each distinct cell is encoded once, in this process, as in any other table,
-and the codes are joined back by the cells' bytes. Numbers that are stored as numbers are put into bins in SQL instead
-(see `sql_bins`). Truths that are stored as truths need no search for distinct cells, unless the policy is strict.
+and the codes are joined back by the cells' bytes. A numeric attribute that is stored as numbers is put into bins in SQL
+instead (see `sql_bins`), unless the schema reads it as dates or lists texts that stand for a missing value. Truths that
+are stored as truths need no search for distinct cells, unless the policy is strict.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ from dpframework.tables.written_cells import read_cells
 @final
 @attrs.frozen
 class SqlSource:
-    """Queries of some rows, whose columns are a0, a1, ... for the attributes, `place`, and others.
+    """Queries of some rows. Their columns are a0, a1, ..., one for each attribute that is not derived, and a few more.
+
+    Column `ak` holds the attribute at position k of the schema. Where they are needed, other columns follow, such as
+    `place`, which numbers the rows in the table's order.
 
     Attributes
     ----------
@@ -215,7 +219,7 @@ class CellNumbers:
     connection
         The database.
     table
-        The name of the temporary table, with the columns `cell` and its number `k`.
+        The name of the temporary table. Its columns are `cell` and `k`, the number of the cell, from 1.
     columns
         A column of the cells in the order of their numbers, and a column of one missing cell.
     """

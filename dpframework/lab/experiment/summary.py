@@ -174,7 +174,7 @@ def sample_note(experiment: Experiment) -> str:
 
 
 def failures(failed: Iterable[FailedCell]) -> list[str]:
-    """Return one line for each reason of failures, with the first cell that failed for it and the number of others."""
+    """Return one line for each reason of failures, with the first cell that failed so and the number of other cells."""
     by_reason: dict[str, list[FailedCell]] = {}
     for one in failed:
         by_reason.setdefault(one.reason, []).append(one)

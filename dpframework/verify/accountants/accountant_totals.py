@@ -28,7 +28,7 @@ from dpframework.verify.accountants.accountant_plans import MISTAKES, Case, case
 from dpframework.verify.accountants.exact_loss_oracle import RAREST, delta_at, largest_ratio, pairs_of, renyi
 from dpframework.verify.problem_report_base import ProblemReport
 
-#: The deltas of the studies that an accountant is tried for. Deltas that it does not admit are left out.
+#: An accountant is tried for studies with these deltas. Deltas that the accountant does not admit are left out.
 DELTAS = (Fraction(0), Fraction(1, 10**6), Fraction(1, 10))
 ROUNDING = 1e-6  # how far a loss may exceed a total, both relative and absolute, since losses are rounded
 ORDERS = (1.5, 8.0)  # the orders of the Renyi divergences with which rho is compared
@@ -120,7 +120,10 @@ class _AccountantCheck:
         return AccountantReport(self.name, self.tried, (*self.others.values(), *self._sentences()), tuple(unclaimed))
 
     def _try(self, what: str, call: Callable[[], Any]) -> Any:
-        """Return the result of a call of the accountant. If the call fails, note that, and return None."""
+        """Return the result of a call of the accountant. If the call fails, note that, and return None.
+
+        A `PlanRefused` is not noted but raised again.
+        """
         try:
             return call()
         except PlanRefused:
@@ -160,7 +163,10 @@ class _AccountantCheck:
         return None
 
     def _excess(self, plan: Plan, total: PrivacyLoss, claim: bool) -> str:
-        """Describe how far the loss of a plan exceeds a total; return an empty text if it does not."""
+        """Describe how far the loss of a plan exceeds a total, or return an empty text if it does not.
+
+        `claim` tells whether each step of the plan has a claim. If one has none, any total is described as wrong.
+        """
         assert total.epsilon is not None
         epsilon, text = float(total.epsilon), decimal_text(total.epsilon)
         if not claim:
@@ -219,7 +225,7 @@ class _AccountantCheck:
             )
 
     def _charges(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
-        """Note it if an accountant forgets plans that were opened, or opens a plan beyond its budget.
+        """Note whether an accountant forgets plans that were opened, or opens a plan beyond its budget.
 
         One plan is opened by the accountant and a second one by a copy of it. As copies share their charges, `spent` of
         the accountant must cover both plans. If the first plan uses up the budget, the second must be refused.
@@ -270,7 +276,7 @@ def has_claim(plan: Plan) -> bool:
 
 
 def _unpickle(accountant: Accountant[Any]) -> Accountant[Any]:
-    """Return a pickled copy of an accountant, or the accountant itself if its class cannot be imported."""
+    """Return a copy of an accountant made by pickling, or the accountant itself if it cannot be pickled."""
     try:
         pickled = pickle.dumps(accountant)
     except (pickle.PicklingError, AttributeError):

@@ -67,9 +67,10 @@ _DISTANCE = score_claims(
 class PairDependence(CandidateScores):
     """For each pair of attributes, the l1 distance of their joint histogram from independence.
 
-    The counts under independence are given at run time. The estimated number of rows of each value (`marginals`, shape
-    (sum of sizes,)) gives n p_a p_b, rounded to whole numbers. The earlier choices (`chosen`, pairs of names) are given
-    too, since a pair of attributes that are already connected is no candidate.
+    The counts under independence are n p_a p_b, rounded to whole numbers. Here n is the estimated number of rows, and
+    p_a and p_b are the estimated shares of two values. These follow from the estimated number of rows of each value,
+    which is given at run time (`marginals`, shape (sum of sizes,)). The earlier choices (`chosen`, pairs of names) are
+    given too, since a pair of attributes that are already connected is not a candidate.
 
     Attributes
     ----------
@@ -83,7 +84,7 @@ class PairDependence(CandidateScores):
 
     @property
     def text(self) -> str:
-        """Say how many pairs are scored."""
+        """Say how many pairs of attributes there are."""
         return f"dependence of each of {self.answer_length} pairs of attributes"
 
     @property

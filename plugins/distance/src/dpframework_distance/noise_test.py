@@ -1,10 +1,11 @@
 """Tell whether a model's distances differ by more than the noise of its tables explains, as post-processing.
 
-The model is taken for the truth. A few times, noise as large as that of the released tables is drawn again, from a
+The model is taken as the truth. A few times, noise as large as that of the released tables is drawn again, from a
 fixed seed, and added to the model's tables (a parametric bootstrap, Efron 1979). If on average this moves the squared
-distances between an attribute's values by as much as they differ from each other, the order of the distances is mere
-noise. Then the distances that follow from the shares of the values alone, without the model's tables, are taken if
-their squares differ more from each other. If they do not, shares do not tell the values apart either.
+distances between an attribute's values by at least as much as they differ from each other, the order of the distances
+is mere noise. In that case the caller (`distance_model`) also looks at the distances that follow from the shares of the
+values alone, without the model's tables. It takes these if their squares differ more from each other than the squares
+of the model's distances do. If they do not, shares do not tell the values apart either.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def redraw(forest: Forest, pairs: Mapping[Pair, NoisyPair]) -> list[Forest]:
     pairs
         The released tables of its edges.
     """
-    rng = np.random.default_rng(0)  # fixed: what follows from releases is the same for everybody
+    rng = np.random.default_rng(0)  # a fixed seed, so that the same releases give everybody the same result
 
     def once() -> Forest:
         noisy = {}
@@ -48,7 +49,8 @@ def signal_in(distances: Array, others: Sequence[Array]) -> float:
     Parameters
     ----------
     distances, others
-        As for `is_noise`. Two values have a single distance, which counts as all signal.
+        As for `is_noise`. All differences count as signal if `others` is empty, or if all distances are equal, as for
+        an attribute with two values.
 
     Examples
     --------
@@ -89,7 +91,7 @@ def spread(squares: Array) -> float:
     Parameters
     ----------
     squares
-        Squared distances, or differences of such, shape (codes, codes).
+        Squared distances, or differences between them, shape (codes, codes).
     """
     upper = squares[np.triu_indices(len(squares), 1)]
     return float(np.square(upper - upper.mean()).sum())

@@ -29,7 +29,7 @@ def measure(table: PrivateTable, step: str, redescribed: Redescribed) -> Redescr
 
 
 def average(one: Redescription, again: Redescription) -> Redescription:
-    """Return a redescription with the means of two measurements of it, whose noise is equal."""
+    """Return a redescription with the means of two measurements of it, whose noise has the same variance."""
 
     def mean(first: Noisy | None, second: Noisy | None) -> Noisy:
         assert first is not None  # all counts of `measure` are known
@@ -47,7 +47,10 @@ def average(one: Redescription, again: Redescription) -> Redescription:
 
 
 def is_better(one: Redescription, than: Redescription, score: Score) -> bool:
-    """Tell whether an extension has a higher noisy Jaccard index, and exceeds no bound further than what it extends."""
+    """Tell whether a redescription `one` is better than the redescription `than` that it extends.
+
+    It is better if its noisy Jaccard index is higher, and it is not further outside the bounds on support.
+    """
     least, most = score.min_support, score.max_support
     supported = least is None or one.both.value >= min(least, than.both.value)
     bounded = most is None or (one.both + one.apart).value <= max(most, (than.both + than.apart).value)

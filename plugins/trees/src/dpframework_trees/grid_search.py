@@ -26,9 +26,11 @@ class PrivateTreeSearch(TreeClassifier):
     Parameters
     ----------
     estimator
-        A `DPID3Classifier` or `DPTreeClassifier`. Its own epsilon, schema, accountant and random_state are not used.
+        A `DPID3Classifier` or `DPTreeClassifier`. Only those of its parameters that describe the tree are used, such as
+        `max_depth`. The search's own values hold for all others: `epsilon`, `delta`, `schema`, `target`,
+        `out_of_domain`, `relation`, `rows_per_unit`, `accountant` and `random_state`.
     param_grid
-        For each of the estimator's parameters, a list of values to try, as scikit-learn's searches take them.
+        For each parameter that is tried, a list of its values, as scikit-learn's searches take them.
     choice_share
         The share of the budget that the choice gets, between 0 and 1.
 

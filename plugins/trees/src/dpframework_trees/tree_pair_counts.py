@@ -7,9 +7,9 @@ sets of the two views share. These counts add up over blocks of rows.
 **Sums of weights.** A pair of a first tree A and a second tree B has the score c(A) + k(A) H(B; A). Here H is the sum,
 over the leaves of B, of the criterion on the leaf's numbers of rows in each leaf of A. Let G be the score of A by the
 classes, and N the norm of the sizes of its leaves (see `tree_pairs.PairScore`). For the gain, c = (G - N) / 2 and
-k = 1/2. For the product of G and H over n rows, c = G / 2 and k = G / (2 n). Given A, that is the score of a tree whose
-classes are the leaves of A. So the sum of weights over all B factorizes as in `tree_weights`, with scale / k in place
-of the scale:
+k = 1/2. For the product of G and H over n rows, c = G / 2 and k = G / (2 n). For a fixed A, H(B; A) is the score of a
+tree B whose classes are the leaves of A. So the sum of weights over all B factorizes as in `tree_weights`, with
+scale / k in place of the scale:
 
     W(A) = exp(c(A) / scale) Z_A,    Z_A = sum over roots x of S_A(x) S_A(not x).
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Counts = NDArray[np.int64]
 MOST_CELLS = 1 << 23  # the most counts that are kept, which take 64 MiB
-MOST_PAIR_WORK = 1 << 31  # the most pairs of tests of the second view, over all first trees, which takes minutes
+MOST_PAIR_WORK = 1 << 31  # the largest `pair_work` that is allowed, which takes minutes
 MOST_TESTS = 50_000  # the most tests of a view. Beyond it, the bound on rounding in `exact_pair_sampler` does not hold
 MOST_EXACT_LEVELS = 2  # the most levels of trees whose pairs are drawn exactly
 #: For each number of levels, a matrix with one line per leaf. The counts of sets, multiplied by a line, add up to the
@@ -120,8 +120,8 @@ class SplitPairCounts:
     cells
         Numbers of rows, shape (sets of the first view, sets of the second view + classes). A row of the array is a set
         of the first view, a column a set of the second view or, in the last columns, a class. For one level a set holds
-        the rows of one test. For two levels it holds the rows of two tests t <= u, ordered by t and then by u. The last
-        set of a view holds all rows.
+        the rows for which one test holds. For two levels it holds the rows for which two tests t <= u both hold, and
+        the sets are ordered by t and then by u. The last set of a view holds all rows.
     tests
         The numbers of tests of the two views.
     depth
@@ -211,12 +211,12 @@ class SplitPairCounts:
         return np.array(found) / self.divisor
 
     def _leaves(self, first: Counts) -> Counts:
-        """Return what `cells` counts, but for each leaf of a first tree, shape (leaves, columns of `cells`)."""
+        """Return counts as in `cells`, but for the leaves of a first tree, shape (leaves, columns of `cells`)."""
         return np.asarray(LEAVES[self.depth] @ self.cells[_sets_of_leaves(first, self.tests[0])])
 
 
 def _sets_of_leaves(trees: Counts, tests: int) -> Counts:
-    """Return the positions of the sets from which the leaves of trees follow (see `LEAVES`), shape (..., sets)."""
+    """Return the positions of the sets whose counts give those of trees' leaves (see `LEAVES`), shape (..., sets)."""
     if trees.shape[-1] == 1:
         return np.stack([trees[..., 0], np.full(trees.shape[:-1], tests)], axis=-1)
     t, u, v = (trees[..., node] for node in range(3))

@@ -26,8 +26,8 @@ from dpframework_trees.sampling import WholeTrees, walk
 from dpframework_trees.tree_data import Bits, RowsByClass, is_tree, place_rows
 
 MOST_PAIRS = 50_000  # the most pairs whose weights are added up for a log-density
-#: `largest_replacement` tries all divisions of fewer than `EVERY` rows. For more rows, it tries the `NEAR` divisions on
-#: each side of the one that is expected to be the best.
+#: For n rows, `largest_replacement` tries all ways to divide n - 1 rows into two sets if n is below `EVERY`. Otherwise
+#: it tries the `NEAR` ways on each side of the one for which the largest change is expected.
 EVERY, NEAR = 5_000, 200
 
 Tests = NDArray[np.int64]
@@ -76,15 +76,19 @@ class PairScore:
             g / 2 + (n (a h + b g - a b) + g h) / (2 (n + 1)),
 
         which lies in (-2, 1]: at most 1/2 + (n + 1) / (2 (n + 1)) at a = b = g = h = 1, and above -1/2 - 3/2 since
-        a h + b g - a b > -3. A replacement changes it by less than 3: for n rows by n times the largest, over
-        k + m = n - 1, of 1 - (1 - 2 m / ((m + 1) n)) (1 - k / ((k + 1) n)), found and confirmed by brute force.
+        a h + b g - a b > -3. A replacement changes it by less than 3. For n rows it changes it by at most n times
+        the largest value of
+
+            1 - (1 - 2 m / ((m + 1) n)) (1 - k / ((k + 1) n))
+
+        over all whole numbers k, m >= 0 with k + m = n - 1. This formula was found and confirmed by brute force.
 
         `published` is the score of the paper. It is normalised to [0, 1], so its sensitivity is 1 under either relation
-        (its Lemma 1). That is valid but far too large, since a row moves the score by at most 3 / n. Two scores of n
-        rows move apart by at most 1. Replacing a row moves each by at most 1/2 (`largest_replacement`, attained at
-        n = 2). Adding a row to n moves a score s by something in ((-2 - s) / (n + 1), (1 - s) / (n + 1)], so two scores
-        move apart by at most 4 / (n + 1). With 0 and 1 rows all scores are equal, and from 2 to 3 rows two scores move
-        apart by 11/18.
+        (its Lemma 1). That is valid but far too large, since a row moves the score by at most 3 / n. The difference
+        between the scores of two pairs of trees changes by at most 1. Replacing one of n rows moves each score by at
+        most 1/2 (`largest_replacement`, attained at n = 2). Adding a row to n moves a score s by something in
+        ((-2 - s) / (n + 1), (1 - s) / (n + 1)], so the difference changes by at most 4 / (n + 1). With 0 and 1 rows all
+        scores are equal, and from 2 rows to 3 the difference changes by at most 11/18.
         """
         source = f"{self.text}: derived in tree_pairs.py"
         if self.name == "gain":
@@ -97,7 +101,10 @@ class PairScore:
 
     @property
     def formula_claims(self) -> tuple[ScoreClaims, ...]:
-        """The score as a formula of G, H and N, which move as the criterion does. Empty for the normalised score."""
+        """The score as a formula of G, H and N. Empty for the normalised score.
+
+        A row changes each of G, H and N by an amount within the criterion's bounds.
+        """
         first, second, sizes = cells("first", "second", "sizes")
         rise, fall = (bound_at(bound, None) for bound in self.criterion.bounds[:2])
         totals = [Total(cell, rise, fall, 1) for cell in (first, second, sizes)]
@@ -111,11 +118,11 @@ class PairScore:
     def rounding(self, classes: int, leaves: int, rows: int | None) -> Fraction:
         """Return how far a computed score may be from the true one.
 
-        Each sum over leaves is off by a, which is `Criterion.rounding`. The sums are at most R, and u R is at most a.
-        `gain` is half of three sums, with two additions of numbers of up to 2 R, so it is off by 3/2 a + 2 u R. In
-        `product` the second sum is divided by the rows, and three more operations follow, so it is off by half of
-        2 a + 5 u R. `published` divides that by the rows, which costs another u, as if there were one row. 7/2 a is
-        enough for each.
+        Each sum over leaves is off by a, which is `Criterion.rounding`. With u and R as there, the sums are at most R,
+        and u R is at most a / 5. `gain` is half of three sums, with two additions of numbers of up to 2 R, so it is off
+        by 3/2 a + 2 u R. In `product` the second sum is divided by the rows, and three more operations follow, so it is
+        off by half of 2 a + 5 u R. `published` divides the product, and with it this error, by the rows. So its a and R
+        are those of a table of one row, and the division costs another u. 7/2 a is enough for each.
         """
         of_sum = self.criterion.rounding(max(classes, leaves), 0 if self.normalised else rows, leaves)
         return Fraction(7, 2) * of_sum
@@ -235,7 +242,7 @@ class MarkovChainPairs(WholeTrees):
     iterations: int = attrs.field(default=10_000, validator=whole_number())
 
     def rounding(self, facts: QueryFacts) -> Fraction:
-        """Return four times the error of a score, with half a lattice step (see `sampling`)."""
+        """Return four times the sum of a score's error and half a lattice step (see `sampling`)."""
         return 4 * facts.rounding + 2 * self.lattice_unit(facts)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> NDArray[np.int64]:
@@ -273,7 +280,9 @@ class MarkovChainPairs(WholeTrees):
         return trees
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-density of a converged walk: the exponential mechanism's, with the weights of all pairs.
+        """Return the log-density of a converged walk, which is that of the exponential mechanism.
+
+        The weights of all pairs are added up.
 
         Raises
         ------

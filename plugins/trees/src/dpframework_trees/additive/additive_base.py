@@ -74,8 +74,8 @@ class AdditiveSum(DrawableResult):
         """Return each attribute's part of each row's sum, shape (rows, attributes), or (rows, attributes, outputs).
 
         The first shape is that of a model of a number, the second that of a classifier. An unknown cell (see `NewRows`)
-        adds 0, which is the mean over the attribute's values. In a classifier with a tree, the second axis has one more
-        entry (see `AdditiveModel.parts`).
+        adds 0, which is the plain mean of what the attribute's cells add. In a classifier with a tree, the second axis
+        has one more entry (see `AdditiveModel.parts`).
 
         Parameters
         ----------
@@ -103,8 +103,9 @@ class AdditiveSum(DrawableResult):
     def to_frame(self) -> pl.DataFrame:
         """Return a polars dataframe with one row for each cell of each function, the most important functions first.
 
-        Its columns are `attribute`, `cell`, one column of values for each output (`added to NAME`), and the noise on
-        either side of these values: for evenly spread rows (`noise_even`), and the most for any rows (`noise_most`).
+        Its columns are `attribute`, `cell`, one column of values for each output (`added to NAME`), and two
+        half-widths of the band of noise around these values. `noise_even` is the half-width for evenly spread rows and
+        unrelated attributes, and `noise_most` is an upper bound for any rows.
         """
         import polars as pl
 

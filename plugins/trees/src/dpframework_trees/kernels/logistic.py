@@ -82,7 +82,8 @@ def add_residuals(cells: Cells, classes: Any, theta: Reals, high: Integers, low:
 def add_curvature(cells: Cells, theta: Reals, hessian: Any) -> None:
     """Add the rows' second derivatives to `hessian`, shape (columns, columns, cells, cells).
 
-    Only entries [c, e] with c <= e are added. For each row they are added at its cells in attributes j <= m.
+    Only the tables [c, e] with c <= e are filled. In these, a row adds only to entries [v, w] where v is its cell in an
+    attribute, and w is its cell in the same or a later attribute.
     """
     columns = theta.shape[1]
     p = np.empty(columns + 1)

@@ -1,4 +1,4 @@
-"""Pairs of unions of leaves, one of each tree, grown while their cautious Jaccard index rises.
+"""Unions of leaves of two trees, one union for each tree, grown while their cautious Jaccard index rises.
 
 A union starts from a leaf or from the complement of one. The cautious Jaccard index is the noisy Jaccard index minus
 two standard deviations of its noise.
@@ -19,7 +19,7 @@ BOTH = 2  # the position in `rows` of the support of both unions
 
 
 class Unions(NamedTuple):
-    """A union of leaves of each tree (sides 0 and 1), with the sums that another leaf would add.
+    """A union of leaves of each tree (sides 0 and 1), with the counts from which the effect of one more leaf follows.
 
     The leaves of the left tree come first, then the leaves of the right tree.
 
@@ -60,8 +60,8 @@ def grow_unions(pair: Unions, variance: float, most_added: int, unions: NDArray[
     A start is a leaf, or the complement of one, on each side. Leaves or complements are joined to the sides, at most
     `most_added` times on each, while the cautious Jaccard index grows. Returns how many pairs of unions were looked at.
 
-    The two parts of a start are joined by the same code as all later leaves, as the best of a single choice. So this
-    code is compiled once and not three times.
+    The two parts of a start are joined by the same code as all later leaves. In these two steps there is only one
+    candidate. So this code is compiled once and not three times.
     """
     table, leaves, whole, _, inside, sizes, added, rows = pair
     left, right = leaves[0], leaves[1]
@@ -115,8 +115,8 @@ def grow_unions(pair: Unions, variance: float, most_added: int, unions: NDArray[
 def _join(pair: Unions, side: int, leaf: int, rest: bool, held: bool) -> tuple[float, float, int]:
     """Return the supports and the size that a side would have if a leaf, or its complement (`rest`), were joined to it.
 
-    These are the support of both unions, the support of this side, and its number of leaves. If the union holds the
-    leaf already (`held`), its complement makes it hold everything.
+    These are the support of both unions, the support of this side, and its number of leaves. If this side's union
+    already holds the leaf (`held`), then with the complement of that leaf it holds all rows.
     """
     if not rest:
         return pair.rows[BOTH] + pair.inside[leaf], pair.rows[side] + pair.whole[leaf], pair.sizes[side] + 1
@@ -138,7 +138,9 @@ def _cautious_jaccard(
 ) -> float:
     """Return the Jaccard index of two unions minus two standard deviations of its noise, to first order.
 
-    The unions have `size` and `other_size` leaves, out of `leaves` and `other_leaves`. They share `both` rows.
+    The unions have `size` and `other_size` leaves, out of `leaves` and `other_leaves`. They have `support` and
+    `other_support` rows, and share `both` rows. `variance` is that of the noisy number of rows that two leaves of
+    different trees share. The result is -1 if neither union has rows.
     """
     both_cells = size * other_size
     apart_cells = size * other_leaves + other_size * leaves - 2 * both_cells

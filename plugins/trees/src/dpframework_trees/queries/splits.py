@@ -58,9 +58,10 @@ class SplitScores(CriterionScores, CandidateScores):
         return given
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count rows by code and class for each attribute of the candidates, then by side of each off-grid threshold.
+        """Count rows by class, and by code of each attribute or by side of each off-grid threshold.
 
-        If `only` is given, it holds positions in `candidates.attributes`. Then only these attributes are counted.
+        The attributes are those whose codes some candidate reads. If `only` is given, it holds positions in
+        `candidates.attributes`, and only these attributes are counted. Off-grid thresholds are counted in any case.
         """
         candidates: Candidates = inputs["candidates"]
         on_grid = inputs.get("only", _attributes_on_grid(candidates))
@@ -95,7 +96,7 @@ class SplitScores(CriterionScores, CandidateScores):
     def counting(
         self, engine: Any, rows: Any, **inputs: Any
     ) -> Generator[Callable[[Block], NDArray[Any]], NDArray[Any], Any]:
-        """Count and score. Counts that follow from the node above and its other children are not made again.
+        """Count and score. Rows are not counted again where the node above and its other children tell the number.
 
         The counts of this node are kept for nodes below it, if they are small.
         """
@@ -179,7 +180,8 @@ def _attributes_on_grid(candidates: Candidates) -> NDArray[np.int64]:
 class ThresholdScores(CriterionScores):
     """The score of every threshold in an interval of a numeric attribute. Between two rows' values it is constant.
 
-    The interval is given at run time (`lower`, `upper`). It is the part of the public range that the path leaves.
+    The interval is given at run time (`lower`, `upper`). It is the part of the public range that the tests on the path
+    allow.
 
     Attributes
     ----------
