@@ -68,7 +68,7 @@ def test_kinds_differ_in_names_signs_and_rules() -> None:
 
 
 def test_every_class_of_node_has_a_kind_and_a_state() -> None:
-    here = {**vars(dpf.plan.nodes), **vars(dpf.plan.spend_node)}.values()
+    here = {**vars(dpf.plan.nodes), **vars(dpf.plan.spend_block_node)}.values()
     public = {cls for cls in here if isinstance(cls, type) and issubclass(cls, Node)}
     classes = {cls for cls in public if cls is not Node and not cls.__name__.startswith("_")}
     assert classes == set(KINDS)

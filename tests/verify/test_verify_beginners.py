@@ -65,7 +65,7 @@ class Asked(Query):
         return self.declared
 
     def count(self, block, **inputs):
-        return self.row_mask(block)
+        return self.counted(block)
 
     def answer(self, counts, **inputs):
         return self.answered(counts)
