@@ -150,7 +150,7 @@ def test_accounting_loads_no_rows() -> None:
         "print(*(name for name in sys.modules if name.startswith('dpframework.tables.')))\n"
         "print(*sorted({'numba', 'polars', 'narwhals', 'opendp'} & set(sys.modules)))\n"
         "import dpframework.study.study_file\n"
-        "readers = {f'dpframework.tables.{name}' for name in ('reading', 'sources', 'two_view_reader')}\n"
+        "readers = {'dpframework.tables.' + name for name in ('reading', 'sources', 'two_view_reader')}\n"
         "print(*sorted(readers & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
