@@ -84,7 +84,7 @@ def test_a_bug_behind_a_branch_is_reached(branch):
                 behaviour.examine(rows, transcript, most=8)
             found.append([one.what for one in behaviour.violations.values()])
         assert found[0], leak
-        assert "on a neighbour, it" in found[0][0]
+        assert "on a neighbour, the run" in found[0][0]
         assert found[1] == []
 
 
