@@ -200,7 +200,7 @@ def test_no_query_reads_the_numbers_of_keys() -> None:
 # Engines
 
 
-class Blocks(dpf.tables.engines._Blocks):
+class Blocks(dpf.tables.engine_base._Blocks):
     """Rows in three blocks."""
 
     name = "three"
