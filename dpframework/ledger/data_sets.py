@@ -268,9 +268,8 @@ class DataSet:
             if approval.data is None or approval.data.holds(files):
                 return approval
         if left:
-            which = "for other data: run it on the approved data, or have it approved for this data"
-            if not files:
-                which = "for certain data only: say which files the run reads"
+            other = "for other data: run it on the approved data, or have it approved for this data"
+            which = other if files else "for certain data only: say which files the run reads"
             raise PlanRefused(f"data set '{self.name}': plan {plan.hash[:12]} is approved, but {which}")
         return self.approval_of(plan.hash)
 

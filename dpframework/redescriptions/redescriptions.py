@@ -104,7 +104,7 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
     reason: str = attrs.field(default="", kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        # Set `among` before ranking, since the ends of intervals depend on it. `trusted` then reads the ranked items.
+        # Set `among` before ranking, since the ends of intervals depend on it. `starred` then reads the ranked items.
         told = [attrs.evolve(item, among=self.candidates) if item.shown_from > 0 else item for item in self.items]
         object.__setattr__(self, "items", _rank(told))
         marked = sorted(zip(self.starred, self.items, strict=True), key=lambda pair: not pair[0])
@@ -134,8 +134,8 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
         The noisy Jaccard index of an artefact is more than twice the exact one. The k redescriptions of largest support
         are kept, for the largest k such that each of them would be trusted if it had been chosen from candidates / k.
         Then at most about 5 % of the redescriptions kept are artefacts (Benjamini and Hochberg 1995, for counts that
-        are independent or depend positively). For k = 1 this is the rule of `trusted`. If there is no such k, nothing
-        is kept.
+        are independent or depend positively). For k = 1 this is the rule of `Redescription.trusted`. If there is no
+        such k, nothing is kept.
         """
         items = sorted(self.items, key=lambda item: -item.both.value)
         least = math.floor(items[0].both.value) + 1.0 if items else 0.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, TypeAlias, final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, final
 
 import attrs
 
@@ -134,10 +134,6 @@ class NodeDrawing:
             rest = self.label.removeprefix(kind).lstrip(", ")
             return (self.name, f"{kind} {rest}") if self.name else (kind, rest)
         return self.label, kind
-
-
-#: The releases that each node uses, by the number of the node.
-_Uses: TypeAlias = Mapping[int, tuple[Use, ...]]
 
 
 def draw_plan(plan: AccountedPlan) -> NodeDrawing:

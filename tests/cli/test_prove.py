@@ -8,11 +8,10 @@ from pathlib import Path
 
 import attrs
 import pytest
+from proving import needs_solvers
 
 from dpframework.cli import main
-from dpframework.formulas import Certificate, has_solvers
-
-needs_solvers = pytest.mark.skipif(not has_solvers(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
+from dpframework.formulas import Certificate
 
 
 @needs_solvers

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from proving import needs_solvers
 from scored_formulas import GINI, JACCARD, NORM
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation, exact
-from dpframework.formulas import Argument, Claim, audit, has_solvers, prove
+from dpframework.formulas import Argument, Claim, audit, prove
 from dpframework.formulas.formula_json_reader import read_formula
 from dpframework.formulas.smt_goal_evaluator import value_in
 from dpframework.formulas.solvers import SOLVERS, solve
 
-pytestmark = pytest.mark.skipif(not has_solvers(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
+pytestmark = needs_solvers
 
 COMMANDS = [
     '(set-option :regular-output-channel "planted")',

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
+from proving import needs_solvers
 from scored_formulas import (
     ASSOCIATION,
     DERIVED,
@@ -38,7 +39,6 @@ from dpframework.formulas import (
     Total,
     audit,
     cells,
-    has_solvers,
     largest_over_classes,
     n,
     prove,
@@ -54,7 +54,7 @@ from dpframework.formulas.score_structures import Cells
 from dpframework.formulas.smt_goals_for_cells import cell_goals
 from dpframework.formulas.smt_goals_for_parts import induction_goals, part_goals
 
-pytestmark = pytest.mark.skipif(not has_solvers(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
+pytestmark = needs_solvers
 
 gain, none = cells("gain", "none")
 x = public("x", 0, 1)

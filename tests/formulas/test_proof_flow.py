@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from proving import needs_solvers
 from scored_formulas import COUNTS, GAIN, GINI, HALF, JACCARD, MAX, TWOING, a, b
 
 from dpframework.formulas import (
@@ -233,9 +234,6 @@ def test_goals_that_no_table_fits_are_vacuous() -> None:
 def test_a_proof_without_an_argument_has_no_goals() -> None:
     proof = Proof(RISE, Verdict.PROVED)
     assert (proof.goals, proof.summary.number, proof.answers, proof.problem) == ((), 0, (), "")
-
-
-needs_solvers = pytest.mark.skipif(not solvers.has_solvers(), reason="needs the extra 'prove'")
 
 
 @needs_solvers

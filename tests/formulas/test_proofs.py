@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from proving import needs_solvers
 from scored_formulas import (
     ASSOCIATION,
     DERIVED,
@@ -33,7 +34,6 @@ from dpframework.formulas import (
     Verdict,
     cells,
     find_refutation,
-    has_solvers,
     largest_over_classes,
     n,
     prove,
@@ -50,7 +50,6 @@ from dpframework.formulas.smt_goals_for_cells import cell_goals
 from dpframework.formulas.smt_goals_for_parts import part_goals
 from dpframework.formulas.solvers import SOLVERS, solve
 
-needs_solvers = pytest.mark.skipif(not has_solvers(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
 HALF = Fraction(1, 2)
 QUICK = [name for name in DERIVED if name not in ("association", "f-measure with a floor")]
 

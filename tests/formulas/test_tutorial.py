@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from proving import needs_solvers
 
 from dpframework.cli import main
-from dpframework.formulas import has_solvers
 from dpframework.verify import verify_examples
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial-criterion.md"
@@ -37,7 +37,7 @@ def test_the_miner_of_the_page_has_25_lines_at_most_and_is_verified(written: str
     assert found.tightness >= 0.9
 
 
-@pytest.mark.skipif(not has_solvers(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
+@needs_solvers
 def test_what_the_page_says_of_the_proof_is_what_the_command_says(
     written: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

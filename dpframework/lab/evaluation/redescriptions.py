@@ -283,9 +283,9 @@ def select_redescriptions(found: Sequence[Redescription], which: str | float) ->
     if which == "all":
         return list(found)
     if which == "trusted":
-        return [one for one, sure in zip(found, found.starred, strict=True) if sure]  # type: ignore[attr-defined]
+        return [one for one, sure in zip(found, found.starred, strict=True) if sure]  # type: ignore[attr-defined]  # callers ask it of `Redescriptions`
     if which == "pruned":
-        return list(found.pruned())  # type: ignore[attr-defined]
+        return list(found.pruned())  # type: ignore[attr-defined]  # as above
     if isinstance(which, int | float) and not isinstance(which, bool):
         return [one for one in found if one.support.value >= which]
     raise InputError(f"keep is {which!r}; accepted are 'all', 'trusted', 'pruned', and a number, the least support")

@@ -12,9 +12,10 @@ from dpframework_trees import DPID3
 from dpframework_trees.criteria import CRITERIA, Criterion, KnownRows
 from dpframework_trees.queries import SplitScores, ThresholdScores, table_scores
 from dpframework_trees.splits import Candidates
+from proving import needs_solvers
 
 import dpframework as dpf
-from dpframework.formulas import audit, has_solvers, prove, query_problem
+from dpframework.formulas import audit, prove, query_problem
 
 SCHEMA = dpf.Schema([dpf.Boolean("wet"), dpf.Numeric("age", 0, 8, cuts=[3, 5]), dpf.Categorical("ill", ["no", "yes"])])
 KNOWN = KnownRows(100, exact=False)
@@ -103,7 +104,7 @@ def test_costs_find_the_split_that_errors_of_one_class_need() -> None:
         tree.predict(wet, costs=(1, 1, 1))
 
 
-@pytest.mark.skipif(not has_solvers(), reason="proofs need the extra 'prove': pip install -e '.[prove]'")
+@needs_solvers
 def test_the_claims_of_costs_are_proved_and_audited() -> None:
     scored = with_costs(2, 1, 7).formula_claims
     for proof in prove(scored.shape, scored.claims):
