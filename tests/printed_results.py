@@ -27,17 +27,17 @@ from printed_outputs import write_anew
 from dpframework.facts.logical_descriptions import And, Below, Equals, Not
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
-from dpframework.results.adaptive import AdaptiveGrid, FoundBounds
-from dpframework.results.by_key import ByKey
 from dpframework.results.class_patterns import Pattern
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.frequencies import Frequencies
+from dpframework.results.grid_and_bounds_results import AdaptiveGrid, FoundBounds
 from dpframework.results.groups import Groups
 from dpframework.results.json_safe import json_text
 from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables
 from dpframework.results.matrix import Matrix
 from dpframework.results.noisy_counts import Noisy
+from dpframework.results.results_by_key import ByKey
 from dpframework.results.unit_rows import RowsPerUnit
 
 PRINTED = Path(__file__).parent / "results" / "printed"

@@ -18,7 +18,7 @@ from dpframework.facts.parameter_checks import names_of, share_of_budget, whole_
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
 from dpframework.queries.boxes import Box
-from dpframework.results.adaptive import AdaptiveGrid
+from dpframework.results.grid_and_bounds_results import AdaptiveGrid
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 

@@ -16,7 +16,7 @@ from dpframework.facts.parameter_checks import share_of_budget
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node
 from dpframework.queries.boxes import Box
-from dpframework.results.adaptive import FoundBounds
+from dpframework.results.grid_and_bounds_results import FoundBounds
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 

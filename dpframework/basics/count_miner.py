@@ -16,7 +16,7 @@ from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.logical_descriptions import Description
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, step
-from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.base import Query
 from dpframework.queries.counts import Count, JointHistogram
 from dpframework.queries.group_queries import GroupCounts
@@ -96,7 +96,7 @@ class CountMiner(GroupedMiner):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return examples with all rows, some rows, a public number of rows, groups, and released rows per unit."""
-        from dpframework.basics.rows_per_unit_miner import released_rows_example
+        from dpframework.basics.row_cap_miner import released_rows_example
 
         schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])
         young = {"and": [{"equals": ["ill", "true"]}, {"below": ["age", 40]}]}

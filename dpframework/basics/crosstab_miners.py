@@ -19,7 +19,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.row_cap_miner_base import RowsMiner
+from dpframework.basics.capped_rows_miner_base import RowsMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import list_of_names, named_once
@@ -27,7 +27,7 @@ from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, step
-from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.base import Query
 from dpframework.queries.counts import JointHistogram
 from dpframework.results.error_bounds import ErrorBound

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 import attrs
 
 from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
-from dpframework.basics.bounds_parameter import as_bounds, bounds_misfit
+from dpframework.basics.bounds_parameter_checks import as_bounds, bounds_misfit
 from dpframework.basics.crosstab_miners import TableMiner
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
@@ -176,7 +176,7 @@ class HistogramMiner(TableMiner):
         """Return examples with values, own bins, released bins or rows per unit, public numbers of rows, and zCDP."""
         from dpframework.basics.bounds_miner import PrivateBoundsMiner
         from dpframework.basics.quantile_miners import QuantileMiner
-        from dpframework.basics.rows_per_unit_miner import released_rows_example
+        from dpframework.basics.row_cap_miner import released_rows_example
 
         schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Numeric("age", 0, 90, cuts=[40])])
         counted = attrs.evolve(schema, rows=6)

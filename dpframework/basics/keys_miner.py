@@ -33,11 +33,11 @@ from dpframework.mechanisms.answer_shift_bounds import unit_changes
 from dpframework.mechanisms.gaussian_threshold import GaussianThreshold
 from dpframework.mechanisms.partition_selection import PartitionSelection
 from dpframework.plan.nodes import FromRelease, Node, parallel, sequential, step
-from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.keys import Keys
-from dpframework.results.by_key import ByKey
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.keys import KeyTable, ReleasedKeys
+from dpframework.results.results_by_key import ByKey
 from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.private_table import PrivateTable
 

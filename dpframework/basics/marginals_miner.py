@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 
 from dpframework.basics.basic_miner import EXAMPLE_DELTA, BasicMiner
+from dpframework.basics.capped_rows_miner_base import RowsMiner
 from dpframework.basics.marginals_workload import (
     ResidualGroup,
     Set,
@@ -29,7 +30,6 @@ from dpframework.basics.marginals_workload import (
     sum_variance,
 )
 from dpframework.basics.minimax_weights import for_largest, least_largest
-from dpframework.basics.row_cap_miner_base import RowsMiner
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
@@ -40,7 +40,7 @@ from dpframework.mechanisms.block_norm import BlockNorm, block_variances
 from dpframework.mechanisms.gaussian import Gaussian
 from dpframework.mechanisms.laplace import DiscreteLaplace
 from dpframework.plan.nodes import Node, sequential, step
-from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.plan.planned_part import PlannedPart
 from dpframework.plan.run_costs import RunCost
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import subsets
@@ -306,7 +306,7 @@ class MarginalsMiner(RowsMiner):
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
         """Return examples of each kind of noise, with a public number of rows, and with released rows per unit."""
-        from dpframework.basics.rows_per_unit_miner import released_rows_example
+        from dpframework.basics.row_cap_miner import released_rows_example
 
         schema = Schema([Boolean("ill"), Categorical("town", ["A", "B", "C"]), Boolean("old")])
         wide = Schema([Boolean("ill", missing=True), Numeric("age", 0, 90, cuts=[20, 40, 60])])

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.basics.basic_miner import EXAMPLE_DELTA
-from dpframework.basics.number_and_sum_miners import NumberMiner, number_examples, released_examples
 from dpframework.basics.share_errors import share_error
+from dpframework.basics.sum_miner_and_base import NumberMiner, number_examples, released_examples
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.mechanisms.base import Calibration
 from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.plan.nodes import Node
-from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.group_queries import GroupMoments
 from dpframework.queries.released_bounds import ScaledSums
 from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds

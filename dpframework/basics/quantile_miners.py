@@ -10,12 +10,12 @@ from typing import Any, final
 import attrs
 
 from dpframework.basics.basic_miner import EXAMPLE_DELTA
-from dpframework.basics.number_and_sum_miners import NumberMiner, released_examples
-from dpframework.basics.rows_per_unit_miner import released_rows_example
+from dpframework.basics.row_cap_miner import released_rows_example
+from dpframework.basics.sum_miner_and_base import NumberMiner, released_examples
 from dpframework.facts.attributes import Boolean, Numeric
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, parallel
-from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.ranks import QuantileScores, as_quantile, quantile_text
 from dpframework.results.error_bounds import WORST_ROWS, BoundKind, ErrorBound
 from dpframework.results.estimates import QuantileEstimate

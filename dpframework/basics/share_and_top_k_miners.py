@@ -24,7 +24,7 @@ from dpframework.facts.open_attribute import Open
 from dpframework.facts.parameter_checks import whole_number
 from dpframework.facts.schema import Schema
 from dpframework.plan.nodes import Node, step
-from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.base import Query
 from dpframework.queries.counts import JointHistogram
 from dpframework.queries.group_queries import GroupCounts

@@ -9,9 +9,9 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import AccountedPlan
-from dpframework.checks import claim_strength_checks
+from dpframework.checks import weak_protection_checks
 from dpframework.checks.base import Severity
-from dpframework.checks.claims import KNOWN_ASSUMPTIONS
+from dpframework.checks.claim_and_assumption_checks import KNOWN_ASSUMPTIONS
 from dpframework.checks.noise import NOISY_RESULT, NOISY_SELECTION
 from dpframework.facts.errors import nearest
 from dpframework.results.error_bounds import ErrorBound
@@ -60,32 +60,32 @@ ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
             "DP025",
             _has_bound(lambda bound: bound.hides_number),
         ),
-        claim_strength_checks.LARGE_EPSILON: Allowance(
+        weak_protection_checks.LARGE_EPSILON: Allowance(
             "The total epsilon may be above 1, or even above 10. The claim holds, and promises less.",
             "DP026",
-            _finds(claim_strength_checks.large_epsilon),
+            _finds(weak_protection_checks.large_epsilon),
         ),
-        claim_strength_checks.LARGE_DELTA: Allowance(
+        weak_protection_checks.LARGE_DELTA: Allowance(
             "The delta may be above 1e-5, or so large that publishing a random row would satisfy the claim.",
             "DP011",
-            _finds(claim_strength_checks.large_delta),
+            _finds(weak_protection_checks.large_delta),
         ),
-        claim_strength_checks.ONE_ROW_PER_PERSON: Allowance(
+        weak_protection_checks.ONE_ROW_PER_PERSON: Allowance(
             "The owner states that nobody has a second row in the table, so that protecting one row protects a person.",
             "DP027",
-            _finds(claim_strength_checks.one_row_each),
+            _finds(weak_protection_checks.one_row_each),
         ),
-        claim_strength_checks.SMALL_GROUPS: Allowance(
+        weak_protection_checks.SMALL_GROUPS: Allowance(
             "Several results may count groups of a few rows. Each person is protected as the plan says. What is true "
             "of all people in a small group may become known of each.",
             "DP028",
-            _finds(claim_strength_checks.small_groups),
+            _finds(weak_protection_checks.small_groups),
         ),
-        claim_strength_checks.WEAK_UNIT: Allowance(
+        weak_protection_checks.WEAK_UNIT: Allowance(
             "The unit may be weaker than the names of ids suggest, because the names mislead, or because the owner "
             "wants to protect no more than that.",
             "DP029",
-            _finds(claim_strength_checks.weak_unit),
+            _finds(weak_protection_checks.weak_unit),
         ),
     }
 )

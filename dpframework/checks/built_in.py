@@ -5,42 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dpframework.accountant import AccountedPlan
-from dpframework.checks import allowances, budget, claim_strength_checks, claims, noise, structure, verification
+from dpframework.checks import (
+    allowances,
+    budget,
+    claim_and_assumption_checks,
+    noise,
+    structure,
+    verification_record_checks,
+    weak_protection_checks,
+)
 from dpframework.checks.base import Check, Finding, Severity
 
 #: The built-in checks.
 BUILT_IN: tuple[Check, ...] = (
     Check("DP001", "over budget", budget.over_budget),
-    Check("DP002", "relation not supported", claims.relation_not_supported),
+    Check("DP002", "relation not supported", claim_and_assumption_checks.relation_not_supported),
     Check("DP003", "parallel parts not disjoint", structure.parts_not_disjoint),
-    Check("DP004", "undeclared sensitivity", claims.undeclared_sensitivity),
-    Check("DP005", "assumption not allowed", claims.assumption_not_allowed),
-    Check("DP006", "schema inferred from data", claims.schema_inferred),
+    Check("DP004", "undeclared sensitivity", claim_and_assumption_checks.undeclared_sensitivity),
+    Check("DP005", "assumption not allowed", claim_and_assumption_checks.assumption_not_allowed),
+    Check("DP006", "schema inferred from data", claim_and_assumption_checks.schema_inferred),
     Check("DP007", "noise that swamps a threshold", noise.noise_swamps_threshold),
     Check("DP008", "a step nobody uses", structure.unused_step),
     Check("DP009", "duplicate names", structure.duplicate_names),
     Check("DP010", "no finite total", budget.no_finite_total),
-    Check("DP011", "delta too large", claim_strength_checks.large_delta),
+    Check("DP011", "delta too large", weak_protection_checks.large_delta),
     Check("DP012", "budget left over", budget.left_over),
     Check("DP013", "nothing released", budget.nothing_released),
-    Check("DP014", "mechanism does not fit the query", claims.mechanism_does_not_fit),
+    Check("DP014", "mechanism does not fit the query", claim_and_assumption_checks.mechanism_does_not_fit),
     Check("DP015", "allowance that nothing needs", allowances.unknown_allowance),
     Check("DP016", "unknown use", structure.unknown_use),
     Check("DP017", "selection near uniform", noise.near_uniform),
-    Check("DP018", "row count public under add-or-remove-one", claims.row_count_public),
+    Check("DP018", "row count public under add-or-remove-one", claim_and_assumption_checks.row_count_public),
     Check("DP019", "one name of two queries", structure.one_name_of_two_queries),
     Check("DP020", "accountant that fails", budget.accountant_fails),
-    Check("DP021", "assertion about the rows", claims.asserted_rows),
-    Check("DP022", "what was verified", verification.verified_code),
-    Check("DP023", "sample without a claim", claims.sample_without_claim),
+    Check("DP021", "assertion about the rows", claim_and_assumption_checks.asserted_rows),
+    Check("DP022", "what was verified", verification_record_checks.verified_code),
+    Check("DP023", "sample without a claim", claim_and_assumption_checks.sample_without_claim),
     Check("DP024", "selection noisier than a quarter of the table", noise.noisy_selection),
     Check("DP025", "error larger than the result", noise.noisy_result),
-    Check("DP026", "large epsilon", claim_strength_checks.large_epsilon),
-    Check("DP027", "one row per person", claim_strength_checks.one_row_each),
-    Check("DP028", "several results about small groups", claim_strength_checks.small_groups),
-    Check("DP029", "unit weaker than the ids suggest", claim_strength_checks.weak_unit),
-    Check("DP030", "claim neither proved nor tested", verification.unproved_claims),
-    Check("DP031", "unit of one period", claim_strength_checks.one_period),
+    Check("DP026", "large epsilon", weak_protection_checks.large_epsilon),
+    Check("DP027", "one row per person", weak_protection_checks.one_row_each),
+    Check("DP028", "several results about small groups", weak_protection_checks.small_groups),
+    Check("DP029", "unit weaker than the ids suggest", weak_protection_checks.weak_unit),
+    Check("DP030", "claim neither proved nor tested", verification_record_checks.unproved_claims),
+    Check("DP031", "unit of one period", weak_protection_checks.one_period),
 )
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)

@@ -10,7 +10,7 @@ from typing import final
 
 import attrs
 
-from dpframework.checks.claims import INFERRED
+from dpframework.checks.claim_and_assumption_checks import INFERRED
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.plan import DATA_FITS_SCHEMA, ROWS_FROM_QUERY
 

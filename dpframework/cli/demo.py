@@ -75,7 +75,7 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     from dpframework.lab.demo import budget
     from dpframework.reports.loss_text import loss_text
     from dpframework.reports.run_summary import RunSummary
-    from dpframework.reports.terminal import findings_text, heading, headlines_text
+    from dpframework.reports.terminal_renderer import findings_text, heading, headlines_text
     from dpframework.reports.terminal_text import FittedText
 
     yield Text("A synthetic clinic: 20,000 patients, 24 diagnoses, 16 laboratory values", style="bold")
@@ -123,7 +123,7 @@ def _outline(done: Demo, width: int | None) -> Text:
     """
     from rich.text import Text
 
-    from dpframework.reports.terminal import plan_tree
+    from dpframework.reports.terminal_renderer import plan_tree
 
     whole = plan_tree(done.plan, width)
     kept: list[Text] = []

@@ -129,7 +129,7 @@ def plan(
         write(f"wrote {out}")
     elif chosen is PlanFormat.TREE and on_terminal():
         from dpframework.reports.result_table_rows import cost_lines, standing_lines
-        from dpframework.reports.terminal import errors_text, plan_tree, prose_text
+        from dpframework.reports.terminal_renderer import errors_text, plan_tree, prose_text
 
         show_lines(plan_tree(planned, console().width))
         if verified is not None:
@@ -225,7 +225,7 @@ def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None,
             }
         )
     else:
-        from dpframework.reports.terminal import findings_text
+        from dpframework.reports.terminal_renderer import findings_text
         from dpframework.reports.text_drawings import total_line
 
         # In a pipe each finding is one line, for grep.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dpframework.cli.common import console, on_terminal
 from dpframework.run.observers import Observer, Release
-from dpframework.tables.progress import watch_progress
+from dpframework.tables.reading_progress import watch_progress
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -94,7 +94,7 @@ def report(
         write_whole(out, lay_out(chosen, plan, results, title=title, about=about), REPORT_FILES[chosen])
         write(f"wrote {out}")
     elif chosen is ReportFormat.TERMINAL:
-        from dpframework.reports.terminal import terminal_report
+        from dpframework.reports.terminal_renderer import terminal_report
 
         shown = terminal_report(plan, results, title=title, about=about)
         console().print(shown, soft_wrap=not console().is_terminal, crop=False)

@@ -233,7 +233,7 @@ def _show(found: Verification) -> None:
 
 def _lines(found: Verification) -> Iterator[str]:
     """Yield lines on passed tests that are in no table, on claims that are far from tight, and on problems."""
-    from dpframework.verify.miners.findings import NEAR
+    from dpframework.verify.miners.audit_report import NEAR
 
     yield from (str(sampler) for sampler in found.samplers if sampler.passed)
     if found.bounding is not None and found.bounding.passed:

@@ -8,7 +8,7 @@ from .attributes import (
     as_attributes as as_attributes,
 )
 from .attributes_by_side import attributes_of_side as attributes_of_side
-from .column_options import ColumnOptions as ColumnOptions, DateUnit as DateUnit
+from .column_read_options import ColumnOptions as ColumnOptions, DateUnit as DateUnit
 from .derived_columns import DerivedColumn as DerivedColumn, derive as derive
 from .description_overlaps import first_overlap as first_overlap
 from .description_shortener import (

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, final
 import attrs
 
 from dpframework.facts.canonical_cells import Form, of_text
-from dpframework.facts.choices import Choice
+from dpframework.facts.choice_enum import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.phrases import count_text
 from dpframework.facts.printable import printable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dpframework.facts.attributes import Attribute, View
-from dpframework.facts.column_options import ColumnOptions
+from dpframework.facts.column_read_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import named_once
 from dpframework.facts.schema import Schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpframework.facts.choices import Choice
+from dpframework.facts.choice_enum import Choice
 
 
 class OutOfDomain(Choice, what="out_of_domain"):

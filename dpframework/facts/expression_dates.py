@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpframework.facts.column_options import DateUnit
+from dpframework.facts.column_read_options import DateUnit
 from dpframework.facts.errors import InputError
 from dpframework.facts.expression_operands import Cells, Numbers, Operand, RowCells
 from dpframework.facts.expression_operations import monotone

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.canonical_cells import Form, label_of, of_text
-from dpframework.facts.column_options import DateUnit
+from dpframework.facts.column_read_options import DateUnit
 from dpframework.facts.errors import InputError
 
 Cells: TypeAlias = NDArray[Any]

@@ -13,7 +13,7 @@ from typing import Self, final
 
 import attrs
 
-from dpframework.facts.choices import Choice
+from dpframework.facts.choice_enum import Choice
 from dpframework.facts.errors import InputError
 
 

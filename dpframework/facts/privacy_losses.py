@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import attrs
 
-from dpframework.facts.choices import Choice
+from dpframework.facts.choice_enum import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import read_ratio
 

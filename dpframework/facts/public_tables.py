@@ -21,12 +21,12 @@ from typing import Any, TypeAlias, final
 
 import attrs
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.canonical_cells import TRUTHS, Form, of_text
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.path_containment import inner_path, require_inside
 from dpframework.facts.public_table_files import rows_of_public_file
 from dpframework.facts.toml import prefix_errors
-from dpframework.facts.typechecks import typechecked
 from dpframework.facts.value_checks import finite_number, plain_number, visible_text
 
 #: The value of a key.

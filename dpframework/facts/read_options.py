@@ -10,7 +10,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
-from dpframework.facts.column_options import ColumnOptions, null_texts
+from dpframework.facts.column_read_options import ColumnOptions, null_texts
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.toml import prefix_errors, refuse_unknown, toml_key, toml_lines
 from dpframework.facts.value_checks import printable_name, visible_text

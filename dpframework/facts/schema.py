@@ -17,6 +17,7 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attribute_reader import attribute_from_dict
 from dpframework.facts.attributes import Attribute, View
 from dpframework.facts.derived_columns import DerivedColumn, Input, derived_columns
@@ -30,7 +31,6 @@ from dpframework.facts.read_options import ReadOptions, as_read_options
 from dpframework.facts.row_count_checks import MOST_ROWS as MOST_ROWS, check_counts
 from dpframework.facts.schema_text import schema_form, schema_text
 from dpframework.facts.toml import parse_toml, prefix_errors, refuse_unknown
-from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit_schemas import UnitRows, split_by_unit, unknown_attribute_text
 from dpframework.facts.value_checks import printable_name, require_list
 

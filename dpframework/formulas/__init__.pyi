@@ -3,16 +3,6 @@ from .certificates import (
     Certificate as Certificate,
     audit_certificate as audit_certificate,
 )
-from .claims import (
-    LAST_INCREMENT as LAST_INCREMENT,
-    Change as Change,
-    Claim as Claim,
-    Neighbours as Neighbours,
-    ScoreClaims as ScoreClaims,
-    bound_at as bound_at,
-    norm_claims as norm_claims,
-    score_claims as score_claims,
-)
 from .evaluation import (
     is_rational as is_rational,
     value_of as value_of,
@@ -35,7 +25,7 @@ from .formula import (
     sum_over_classes as sum_over_classes,
     x_log2_x as x_log2_x,
 )
-from .kernels import (
+from .formula_kernels import (
     compiled_for as compiled_for,
     kernel_of as kernel_of,
     kernel_source as kernel_source,
@@ -74,6 +64,16 @@ from .score_structures import (
     Shape as Shape,
     Total as Total,
     table_rows as table_rows,
+)
+from .sensitivity_claims import (
+    LAST_INCREMENT as LAST_INCREMENT,
+    Change as Change,
+    Claim as Claim,
+    Neighbours as Neighbours,
+    ScoreClaims as ScoreClaims,
+    bound_at as bound_at,
+    norm_claims as norm_claims,
+    score_claims as score_claims,
 )
 from .sensitivity_derivation import (
     DerivedClaim as DerivedClaim,

@@ -12,10 +12,10 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.output_overwrite_rule import FileKind
-from dpframework.formulas.claims import ScoreClaims
 from dpframework.formulas.proof_argument_audit import audit
 from dpframework.formulas.proof_arguments import REASONS, Argument
 from dpframework.formulas.proofs import Verdict
+from dpframework.formulas.sensitivity_claims import ScoreClaims
 from dpframework.formulas.smt_goal_ground_test import query_problem
 from dpframework.formulas.solvers import SOLVERS, versions
 from dpframework.formulas.stored_verdicts import proved_claims

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import read_ratio
-from dpframework.formulas.claims import Change, Claim, ScoreClaims
 from dpframework.formulas.formula import Formula, Operation, PublicRange, cells
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape, Total
+from dpframework.formulas.sensitivity_claims import Change, Claim, ScoreClaims
 
 MOST_NESTED = 100  # how deeply operations may be nested
 MOST_CHARACTERS = 100_000  # how many characters the content of a shape may have as text

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.formulas.claims import Change, Claim, Counts, Neighbours, bound_at
 from dpframework.formulas.evaluation import is_rational
 from dpframework.formulas.formula import Formula, Operation, PublicRange, as_formula
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Scored, Shape
+from dpframework.formulas.sensitivity_claims import Change, Claim, Counts, Neighbours, bound_at
 from dpframework.formulas.total_refutations import find_refuting_rows, find_refuting_totals
 
 CLASSES = 3  # the number of classes of a part in small tables

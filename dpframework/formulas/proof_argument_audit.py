@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from dpframework.facts.errors import InputError
-from dpframework.formulas.claims import Change
 from dpframework.formulas.evaluation import value_of
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation
 from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.proofs import vacuous
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts
+from dpframework.formulas.sensitivity_claims import Change
 from dpframework.formulas.smt import UnprovableError, divisions
 from dpframework.formulas.smt_goal_evaluator import CLOSE, Expression, GroundGoal, names_in, value_in
 from dpframework.formulas.smt_goal_ground_test import (

@@ -13,10 +13,10 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.errors import InputError
-from dpframework.formulas.claims import Claim
 from dpframework.formulas.formula import AGGREGATES, Formula, form
 from dpframework.formulas.formula_json_reader import read_claim, read_formula, read_shape
 from dpframework.formulas.score_structures import Cells, Outer, Parts, Shape
+from dpframework.formulas.sensitivity_claims import Claim
 from dpframework.formulas.smt import divisions
 
 

@@ -13,11 +13,11 @@ from typing import final
 
 import attrs
 
-from dpframework.formulas.claims import Change, Claim, Neighbours
 from dpframework.formulas.formula import AGGREGATES, Formula
 from dpframework.formulas.largest_change_search import find_refutation, in_range
 from dpframework.formulas.proof_arguments import Argument, Fact, Rule
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Shape
+from dpframework.formulas.sensitivity_claims import Change, Claim, Neighbours
 from dpframework.formulas.sensitivity_derivation import derive
 from dpframework.formulas.smt import UnprovableError, without_claim
 from dpframework.formulas.smt_goal_ground_test import ground_problem, range_problem

@@ -15,10 +15,10 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError
-from dpframework.formulas.claims import LAST_INCREMENT, Change, Claim, Neighbours
 from dpframework.formulas.formula import Formula, Operation, as_formula, rows
 from dpframework.formulas.largest_change_search import CLIMB_ROWS, cell_gaps, climb, part_changes, search_change
 from dpframework.formulas.score_structures import Cells, Parts, Scored
+from dpframework.formulas.sensitivity_claims import LAST_INCREMENT, Change, Claim, Neighbours
 
 DIVISORS = (4, 16)  # the counts of the table with the largest change are divided by these, to see how changes grow
 ROUNDING = 1e-9  # the largest difference that counts as rounding

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from itertools import product as combinations
 
-from dpframework.formulas.claims import Change, Claim
 from dpframework.formulas.formula import Formula, Operation
 from dpframework.formulas.score_structures import Cells
+from dpframework.formulas.sensitivity_claims import Change, Claim
 from dpframework.formulas.smt import Goal, Ratio, assume_sign, divisions, product, total
 
 #: Where a row goes: the position of a cell, or None for no cell.

@@ -23,9 +23,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product as combinations
 
-from dpframework.formulas.claims import Change, Claim
 from dpframework.formulas.formula import AGGREGATES, Formula, Operation, n, rows, rows_of_part
 from dpframework.formulas.score_structures import Parts
+from dpframework.formulas.sensitivity_claims import Change, Claim
 from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, total
 
 #: The facts that may hold for an aggregate {s} over classes that have {rest} rows together. {phi} is the aggregate's

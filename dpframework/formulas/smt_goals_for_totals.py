@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product as combinations
 
-from dpframework.formulas.claims import Change, Claim
 from dpframework.formulas.formula import Formula, Operation, PublicRange
 from dpframework.formulas.score_structures import Adds, Outer, table_rows
+from dpframework.formulas.sensitivity_claims import Change, Claim
 from dpframework.formulas.smt import Goal, Ratio, UnprovableError, assume_sign, divisions, number_text, total
 
 _END = tuple[bool, ...]  #: For each total, whether it, or its move, is at the upper end of its range.

@@ -14,10 +14,10 @@ import attrs
 
 from dpframework.facts.errors import InputError
 from dpframework.facts.json_reader import parsed_json
-from dpframework.formulas.claims import Claim
 from dpframework.formulas.proof_arguments import Argument
 from dpframework.formulas.proofs import Proof, ProofSummary, Verdict, prove
 from dpframework.formulas.score_structures import Shape
+from dpframework.formulas.sensitivity_claims import Claim
 from dpframework.formulas.solvers import versions
 from dpframework.formulas.user_cache_folder import cache_folder, write_cached
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 from itertools import product as combinations
 from typing import Any
 
-from dpframework.formulas.claims import Change, Claim, Neighbours
 from dpframework.formulas.evaluation import value_of
 from dpframework.formulas.formula import Operation, PublicRange
 from dpframework.formulas.score_structures import Adds, Outer, table_rows
+from dpframework.formulas.sensitivity_claims import Change, Claim, Neighbours
 
 ROWS = (0, 1, 2, 5, 20, 1000)  # the numbers of rows that are tried for a function of totals
 MOST_ENDS = 6  # vectors with more public parameters are not tried, since both ends of all ranges are combined

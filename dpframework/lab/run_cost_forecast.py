@@ -20,13 +20,13 @@ from typing import final
 import attrs
 import numpy as np
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import DPFrameworkError, InputError, first_line
 from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.packages import importing_environment
 from dpframework.facts.periods import PeriodKind
-from dpframework.facts.typechecks import typechecked
 from dpframework.study.study import Study
 from dpframework.study.table_place import values_read
 from dpframework.tables.coded_table import Table, bin_middles

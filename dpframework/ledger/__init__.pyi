@@ -5,11 +5,11 @@ from .approvals import (
     data_digests as data_digests,
 )
 from .chain import Head as Head, LedgerTampered as LedgerTampered
+from .data_set_opening_entry import opening as opening
 from .data_sets import DataSet as DataSet
 from .ledger import Ledger as Ledger
 from .ledger_run import LedgerRun as LedgerRun
 from .ledger_state import Records as Records
-from .openings import opening as opening
 from .outside_releases import Outside as Outside, OutsideKind as OutsideKind
 from .pin import Pin as Pin
 from .run_entry_subject import RecordedResult as RecordedResult, RunSubject as RunSubject

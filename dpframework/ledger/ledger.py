@@ -8,22 +8,22 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, final
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.errors import InputError, PlanRefused
 from dpframework.facts.privacy_losses import Amount, Relation
 from dpframework.facts.schema import Schema
-from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.ledger.approvals import approval_entry
 from dpframework.ledger.chain import Chain, Head, Transaction
+from dpframework.ledger.data_set_opening_entry import opening
 from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.ledger_audit import audit_entries
 from dpframework.ledger.ledger_run import LedgerRun
 from dpframework.ledger.ledger_state import Records
-from dpframework.ledger.openings import opening
 from dpframework.ledger.outside_releases import OutsideKind, charge_of_outside, outside_losses
 from dpframework.ledger.pin import Pin
 from dpframework.ledger.run_entry_subject import RunSubject, one_line
 from dpframework.ledger.signed_decisions import append_decision, signature_lines
-from dpframework.ledger.verification import audit_entries
 from dpframework.study.study_plan import StudyPlan
 
 

@@ -9,7 +9,7 @@ from typing import Any, final
 import attrs
 
 from dpframework.accountant import AdaptiveBudget, PlanCharge
-from dpframework.facts.choices import Choice
+from dpframework.facts.choice_enum import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, ByRelation, exact, positive, readable
 from dpframework.facts.value_checks import as_texts, read_ratio

@@ -10,7 +10,7 @@ import attrs
 
 from dpframework.accountant import AdaptiveBudget, PlanCharge
 from dpframework.facts import UnitChange
-from dpframework.facts.choices import Choice
+from dpframework.facts.choice_enum import Choice
 from dpframework.facts.privacy_losses import readable
 from dpframework.ledger.approvals import RecordedRun
 from dpframework.ledger.data_sets import DataSet

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, positive
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.lattice_points import AT_ONCE, LatticePoints, Scores, round_to
+from dpframework.mechanisms.lattice_rounding import AT_ONCE, LatticePoints, Scores, round_to
 from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide, double_at_most, either_way, half_square, times

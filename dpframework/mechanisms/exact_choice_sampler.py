@@ -36,7 +36,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.mechanisms.lattice_points import AT_ONCE, Scores
+from dpframework.mechanisms.lattice_rounding import AT_ONCE, Scores
 from dpframework.mechanisms.uniforms import WORD_BITS, DrawWords, Uniform, WholeNumbers
 
 LARGEST_SCALE, SMALLEST_SCALE = 2.0**500, 2.0**-500

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation
 from dpframework.mechanisms.base import Calibration, Preview
-from dpframework.mechanisms.lattice_points import LARGEST_REAL
+from dpframework.mechanisms.lattice_rounding import LARGEST_REAL
 from dpframework.mechanisms.randomness import Noise, Randomness
 from dpframework.mechanisms.selection import BoundedRange, with_relative_error
 from dpframework.queries.base import QueryFacts

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.mechanisms.lattice_points import Scores
+from dpframework.mechanisms.lattice_rounding import Scores
 
 Integers = NDArray[np.int64]
 KEPT = 256  # the most measurements of each kind that are kept

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
 from dpframework.mechanisms import opendp_samplers
-from dpframework.mechanisms.lattice_points import AT_ONCE, LatticePoints, Scores
+from dpframework.mechanisms.lattice_rounding import AT_ONCE, LatticePoints, Scores
 from dpframework.mechanisms.uniforms import WORD_BITS, Uniform
 
 Integers = NDArray[np.int64]

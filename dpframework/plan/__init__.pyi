@@ -25,8 +25,8 @@ from .plan import (
     Plan as Plan,
     PublicFacts as PublicFacts,
 )
-from .plan_part_classes import PlannedPart as PlannedPart, PlannedStep as PlannedStep
-from .reading import plan_from_json as plan_from_json
+from .plan_reader import plan_from_json as plan_from_json
+from .planned_part import PlannedPart as PlannedPart, PlannedStep as PlannedStep
 from .run_costs import RunCost as RunCost
 from .spend_block_node import (
     Amounts as Amounts,

@@ -1,7 +1,7 @@
 """The table of the kinds of nodes, with all facts that totals, checks, drawings, reports and plan files need.
 
 To add a kind, write its class in `plan.nodes` and its row here. Register its state in `run.node_states`, and say
-in `study.plan_runner` how it is released without a miner. Everything else reads this table.
+in `study.runner_without_miner` how it is released without a miner. Everything else reads this table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dpframework.plan.nodes import (
 )
 from dpframework.plan.spend_block_json import read_spend, write_spend
 from dpframework.plan.spend_block_node import Spend, amount_of, most_of
-from dpframework.plan.step_form import read_cut, read_step, write_cut, write_step
+from dpframework.plan.step_json import read_cut, read_step, write_cut, write_step
 
 if TYPE_CHECKING:
     from dpframework.plan.plan import Plan

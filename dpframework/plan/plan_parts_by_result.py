@@ -8,7 +8,7 @@ from dpframework.mechanisms.base import Preview
 from dpframework.plan.index import PlacedNode
 from dpframework.plan.nodes import Sequential, Step
 from dpframework.plan.plan import Plan
-from dpframework.plan.plan_part_classes import PlannedPart, PlannedStep
+from dpframework.plan.planned_part import PlannedPart, PlannedStep
 
 
 def previews(plan: Plan) -> dict[str, Preview]:

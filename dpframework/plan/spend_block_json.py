@@ -9,7 +9,7 @@ from dpframework.facts.errors import InputError
 from dpframework.mechanisms.base import Calibration
 from dpframework.plan.nodes import Node, Step
 from dpframework.plan.spend_block_node import Amounts, Bounds, Spend
-from dpframework.plan.step_form import write_losses
+from dpframework.plan.step_json import write_losses
 
 
 def write_spend(node: Spend, parts: Sequence[dict[str, Any]], calibration: Calibration | None) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.facts.argument_type_checks import require_field_types
 from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import is_whole_number, names_of
 from dpframework.facts.privacy_losses import (
@@ -41,7 +42,6 @@ from dpframework.facts.privacy_losses import (
     positive,
     positive_rho,
 )
-from dpframework.facts.typechecks import require_field_types
 from dpframework.mechanisms.base import Mechanism
 from dpframework.mechanisms.release_losses import Losses, half_square
 from dpframework.mechanisms.selection import BoundedRange

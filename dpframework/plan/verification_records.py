@@ -22,8 +22,8 @@ from dpframework.facts.json_reader import parsed_json
 from dpframework.facts.json_schema_check import require_form
 from dpframework.facts.output_overwrite_rule import FileKind
 from dpframework.facts.privacy_losses import Relation
-from dpframework.formulas.claims import Claim, ScoreClaims
 from dpframework.formulas.score_structures import Shape
+from dpframework.formulas.sensitivity_claims import Claim, ScoreClaims
 from dpframework.plan.code import changes
 from dpframework.plan.plan import Plan
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, as_attributes
 from dpframework.facts.logical_descriptions import Cases, Description
 from dpframework.facts.row_partitions import attributes_of
-from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
 from dpframework.formulas.formula import Formula, public
 from dpframework.formulas.score_structures import Adds
+from dpframework.formulas.sensitivity_claims import Change, ScoreClaims, norm_claims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import Crosstab, JointCounts, require_own_codes

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.formulas.claims import Change, Claim, ScoreClaims, bound_at
 from dpframework.formulas.rounding_error_bound import rounding_of
 from dpframework.formulas.score_structures import Cells, Parts
+from dpframework.formulas.sensitivity_claims import Change, Claim, ScoreClaims, bound_at
 from dpframework.formulas.sensitivity_derivation import derive
 from dpframework.queries.base import Norm, Sensitivity
 from dpframework.queries.scores import CandidateScores
@@ -107,7 +107,7 @@ class FormulaScores(CandidateScores):
 
     def answer(self, counts: NDArray[Any], **inputs: Any) -> NDArray[np.float64]:
         """Return the scores, computed by the formula's kernel."""
-        from dpframework.formulas.kernels import scores_of
+        from dpframework.formulas.formula_kernels import scores_of
 
         return scores_of(self.formula, counts)
 

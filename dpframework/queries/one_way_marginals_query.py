@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute, as_attributes
-from dpframework.formulas.claims import ScoreClaims
+from dpframework.formulas.sensitivity_claims import ScoreClaims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, marginal_counts
 from dpframework.tables.blocks import Block

@@ -24,9 +24,9 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import Cases, Description
 from dpframework.facts.row_partitions import attributes_of
 from dpframework.facts.value_checks import finite_number
-from dpframework.formulas.claims import Change, ScoreClaims, norm_claims
 from dpframework.formulas.formula import public
 from dpframework.formulas.score_structures import Adds
+from dpframework.formulas.sensitivity_claims import Change, ScoreClaims, norm_claims
 from dpframework.queries.base import Norm, Query, Sensitivity
 from dpframework.queries.counts import histogram_claims, share_sensitivities
 from dpframework.tables.blocks import Block

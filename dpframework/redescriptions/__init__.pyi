@@ -5,7 +5,7 @@ from .cell_union_redescriptions import (
     nothing_above as nothing_above,
 )
 from .joint_match_distribution import DESIGNS as DESIGNS
-from .match_choice_limits import (
+from .match_choice_budget import (
     CAP as CAP,
     budget_of_choices as budget_of_choices,
     cap_of as cap_of,

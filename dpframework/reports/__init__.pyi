@@ -15,5 +15,5 @@ from .report_files import (
 from .result_table_rows import ResultRow as ResultRow, result_rows as result_rows
 from .run_summary import RunSummary as RunSummary
 from .step_row import StepRow as StepRow, step_rows as step_rows
-from .terminal import terminal_report as terminal_report
+from .terminal_renderer import terminal_report as terminal_report
 from .text_drawings import dot as dot, mermaid as mermaid, tree as tree

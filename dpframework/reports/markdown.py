@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from dpframework.facts.printable import printable, printable_lines
-from dpframework.reports.blocks import Facts, Paragraph, SectionBlock, TableBlock, Text
 from dpframework.reports.formats import MARKDOWN_MARK
 from dpframework.reports.plan_facts import headlines
 from dpframework.reports.report_facts import About, brief
 from dpframework.reports.run_summary import RunSummary, summarize
+from dpframework.reports.section_blocks import Facts, Paragraph, SectionBlock, TableBlock, Text
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
 from dpframework.study.results import Results
 from dpframework.study.study_plan import StudyPlan

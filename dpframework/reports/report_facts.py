@@ -10,7 +10,7 @@ from typing import final
 import attrs
 
 from dpframework.checks import Severity
-from dpframework.checks.claim_strength_checks import ONE_ROW_PER_PERSON
+from dpframework.checks.weak_protection_checks import ONE_ROW_PER_PERSON
 from dpframework.facts.privacy_losses import PrivacyLoss, Relation
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROWS_ASSERTED

@@ -72,7 +72,7 @@ def lay_out(
 
             return markdown_report(plan, results, title=title, about=about)
         case ReportFormat.TERMINAL:
-            from dpframework.reports.terminal import terminal_text
+            from dpframework.reports.terminal_renderer import terminal_text
 
             return terminal_text(plan, results, title=title, about=about)
         case ReportFormat.CSV:

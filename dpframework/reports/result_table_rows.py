@@ -13,8 +13,8 @@ from dpframework.plan.index import Reads
 from dpframework.plan.plan_parts_by_result import parts_of
 from dpframework.reports.loss_text import bound_of, loss_text, share_of
 from dpframework.results.error_bounds import ErrorBound
-from dpframework.study.plan_runner import PLANNED
 from dpframework.study.plugin_registry import registry
+from dpframework.study.runner_without_miner import PLANNED
 from dpframework.study.study_plan import StudyPlan
 
 #: Parameters that are not listed, since other columns show them.

@@ -17,9 +17,8 @@ from dpframework.facts.privacy_losses import PrivacyLoss, readable
 from dpframework.formulas.mathml import shape_mathml
 from dpframework.formulas.score_structures import Shape
 from dpframework.plan.node_kind_table import KINDS
-from dpframework.reports import blocks
+from dpframework.reports import section_blocks
 from dpframework.reports.attribute_losses import AttributeLoss, losses_by_attribute
-from dpframework.reports.blocks import Paragraph, SectionBlock, TableBlock
 from dpframework.reports.loss_text import loss_text
 from dpframework.reports.node_rows import NodeRow, node_tree
 from dpframework.reports.odds import certainty_gains
@@ -28,6 +27,7 @@ from dpframework.reports.plan_facts import part_rows, public_facts
 from dpframework.reports.report_facts import About, attribute_rows, verdict_facts
 from dpframework.reports.result_table_rows import ResultRow, merge, result_rows, size_sentence
 from dpframework.reports.run_summary import RunSummary
+from dpframework.reports.section_blocks import Paragraph, SectionBlock, TableBlock
 from dpframework.reports.spend_block_table import block_table
 from dpframework.reports.step_row import NONE, StepRow, step_rows
 from dpframework.reports.step_table import PlacedStep, StepTable
@@ -103,7 +103,7 @@ class PlanFacts:
         return tuple(losses_by_attribute(self.plan))
 
     @functools.cached_property
-    def findings(self) -> tuple[blocks.ExplainedFinding, ...]:
+    def findings(self) -> tuple[section_blocks.ExplainedFinding, ...]:
         """The findings, with the titles of their checks. A check's first finding also has the check's documentation."""
         titles = {check.code: check.title for check in registry().checks}
         told: set[str] = set()  # the codes of the checks whose documentation a finding already has
@@ -113,7 +113,7 @@ class PlanFacts:
             told.add(finding.code)
             names = () if page is None else ("What it finds", "Why it matters", "How to fix it")
             parts = tuple((name, text) for name in names if page is not None and (text := page.section(name)))
-            explained.append(blocks.ExplainedFinding(finding, titles.get(finding.code, ""), parts))
+            explained.append(section_blocks.ExplainedFinding(finding, titles.get(finding.code, ""), parts))
         return tuple(explained)
 
 
@@ -161,7 +161,7 @@ def _publish(subject: ReportSubject) -> Section:
     total, costs = plan.smallest_total(), plan.run_costs()
     whole = "No total is valid." if total is None else f"Together they cost {loss_text(total)} at most."
     found: list[SectionBlock] = [
-        blocks.PublishedResults(tuple(merge(subject.facts.results)), whole, size_sentence(plan))
+        section_blocks.PublishedResults(tuple(merge(subject.facts.results)), whole, size_sentence(plan))
     ]
     if costs:
         caption = "The time and memory of results, computed from the plan, without those to read and hold the rows."
@@ -174,7 +174,7 @@ def _meaning(subject: ReportSubject) -> Section:
     plan = subject.plan
     found = certainty_gains(plan.smallest_total(), plan.relation, plan.unit)
     title = "What somebody could learn about one person"
-    return Section("meaning", title, [blocks.LearnedShares(tuple(found), str(plan.unit))])
+    return Section("meaning", title, [section_blocks.LearnedShares(tuple(found), str(plan.unit))])
 
 
 def _who(subject: ReportSubject) -> Section:
@@ -186,10 +186,12 @@ def _who(subject: ReportSubject) -> Section:
         amounts.append(("spent", subject.run.epsilon))
     largest = max(amount for _, amount in amounts if amount is not None)
     gauges = tuple(
-        blocks.Gauge(name, "no finite epsilon" if amount is None else readable(amount), float((amount or 0) / largest))
+        section_blocks.Gauge(
+            name, "no finite epsilon" if amount is None else readable(amount), float((amount or 0) / largest)
+        )
         for name, amount in amounts
     )
-    return Section("who", "Who is protected, and what this is about", [blocks.SummaryBlock(facts, gauges)])
+    return Section("who", "Who is protected, and what this is about", [section_blocks.SummaryBlock(facts, gauges)])
 
 
 def _results(subject: ReportSubject) -> Section | None:
@@ -199,12 +201,12 @@ def _results(subject: ReportSubject) -> Section | None:
     for number, (name, text) in enumerate(subject.run.texts.items(), start=1):
         matrices = subject.run.matrices.get(name, ())
         small = tuple(matrix for matrix in matrices if max(len(matrix.rows), len(matrix.columns)) <= MOST_CELLS)
-        found.append(blocks.ResultText(number, name, text, small, mapped=0 < len(small) == len(matrices)))
+        found.append(section_blocks.ResultText(number, name, text, small, mapped=0 < len(small) == len(matrices)))
     return Section("results", "Results", found or [Paragraph("No miner finished.")])
 
 
 def _findings(subject: ReportSubject) -> Section:
-    return Section("findings", "Findings", [blocks.FindingList(subject.facts.findings)])
+    return Section("findings", "Findings", [section_blocks.FindingList(subject.facts.findings)])
 
 
 def _plan(subject: ReportSubject) -> Section:
@@ -213,7 +215,9 @@ def _plan(subject: ReportSubject) -> Section:
     kinds = {placed.kind.name for placed in plan.index.nodes}
     rules = {kind.name: kind.rule[plan.relation] for kind in KINDS.values() if kind.name in kinds}
     return Section(
-        "plan", "Plan", [blocks.PlanDrawing(subject.facts.tree, root, rules, str(plan.relation), len(plan.totals()))]
+        "plan",
+        "Plan",
+        [section_blocks.PlanDrawing(subject.facts.tree, root, rules, str(plan.relation), len(plan.totals()))],
     )
 
 
@@ -256,7 +260,7 @@ def _spend_blocks(subject: ReportSubject) -> Section | None:
 
 
 def _attributes(subject: ReportSubject) -> Section:
-    return Section("attributes", "Loss by attribute", [blocks.AttributeLosses(subject.facts.attributes)])
+    return Section("attributes", "Loss by attribute", [section_blocks.AttributeLosses(subject.facts.attributes)])
 
 
 def _schema(subject: ReportSubject) -> Section | None:
@@ -326,7 +330,7 @@ def _run(subject: ReportSubject) -> Section | None:
     early = "The accountant says what the whole run spent. It is less than planned if branches ended early."
     found.append(Paragraph(early, aside=True))
     if run.charges:
-        found.append(blocks.ChargeList(run.charges))
+        found.append(section_blocks.ChargeList(run.charges))
     return Section("run", "Charges of the run", found)
 
 

@@ -14,7 +14,7 @@ from dpframework.facts.privacy_losses import readable
 from dpframework.plan.nodes import Step
 from dpframework.plan.spend_block_node import Amounts, Spend
 from dpframework.plan.spend_block_requests import request_step, split_request
-from dpframework.reports.blocks import TableBlock
+from dpframework.reports.section_blocks import TableBlock
 from dpframework.study.release_step_finder import path_finder
 from dpframework.study.study_plan import StudyPlan
 

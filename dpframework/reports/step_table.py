@@ -9,7 +9,7 @@ from typing import final
 import attrs
 
 from dpframework.plan.claim_standing import Standing
-from dpframework.reports.blocks import Paragraph, SectionBlock, TableBlock
+from dpframework.reports.section_blocks import Paragraph, SectionBlock, TableBlock
 from dpframework.reports.step_row import StepRow
 
 

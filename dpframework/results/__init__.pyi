@@ -1,5 +1,3 @@
-from .adaptive import AdaptiveGrid as AdaptiveGrid, FoundBounds as FoundBounds
-from .by_key import ByKey as ByKey
 from .class_patterns import Pattern as Pattern
 from .error_bounds import (
     BoundKind as BoundKind,
@@ -9,6 +7,7 @@ from .error_bounds import (
 )
 from .estimates import Estimate as Estimate, QuantileEstimate as QuantileEstimate
 from .frequencies import Frequencies as Frequencies
+from .grid_and_bounds_results import AdaptiveGrid as AdaptiveGrid, FoundBounds as FoundBounds
 from .groups import Groups as Groups
 from .keys import KeyTable as KeyTable, ReleasedKeys as ReleasedKeys
 from .marginal_tables import MarginalTable as MarginalTable, MarginalTables as MarginalTables
@@ -21,6 +20,7 @@ from .result import (
     axes_or_new as axes_or_new,
     without_math as without_math,
 )
+from .results_by_key import ByKey as ByKey
 from .simplex import nearest_on_simplex as nearest_on_simplex
 from .table_text import TextTable as TextTable
 from .unit_rows import RowsPerUnit as RowsPerUnit

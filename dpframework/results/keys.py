@@ -13,8 +13,8 @@ from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.notebook_html import html_text
 from dpframework.facts.parameter_checks import finite_from_0, from_0_to_1
 from dpframework.facts.value_checks import as_float, as_texts, as_whole_numbers
-from dpframework.results.by_key import ByKey
 from dpframework.results.result import DrawableResult, Tabular
+from dpframework.results.results_by_key import ByKey
 from dpframework.results.table_text import TextTable
 
 if TYPE_CHECKING:

@@ -3,6 +3,11 @@ from .miner import (
     Miner as Miner,
     Witness as Witness,
 )
+from .noisy_row_count_step import (
+    left_by_row_count as left_by_row_count,
+    plan_row_count as plan_row_count,
+    release_row_count as release_row_count,
+)
 from .observers import (
     Observer as Observer,
     Release as Release,
@@ -12,10 +17,5 @@ from .release_scope import (
     Charge as Charge,
     Run as Run,
     Scope as Scope,
-)
-from .row_count_release import (
-    left_by_row_count as left_by_row_count,
-    plan_row_count as plan_row_count,
-    release_row_count as release_row_count,
 )
 from .spend_block_scope import SpendBlock as SpendBlock

@@ -17,7 +17,7 @@ from dpframework.facts.privacy_losses import Relation, exact, rho_below
 from dpframework.facts.schema import Schema
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.plan.nodes import Node
-from dpframework.plan.plan_part_classes import PlannedPart
+from dpframework.plan.planned_part import PlannedPart
 from dpframework.results.error_bounds import ErrorBound
 from dpframework.results.result import StoredResult
 

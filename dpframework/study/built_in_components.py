@@ -16,7 +16,7 @@ MINERS = {
     "histogram": "histogram_miner:HistogramMiner",
     "crosstab": "crosstab_miners:CrosstabMiner",
     "marginals": "marginals_miner:MarginalsMiner",
-    "sum": "number_and_sum_miners:SumMiner",
+    "sum": "sum_miner_and_base:SumMiner",
     "mean": "mean_and_variance_miners:MeanMiner",
     "variance": "mean_and_variance_miners:VarianceMiner",
     "quantile": "quantile_miners:QuantileMiner",
@@ -26,7 +26,7 @@ MINERS = {
     "keys": "keys_miner:KeysMiner",
     "adaptive-grid": "adaptive_grid_miner:AdaptiveGridMiner",
     "private-bounds": "bounds_miner:PrivateBoundsMiner",
-    "rows-per-unit": "rows_per_unit_miner:RowsPerUnitMiner",
+    "rows-per-unit": "row_cap_miner:RowsPerUnitMiner",
 }
 
 #: The accountants, by name, each as its module in `dpframework.accountant` and its class. A study without a delta loads

@@ -8,9 +8,9 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.facts.argument_type_checks import require_argument_types
 from dpframework.facts.errors import InputError, first_line, nearest
 from dpframework.facts.privacy_losses import Amount, decimal_text, exact
-from dpframework.facts.typechecks import require_argument_types
 from dpframework.run.miner import Miner
 
 

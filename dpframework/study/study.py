@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.accountant import Accountant
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import Amount, Relation, decimal_text
 from dpframework.facts.schema import Schema
-from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.plan.code import PlannedCode
 from dpframework.plan.nodes import Node, Sequential, sequential
@@ -27,7 +27,7 @@ from dpframework.run.recorder_interface import Recorder
 from dpframework.study.budget_shares import Shares
 from dpframework.study.miner_builder import Share
 from dpframework.study.notebook_views import study_html
-from dpframework.study.plan_runner import plan_form, require_engine
+from dpframework.study.runner_without_miner import plan_form, require_engine
 from dpframework.study.study_data_type import Given
 from dpframework.study.study_plan import StudyPlan
 from dpframework.tables.engine_base import Engine, InMemory
@@ -159,7 +159,7 @@ class Study:
         """Add planned releases without a miner. A run makes them all, in order.
 
         The result is the release of a single step, else a dictionary of releases by their names (see
-        `plan_runner.release_all`).
+        `runner_without_miner.release_all`).
 
         Raises
         ------

@@ -11,6 +11,7 @@ from typing import Any, final
 
 import attrs
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.derived_columns import derived_columns
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError, first_line, nearest
@@ -19,7 +20,6 @@ from dpframework.facts.privacy_losses import Amount, Relation, exact, positive
 from dpframework.facts.public_tables import with_tables
 from dpframework.facts.schema import Schema, read_schema
 from dpframework.facts.toml import kind_of, prefix_errors, read_toml, refuse_unknown, require_table, require_text
-from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.facts.unit_schemas import extend
 from dpframework.study.owner_configuration import owner_places

@@ -179,7 +179,7 @@ class StudyPlan(AccountedPlan, Drawable):
     @classmethod
     def from_json(cls, text: str, *, source: str = "plan", mechanisms: Iterable[type[Mechanism]] = ()) -> StudyPlan:
         """Read a plan that `to_json` wrote (see `plan_from_json`), with mechanism classes beside the installed ones."""
-        from dpframework.plan.reading import plan_from_json  # imported here, since it loads every mechanism
+        from dpframework.plan.plan_reader import plan_from_json  # imported here, since it loads every mechanism
 
         installed = [brought.component for brought in registry().mechanisms.values()]
         return plan_from_json(text, [*installed, *mechanisms], source=source, kind=cls)

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.privacy_losses import Amount
 from dpframework.facts.schema import Schema
-from dpframework.facts.typechecks import typechecked
 from dpframework.plan.nodes import NAME_CHARACTER
 from dpframework.queries.ranks import QuantileScores
 from dpframework.results.noisy_counts import CONFIDENCE

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import MOST_CODES, Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.canonical_cells import TRUTHS, Form, label_of, of_text
-from dpframework.facts.choices import Choice
+from dpframework.facts.choice_enum import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.open_attribute import Open
 from dpframework.tables.bin_inference import feasible_bins, freedman_diaconis, k_means, midpoints

@@ -11,8 +11,9 @@ import attrs
 
 from dpframework.facts.errors import InputError, NotOpened
 from dpframework.tables.cluster_table import OpenedTable, pickle
-from dpframework.tables.progress import tell
-from dpframework.tables.shuffle import Shuffle, ShuffleFindings
+from dpframework.tables.reading_progress import tell
+from dpframework.tables.shuffle_into_buckets import Shuffle, ShuffleFindings
+from dpframework.tables.shuffle_on_workers import WorkerPlace
 from dpframework.tables.worker_messages import (
     Answer,
     FailureAnswer,
@@ -21,7 +22,6 @@ from dpframework.tables.worker_messages import (
     UnreachableAnswer,
     require_answer,
 )
-from dpframework.tables.worker_shuffle import WorkerPlace
 
 MOST_LOSSES = 4  # how often a task is tried when workers are lost, since the task itself may be what ends them
 _READING = "while it read its files"

@@ -27,6 +27,7 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.coded_table import Table
 from dpframework.tables.engine_base import Mapped
 from dpframework.tables.open_attribute_keys import add_counts
+from dpframework.tables.shuffle_on_workers import ShuffledPieces, UnreachableError
 from dpframework.tables.silence import silenced
 from dpframework.tables.table_builder import RowFindings
 from dpframework.tables.table_files import Piece
@@ -40,7 +41,6 @@ from dpframework.tables.worker_messages import (
     UnreachableAnswer,
     pack_answer,
 )
-from dpframework.tables.worker_shuffle import ShuffledPieces, UnreachableError
 
 T = TypeVar("T")
 

@@ -11,13 +11,13 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes import Numeric
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.notebook_html import html_line
 from dpframework.facts.open_attribute import Open
 from dpframework.facts.schema import Schema
-from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.tables.column_array_storage import read_only
 from dpframework.tables.encoding import encode_column, stored_dtype

@@ -23,7 +23,7 @@ from dpframework.facts.errors import InputError, NotOpened
 from dpframework.facts.input_limits import MOST_COLUMNS, MOST_LINE_BYTES
 from dpframework.facts.read_options import ReadOptions
 from dpframework.tables.plain_cell_series import quietly
-from dpframework.tables.progress import tell_share
+from dpframework.tables.reading_progress import tell_share
 
 if TYPE_CHECKING:
     import polars as pl

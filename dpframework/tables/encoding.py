@@ -15,12 +15,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
 from dpframework.facts.canonical_cells import Form, label_of, numbers_of, of_number, of_text
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.open_attribute import Open
-from dpframework.facts.typechecks import typechecked
 from dpframework.tables.open_attribute_keys import KEY_CODES, NO_KEY, KeyBook, KeyColumn
 from dpframework.tables.plain_cell_series import Column, as_column, as_numbers, is_textual
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
-from dpframework.facts.typechecks import typechecked
 from dpframework.tables.attribute_inference import Choices, CutMode
 from dpframework.tables.file_guess import guess_file, guess_skip
 from dpframework.tables.schema_draft import SchemaDraft, draft_of, require_all

@@ -10,15 +10,15 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dpframework.tables.aggregate_shuffle import RowsOfUnits
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import KEY_BYTES
 from dpframework.tables.encoding import EncodedColumn
-from dpframework.tables.shuffle import Shuffle, ShuffleFindings
+from dpframework.tables.row_bound_shuffle import BoundedRows
+from dpframework.tables.shuffle_into_buckets import Shuffle, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings, require_found
 from dpframework.tables.table_files import Piece, TableFiles
-from dpframework.tables.unit_shuffle import BoundedRows
-from dpframework.tables.view_shuffle import JoinedRows
+from dpframework.tables.unit_aggregate_shuffle import RowsOfUnits
+from dpframework.tables.view_join_shuffle import JoinedRows
 
 
 def shuffle_of(files: TableFiles, pieces: Sequence[Piece]) -> Shuffle[Any] | None:

@@ -21,6 +21,7 @@ from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.tables.blocks import Block
+from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
 from dpframework.tables.derivation import derived_cells, read_cells
 from dpframework.tables.encoding import EncodedCells, EncodedColumn, cells_of, outside, require_fit, settle, unfit
@@ -28,7 +29,6 @@ from dpframework.tables.engine_base import InMemory
 from dpframework.tables.plain_cell_series import as_column
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import columns_as_source, open_source
-from dpframework.tables.written_cells import as_written
 
 SHOWN = 4  # the most attributes that a warning names
 #: Codes, raw values of a numeric attribute, and which cells are unknown, or None if there is no unknown cell.

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
-from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.unit_schemas import UnitRows
+from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
 from dpframework.tables.contributions import KEY_BYTES, RowChoice, number_units
 from dpframework.tables.ids import Ids, ids_in
@@ -23,7 +24,6 @@ from dpframework.tables.row_dates import rows_in
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, columns_as_source, open_source, rows_changed
 from dpframework.tables.table_builder import TableBuilder
-from dpframework.tables.written_cells import as_written
 
 if TYPE_CHECKING:
     import polars as pl

@@ -31,7 +31,7 @@ def days_of(values: Any, where: str) -> pl.Series:
     Parameters
     ----------
     values, where
-        As for `written_cells.read_cells`.
+        As for `cell_notation_reader.read_cells`.
 
     Raises
     ------

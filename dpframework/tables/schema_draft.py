@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, final
 import attrs
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric
-from dpframework.facts.column_options import ColumnOptions, DateUnit
+from dpframework.facts.column_read_options import ColumnOptions, DateUnit
 from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.schema import Schema
 from dpframework.facts.toml import toml_key, toml_lines
 from dpframework.tables.attribute_inference import NO_VALUES, Choices, CutMode, attribute_of
-from dpframework.tables.column_guess import (
+from dpframework.tables.cell_notation_reader import read_cells
+from dpframework.tables.column_notation_guess import (
     Guess,
     case_twins,
     common_nulls,
@@ -26,7 +27,6 @@ from dpframework.tables.column_guess import (
 )
 from dpframework.tables.distinct_cells import DistinctCells, distinct_cells
 from dpframework.tables.plain_cell_series import Column, as_column, is_textual, plain_cells
-from dpframework.tables.written_cells import read_cells
 
 if TYPE_CHECKING:
     import polars as pl

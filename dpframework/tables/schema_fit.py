@@ -13,18 +13,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.attributes_by_side import attributes_of_views
 from dpframework.facts.errors import nearest
 from dpframework.facts.schema import Schema
-from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.tables.cell_notation_reader import as_written, read_cells
 from dpframework.tables.encoding import MISSING, OUTSIDE, VALUES_OUTSIDE, cells_of
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.plain_cell_series import Column, as_column
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, open_source
-from dpframework.tables.written_cells import as_written, read_cells
 
 SHOWN = 5  # the most examples of a misfit
 

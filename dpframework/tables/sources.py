@@ -18,7 +18,7 @@ from dpframework.facts.read_options import PLAIN, ReadOptions
 from dpframework.tables.csv_file import CsvFile
 from dpframework.tables.parquet_files import ParquetFile
 from dpframework.tables.plain_cell_series import Column, as_column, quietly
-from dpframework.tables.progress import tell
+from dpframework.tables.reading_progress import tell
 from dpframework.tables.table_paths import DATABASES, KINDS, files_at, is_url, name_of
 
 if TYPE_CHECKING:

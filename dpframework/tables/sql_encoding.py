@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from dpframework.facts.attributes import Attribute, Numeric
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.schema import Schema
+from dpframework.tables.cell_notation_reader import read_cells
 from dpframework.tables.encoding import Unfit, cells_of, settle, stored_dtype, unfit
 from dpframework.tables.sql_bins import bin_of, double
 from dpframework.tables.sql_cell_conversion import CellKind, ColumnType
 from dpframework.tables.sql_connection import SqlConnection
-from dpframework.tables.written_cells import read_cells
 
 
 @final

@@ -20,6 +20,7 @@ from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.periods import Period
 from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.unit import PrivacyUnit
+from dpframework.tables.cell_notation_reader import read_days, read_ids
 from dpframework.tables.contributions import KEY_BYTES, choose_places, order_by_hash, rows_of_each, unit_keys
 from dpframework.tables.id_types import ACCEPTED
 from dpframework.tables.ids import missing_ids
@@ -27,7 +28,6 @@ from dpframework.tables.row_dates import rows_in
 from dpframework.tables.sql_cell_conversion import CellKind, ColumnType
 from dpframework.tables.sql_connection import SqlConnection
 from dpframework.tables.sql_encoding import CellNumbers, SqlSource
-from dpframework.tables.written_cells import read_days, read_ids
 
 #: Names of columns in the engine's queries and tables.
 ID, DAY, ORDER, PLACE, UNIT, NTH = "unit_id", "on_day", "in_order", "place", "unit", "nth_of_unit"

@@ -13,7 +13,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.schema import Schema
 from dpframework.tables.silence import silenced
 from dpframework.tables.table_paths import files_at, is_url, name_of
-from dpframework.tables.unread_table import UnreadTable
+from dpframework.tables.unread_table_base import UnreadTable
 
 if TYPE_CHECKING:
     from dpframework.tables.coded_table import Table
@@ -216,8 +216,8 @@ class Piece:
         InputError
             If the piece cannot be read.
         """
+        from dpframework.tables.cell_notation_reader import as_written
         from dpframework.tables.sources import open_source
-        from dpframework.tables.written_cells import as_written
 
         schema = self.how.schema.in_files
         opened = open_source([self.file], dict(self.how.options) or None, self.part, schema.read)

@@ -6,19 +6,19 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dpframework.facts.argument_type_checks import typechecked
 from dpframework.facts.attributes_by_side import attributes_of_views, require_joinable
 from dpframework.facts.domain_policies import OutOfDomain
 from dpframework.facts.errors import DoesNotFit, InputError
 from dpframework.facts.schema import Schema
-from dpframework.facts.typechecks import typechecked
 from dpframework.facts.unit import ROW, PrivacyUnit
+from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.plain_cell_series import Column, as_column
 from dpframework.tables.silence import silenced
 from dpframework.tables.sources import Source, after_first_rows, open_source, rows_changed
 from dpframework.tables.table_builder import TableBuilder
-from dpframework.tables.written_cells import as_written
 
 if TYPE_CHECKING:
     import polars as pl

@@ -1,5 +1,5 @@
 from .accountants.accountant_conformance import AccountantConformance as AccountantConformance
-from .accountants.accountant_totals import (
+from .accountants.accountant_total_check import (
     AccountantReport as AccountantReport,
     check_accountant as check_accountant,
 )
@@ -20,10 +20,13 @@ from .conformance_suites import (
 )
 from .mechanisms.loss_claim_check import check_losses as check_losses
 from .mechanisms.loss_report import LossClaim as LossClaim, LossReport as LossReport
-from .mechanisms.mechanism_probes import Probe as Probe
 from .mechanisms.neighbour_answers import Answers as Answers
-from .mechanisms.samplers import SamplerReport as SamplerReport, check_sampler as check_sampler
-from .miners.audits import audit as audit
+from .mechanisms.probe_answers import Probe as Probe
+from .mechanisms.sampler_check import SamplerReport as SamplerReport, check_sampler as check_sampler
+from .miners.audit_report import (
+    AuditReport as AuditReport,
+    Violation as Violation,
+)
 from .miners.delta_tail_test import (
     Tail as Tail,
     TailReport as TailReport,
@@ -33,20 +36,17 @@ from .miners.distinguisher import (
     DistinguishingEvent as DistinguishingEvent,
     distinguish as distinguish,
 )
-from .miners.findings import (
-    AuditReport as AuditReport,
-    Violation as Violation,
-)
-from .queries.sensitivity import search_sensitivity as search_sensitivity
+from .miners.replay_audit import audit as audit
 from .queries.sensitivity_report import (
     MeasuredChange as MeasuredChange,
     SensitivityReport as SensitivityReport,
 )
+from .queries.sensitivity_search import search_sensitivity as search_sensitivity
 from .records import (
     code_records as code_records,
     mechanism_records as mechanism_records,
 )
-from .tables.contributions import (
+from .tables.contribution_bounding_checks import (
     BoundingReport as BoundingReport,
     UnitReader as UnitReader,
     check_bounding as check_bounding,
@@ -57,7 +57,7 @@ from .tables.derivation_checks import (
     check_derivation as check_derivation,
 )
 from .tables.engine_conformance import EngineConformance as EngineConformance
-from .tables.row_reading import (
+from .tables.row_reading_checks import (
     Reader as Reader,
     ReadingReport as ReadingReport,
     built_in_readers as built_in_readers,

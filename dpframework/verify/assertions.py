@@ -15,18 +15,18 @@ from dpframework.run.miner import Miner, Witness
 from dpframework.tables.derivation import with_derived
 from dpframework.verify.mechanisms.loss_claim_check import check_losses
 from dpframework.verify.mechanisms.loss_report import LossReport
-from dpframework.verify.mechanisms.mechanism_probes import Probe
 from dpframework.verify.mechanisms.neighbour_answers import Answers
-from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler
-from dpframework.verify.miners.audits import audit
+from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.sampler_check import SamplerReport, check_sampler
+from dpframework.verify.miners.audit_report import AuditReport, reach
 from dpframework.verify.miners.distinguisher import DistinguishingEvent, distinguish
-from dpframework.verify.miners.findings import AuditReport, reach
-from dpframework.verify.queries.sensitivity import search_sensitivity
+from dpframework.verify.miners.replay_audit import audit
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
-from dpframework.verify.tables.contributions import BoundingReport, UnitReader, check_bounding
+from dpframework.verify.queries.sensitivity_search import search_sensitivity
+from dpframework.verify.tables.contribution_bounding_checks import BoundingReport, UnitReader, check_bounding
 from dpframework.verify.tables.derivation_checks import DerivationReport, Deriving, check_derivation
-from dpframework.verify.tables.row_reading import Reader, ReadingReport, check_reading
-from dpframework.verify.tables.unit_derivation import Aggregating, columns_of_units
+from dpframework.verify.tables.row_reading_checks import Reader, ReadingReport, check_reading
+from dpframework.verify.tables.unit_derivation_checks import Aggregating, columns_of_units
 
 
 def assert_private(

@@ -44,13 +44,13 @@ from dpframework.verify.assertions import (
     assert_samples_as_stated,
     assert_sensitivity_holds,
 )
-from dpframework.verify.mechanisms.mechanism_probes import Probe
 from dpframework.verify.mechanisms.neighbour_answers import Answers
+from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.miners.audit_report import MIN_TIGHTNESS
 from dpframework.verify.miners.audit_subject import USUAL_DELTA, Subject
-from dpframework.verify.miners.findings import MIN_TIGHTNESS
 from dpframework.verify.miners.query_trace import takes_any_answers
 from dpframework.verify.miners.same_behaviour_check import ADVICE
-from dpframework.verify.miners.step_claims import StepChecks
+from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.answer_changes import measure

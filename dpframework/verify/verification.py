@@ -12,14 +12,14 @@ from dpframework.accountant import BUILT_IN, Accountant
 from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.run.miner import Example
-from dpframework.verify.accountants.accountant_totals import AccountantReport, check_accountant
+from dpframework.verify.accountants.accountant_total_check import AccountantReport, check_accountant
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.audits import audit
 from dpframework.verify.miners.distinguisher import DistinguishingEvent, distinguish
-from dpframework.verify.miners.step_claims import StepChecks
+from dpframework.verify.miners.replay_audit import audit
+from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.patience import Patience
-from dpframework.verify.tables.contributions import check_bounding
+from dpframework.verify.tables.contribution_bounding_checks import check_bounding
 from dpframework.verify.tables.derivation_checks import check_derivation
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.verification_report import ExampleAudit, Verification

@@ -9,14 +9,14 @@ from typing import Any, final
 import attrs
 
 from dpframework.facts.privacy_losses import Relation
-from dpframework.verify.accountants.accountant_totals import AccountantReport
+from dpframework.verify.accountants.accountant_total_check import AccountantReport
 from dpframework.verify.mechanisms.loss_report import LossReport
-from dpframework.verify.mechanisms.samplers import SamplerReport
+from dpframework.verify.mechanisms.sampler_check import SamplerReport
+from dpframework.verify.miners.audit_report import NOTHING_LOST, NOTHING_SHOWN, AuditReport, reach
 from dpframework.verify.miners.delta_tail_test import TailReport
 from dpframework.verify.miners.distinguisher import DistinguishingEvent
-from dpframework.verify.miners.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, reach
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
-from dpframework.verify.tables.contributions import BoundingReport
+from dpframework.verify.tables.contribution_bounding_checks import BoundingReport
 from dpframework.verify.tables.derivation_checks import DerivationReport
 
 

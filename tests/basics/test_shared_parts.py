@@ -13,15 +13,15 @@ import pytest
 
 import dpframework as dpf
 from dpframework.basics import MarginalsMiner, RowsPerUnitMiner
-from dpframework.basics.bounds_parameter import as_bounds, bounds_misfit
+from dpframework.basics.bounds_parameter_checks import as_bounds, bounds_misfit
 from dpframework.basics.crosstab_miners import _biases, counting_mechanism
 from dpframework.basics.histogram_miner import _cut_between, _rebin
 from dpframework.basics.mean_and_variance_miners import _of_sum, _share_of, share_interval
 from dpframework.basics.one_way_marginal_steps import NoisyHistogram, OneWayMarginals
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, KNorm
 from dpframework.queries import BoundedSum
-from dpframework.results.adaptive import FoundBounds
 from dpframework.results.estimates import QuantileEstimate
+from dpframework.results.grid_and_bounds_results import FoundBounds
 from dpframework.results.noisy_counts import CONFIDENCE, error_of, quantile
 
 AGE = dpf.Numeric("age", 0, 90, bins=3)

@@ -30,7 +30,7 @@ from redescription_tasks import TASKS, default_data, task, two_view_table
 
 import dpframework as dpf
 from dpframework.lab.evaluation import exact_counts, redescription_quality
-from dpframework.lab.evaluation.redescriptions import SIGNIFICANT
+from dpframework.lab.evaluation.exact_redescription_quality import SIGNIFICANT
 from dpframework.redescriptions import Redescription, Redescriptions
 
 EPSILONS = ("0.1", "0.3", "1", "3", "10", "100")

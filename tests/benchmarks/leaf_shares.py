@@ -27,7 +27,7 @@ from benchmark_tasks import default_data
 from classifier_goals import DRAWS, fair_calibration, table_of
 from compare_classifiers import METHODS, calibration_error, classes_of, draw_classes, folds_of, measures, ours
 from dpframework_trees import tree_estimates
-from dpframework_trees.default import ADDITIVE
+from dpframework_trees.default_classifier_miner import ADDITIVE
 from dpframework_trees.leaf_shares import (
     LEAF_CONCENTRATIONS,
     NODE_CONCENTRATIONS,

@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dpframework.facts import typechecks
+from dpframework.facts import argument_type_checks
 
-COMPARED = typechecks.typechecked
+COMPARED = argument_type_checks.typechecked
 LARGEST = 0.02
 _spent = {"nanoseconds": 0, "calls": 0}
 
@@ -57,9 +57,9 @@ def _timed_boundary(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # before anything else of dpframework is loaded, which would have the boundaries already
-typechecks.typechecked = _timed_boundary
-typechecks.require_field_types = _timed(typechecks.require_field_types)
-typechecks.require_argument_types = _timed(typechecks.require_argument_types)
+argument_type_checks.typechecked = _timed_boundary
+argument_type_checks.require_field_types = _timed(argument_type_checks.require_field_types)
+argument_type_checks.require_argument_types = _timed(argument_type_checks.require_argument_types)
 
 import dpframework as dpf  # noqa: E402
 from dpframework.lab.clinic import clinic_table  # noqa: E402

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 import dpframework as dpf
 from dpframework.checks import BUILT_IN, Severity
 from dpframework.checks.allowances import ALLOWANCES, unknown_allowance
-from dpframework.checks.claims import KNOWN_ASSUMPTIONS
+from dpframework.checks.claim_and_assumption_checks import KNOWN_ASSUMPTIONS
 from dpframework.mechanisms import DiscreteLaplace
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])

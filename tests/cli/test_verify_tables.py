@@ -10,7 +10,7 @@ from rich.console import Console
 
 from dpframework.cli import verify
 from dpframework.facts.privacy_losses import Relation
-from dpframework.verify.miners.findings import NEAR
+from dpframework.verify.miners.audit_report import NEAR
 
 ADD, REPLACE = Relation
 KINDS = ("audits", "sensitivities", "left_out", "samplers", "losses", "accountants")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpframework.facts import InputError, Numeric
-from dpframework.facts.column_options import ColumnOptions
+from dpframework.facts.column_read_options import ColumnOptions
 from dpframework.facts.derived_columns import DerivedColumn
 from dpframework.facts.derived_columns_in_schema import inputs_of, with_derived, with_inputs, without_derived
 from dpframework.facts.read_options import ReadOptions

@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
 from dpframework.facts.canonical_cells import of_text
-from dpframework.facts.choices import Choice
+from dpframework.facts.choice_enum import Choice
 from dpframework.facts.errors import InputError
 from dpframework.facts.logical_descriptions import And, Equals, Not, Or, fixes
 from dpframework.facts.printable import is_printable

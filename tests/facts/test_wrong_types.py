@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.typechecks import require_field_types, typechecked
+from dpframework.facts.argument_type_checks import require_field_types, typechecked
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.queries import Count, Histogram
 

@@ -8,7 +8,6 @@ from fractions import Fraction
 import pytest
 
 import dpframework as dpf
-from dpframework.formulas.claims import LAST_INCREMENT, Change, Claim, Neighbours, bound_at, norm_claims, score_claims
 from dpframework.formulas.formula import as_formula, cells, form, rows, x_log2_x
 from dpframework.formulas.rounding_error_bound import (
     UNIT_ROUNDOFF,
@@ -19,6 +18,15 @@ from dpframework.formulas.rounding_error_bound import (
     _quotient,
     _share_error,
     _sum,
+)
+from dpframework.formulas.sensitivity_claims import (
+    LAST_INCREMENT,
+    Change,
+    Claim,
+    Neighbours,
+    bound_at,
+    norm_claims,
+    score_claims,
 )
 from dpframework.queries import Histogram
 

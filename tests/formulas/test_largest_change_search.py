@@ -12,7 +12,6 @@ import pytest
 from scored_formulas import FLOORED, GAIN, GINI, JACCARD, LIFT, MATCH, MAX, SURPLUS, THRESHOLD, TWOING, VALUE
 
 from dpframework.formulas import Cells, Claim, Parts, cells, least, most, n, public, rows, sum_over_classes
-from dpframework.formulas.claims import Change
 from dpframework.formulas.largest_change_search import (
     CELL_ROWS,
     CLASSES,
@@ -29,6 +28,7 @@ from dpframework.formulas.largest_change_search import (
     settings,
     tables_of,
 )
+from dpframework.formulas.sensitivity_claims import Change
 
 a, b, c = cells("a", "b", "c")
 CHANGES = (Change.RISE, Change.FALL, Change.REPLACED)

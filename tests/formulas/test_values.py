@@ -25,8 +25,8 @@ from dpframework.formulas import (
     as_formula,
     at_least,
     cells,
+    formula_kernels,
     kernel_source,
-    kernels,
     largest_over_classes,
     least,
     most,
@@ -42,9 +42,9 @@ from dpframework.formulas import (
     table_rows,
     x_log2_x,
 )
-from dpframework.formulas.claims import LAST_INCREMENT, Neighbours
 from dpframework.formulas.evaluation import is_rational, value_of
 from dpframework.formulas.formula import constant, form, legend
+from dpframework.formulas.sensitivity_claims import LAST_INCREMENT, Neighbours
 from dpframework.formulas.sensitivity_derivation import _plus, _simple_above, derive, fit_bound
 from dpframework.formulas.user_cache_folder import cache_folder, write_cached
 
@@ -378,11 +378,13 @@ def test_changes_of_cells_are_exact_on_small_tables_and_limits_beyond(monkeypatc
 
 def test_kernels_are_kept_where_a_file_can_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     written: list[Any] = []
-    monkeypatch.setattr(kernels, "cache_folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(formula_kernels, "cache_folder", lambda name: tmp_path / name)
     for able in (True, False):
-        monkeypatch.setattr(kernels, "write_cached", lambda path, text, able=able: written.append((path, text)) or able)
+        monkeypatch.setattr(
+            formula_kernels, "write_cached", lambda path, text, able=able: written.append((path, text)) or able
+        )
         path = tmp_path / "kernels" / f"{hashlib.sha256(b'a text').hexdigest()}.py"
-        assert kernels._source_file("a text") == (path if able else None)
+        assert formula_kernels._source_file("a text") == (path if able else None)
     assert written == [(path, "a text")] * 2
 
 

@@ -11,8 +11,8 @@ from scipy.stats import spearmanr
 
 import dpframework as dpf
 from dpframework.lab.evaluation.distance_comparison import adjust_for_chance, chance_f_score, f_score, l1, pearson
+from dpframework.lab.evaluation.exact_redescription_quality import RedescriptionQuality
 from dpframework.lab.evaluation.measure_correlations import correlations
-from dpframework.lab.evaluation.redescriptions import RedescriptionQuality
 
 
 def quality(noisy: list[float], true: list[float], nothing: list[int] | None = None) -> RedescriptionQuality:

@@ -14,7 +14,7 @@ import dpframework as dpf
 from dpframework.facts.logical_descriptions import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts, match_redescriptions, redescription_quality
 from dpframework.lab.evaluation.distinct_redescriptions import leave_out_each, without_nothing
-from dpframework.lab.evaluation.redescriptions import select_redescriptions
+from dpframework.lab.evaluation.exact_redescription_quality import select_redescriptions
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
 from dpframework.results.noisy_counts import Noisy

@@ -16,7 +16,7 @@ from dpframework.facts.logical_descriptions import And, Below, Equals, Not
 from dpframework.lab.clinic import clinic_table
 from dpframework.lab.evaluation import retention_of, select_rows
 from dpframework.lab.evaluation.pattern_retention import chi_squared_distance, class_counts
-from dpframework.lab.evaluation.sklearn_classifiers import EncodedClassifier, Encoding, cart
+from dpframework.lab.evaluation.sklearn_baselines import EncodedClassifier, Encoding, cart
 from dpframework.results import Pattern
 
 SCHEMA = dpf.Schema(

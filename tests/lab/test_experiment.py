@@ -20,8 +20,8 @@ from scipy import stats
 import dpframework as dpf
 from dpframework import cli
 from dpframework.lab.experiment import experiment_file, load_experiment, run_experiment
+from dpframework.lab.experiment.cell_groups import _spread_of
 from dpframework.lab.experiment.grid import Cell, Experiment
-from dpframework.lab.experiment.groups import _spread_of
 from dpframework.lab.experiment.input_tables import Fold
 from dpframework.lab.experiment.job import _reason
 from dpframework.lab.experiment.job_list import jobs_of

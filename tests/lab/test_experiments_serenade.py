@@ -12,7 +12,7 @@ from dpframework_greedy import SerenadeCS, SerenadeES
 import dpframework as dpf
 from dpframework.facts.logical_descriptions import Equals
 from dpframework.lab.clinic import clinic_table
-from dpframework.lab.evaluation.redescriptions import exact_counts
+from dpframework.lab.evaluation.exact_redescription_quality import exact_counts
 from dpframework.lab.evaluation.trial import Trial
 from dpframework.lab.experiment.user_functions import Code
 from dpframework.redescriptions.redescription import Redescription

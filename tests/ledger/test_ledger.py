@@ -208,7 +208,7 @@ def test_without_a_reserve_no_exact_delta_comes_after_the_order(tmp_path):
 
 def test_a_delta_that_is_not_its_plans_shows(tmp_path, monkeypatch):
     brought = SimpleNamespace(mechanisms={"partition-selection": SimpleNamespace(component=PartitionSelection)})
-    monkeypatch.setattr("dpframework.ledger.verification.registry", lambda: brought)
+    monkeypatch.setattr("dpframework.ledger.ledger_audit.registry", lambda: brought)
     ledger = opened(tmp_path, 5, delta="1e-6")
     assert spend(ledger, selected(), delta="1e-6")
     ledger.verify()

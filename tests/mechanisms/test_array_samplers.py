@@ -28,7 +28,7 @@ from dpframework.mechanisms import (
 )
 from dpframework.mechanisms.discrete_gaussian_sampler import discrete_gaussian, exact_exponent, exp_of_minus, exponents
 from dpframework.mechanisms.discrete_laplace_sampler import digits_of, discrete_laplace
-from dpframework.mechanisms.lattice_points import LatticePoints, round_to
+from dpframework.mechanisms.lattice_rounding import LatticePoints, round_to
 from dpframework.mechanisms.randomness import Noise, Samplers, SeededRandomness, SystemRandomness
 from dpframework.mechanisms.uniforms import exp_bounds
 

@@ -34,7 +34,7 @@ from dpframework.mechanisms import (
 from dpframework.mechanisms.answer_shift_bounds import unit_changes
 from dpframework.mechanisms.built_in import BUILT_IN
 from dpframework.mechanisms.exponential_interval_mechanism import ExponentialInterval
-from dpframework.mechanisms.lattice_points import LatticePoints
+from dpframework.mechanisms.lattice_rounding import LatticePoints
 from dpframework.mechanisms.randomness import Noise, Randomness, Samplers, SeededRandomness, SystemRandomness
 from dpframework.mechanisms.release_losses import double_at_most
 from dpframework.mechanisms.selection import (
@@ -788,7 +788,7 @@ def test_answers_are_rounded_some_at_a_time_and_keep_their_shape(monkeypatch: py
     answer = np.random.default_rng(5).normal(0, 1e3, (4, 6)).T
     at_once = real.on_lattice(answer)
     np.testing.assert_array_equal(at_once, np.rint(answer / float(real.unit)))
-    monkeypatch.setattr("dpframework.mechanisms.lattice_points.AT_ONCE", 5)
+    monkeypatch.setattr("dpframework.mechanisms.lattice_rounding.AT_ONCE", 5)
     np.testing.assert_array_equal(real.on_lattice(answer), at_once)
     assert real.on_lattice(2.0).shape == ()
 

@@ -91,7 +91,7 @@ def test_four_files_name_every_kind_and_no_other_file_lists_them() -> None:
         "plan/nodes.py",
         "plan/node_kind_table.py",
         "run/node_states.py",
-        "study/plan_runner.py",
+        "study/runner_without_miner.py",
     }
 
 

@@ -29,8 +29,8 @@ def test_public_parameters_and_defaults_are_those_of_the_list() -> None:
 def test_the_list_has_defaults_of_functions_of_values_and_of_methods() -> None:
     text = signatures.PAGE.read_text(encoding="utf-8")
     assert (
-        "\ndpframework.verify.tables.contributions.check_bounding(schema, unit, *, readers=None, tables=9, seed=0)\n"
-        in text
+        "\ndpframework.verify.tables.contribution_bounding_checks.check_bounding"
+        "(schema, unit, *, readers=None, tables=9, seed=0)\n" in text
     )
     assert ": repr=False" in text
 

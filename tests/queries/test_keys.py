@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.column_options import ColumnOptions
+from dpframework.facts.column_read_options import ColumnOptions
 from dpframework.mechanisms import BUILT_IN, DiscreteLaplace, Gaussian, PartitionSelection, PermuteAndFlip
 from dpframework.queries import KeyCounts, Keys
 from dpframework.queries.exact_answers import answer_of
@@ -313,7 +313,7 @@ def test_a_run_gives_sorted_keys_and_a_frame(tmp_path: Path) -> None:
 
 
 def test_a_plan_file_keeps_that_its_query_lists_nothing(plan_of: Callable[..., dpf.StudyPlan]) -> None:
-    from dpframework.plan.reading import plan_from_json
+    from dpframework.plan.plan_reader import plan_from_json
 
     step = dpf.step("keys", Keys("town"), PartitionSelection(1, "1e-6"))
     plan = plan_of(step, SCHEMA, epsilon=1, delta="1e-6")

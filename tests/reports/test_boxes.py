@@ -11,7 +11,6 @@ import pytest
 import dpframework as dpf
 from dpframework.plan.node_kind_table import KINDS
 from dpframework.plan.nodes import Sequential, Step
-from dpframework.reports.blocks import LearnedShares, Paragraph, TableBlock
 from dpframework.reports.difference import difference
 from dpframework.reports.difference.marks import Mark
 from dpframework.reports.node_rows import node_tree
@@ -26,6 +25,7 @@ from dpframework.reports.result_table_rows import (
     group_rows,
     merge,
 )
+from dpframework.reports.section_blocks import LearnedShares, Paragraph, TableBlock
 from dpframework.results.error_bounds import BoundKind, ErrorBound, TableSize
 
 

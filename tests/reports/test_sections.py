@@ -9,14 +9,14 @@ import pytest
 
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.reports import blocks, markdown_report, sections
+from dpframework.reports import markdown_report, section_blocks, sections
 from dpframework.reports.formats import ReportFormat
 from dpframework.reports.html import html_report, require_reportable
 from dpframework.reports.plan_facts import part_rows
 from dpframework.reports.report_facts import About
 from dpframework.reports.run_summary import RunSummary
 from dpframework.reports.sections import PlanFacts, ReportSubject, Section, report_sections
-from dpframework.reports.terminal import terminal_text
+from dpframework.reports.terminal_renderer import terminal_text
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")], max_rows=900)
 FORMATS: dict[ReportFormat, Callable[..., str]] = {
@@ -63,8 +63,13 @@ def test_every_format_shows_losses_by_attribute_and_totals(results: dpf.Results,
 
 def _weather(subject: ReportSubject) -> Section:
     """Return a section that a plugin author might want."""
-    table = blocks.TableBlock(("day", "sun"), [("Monday", "7 hours <b>|")], "How the sun shone.")
-    plain = [blocks.Paragraph("It was fine."), blocks.Facts([("wind", "none")]), table, blocks.Text("a\n  b", "Hours")]
+    table = section_blocks.TableBlock(("day", "sun"), [("Monday", "7 hours <b>|")], "How the sun shone.")
+    plain = [
+        section_blocks.Paragraph("It was fine."),
+        section_blocks.Facts([("wind", "none")]),
+        table,
+        section_blocks.Text("a\n  b", "Hours"),
+    ]
     return Section("weather", f"Weather of {len(subject.plan.index.steps)} steps", plain)
 
 

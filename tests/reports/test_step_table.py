@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan.claim_standing import Standing
-from dpframework.reports.blocks import Paragraph, TableBlock
+from dpframework.reports.section_blocks import Paragraph, TableBlock
 from dpframework.reports.step_row import StepRow, step_rows
 from dpframework.reports.step_table import StepTable
 

@@ -13,7 +13,7 @@ from drawn import Axes
 
 import dpframework as dpf
 from dpframework.results import Noisy
-from dpframework.results.adaptive import AdaptiveGrid, FoundBounds
+from dpframework.results.grid_and_bounds_results import AdaptiveGrid, FoundBounds
 from dpframework.results.marginal_tables import MarginalTable, MarginalTables, axis_share
 
 EDGES = [[0, 1, 3, 7], [0, 2, 4]]
@@ -78,9 +78,9 @@ def test_a_grid_is_drawn_the_darker_the_denser(monkeypatch: pytest.MonkeyPatch) 
         "1 to 7  0 to 2  -3",
         "3 cells; each count is within ±4 (95 %), from the noise alone.",
     ]
-    monkeypatch.setattr("dpframework.results.adaptive.MOST_SHOWN", 2)
+    monkeypatch.setattr("dpframework.results.grid_and_bounds_results.MOST_SHOWN", 2)
     assert str(GRID).splitlines()[3].startswith("3 cells, the largest 2; each")
-    monkeypatch.setattr("dpframework.results.adaptive.MOST_SHOWN", 3)
+    monkeypatch.setattr("dpframework.results.grid_and_bounds_results.MOST_SHOWN", 3)
     assert "largest" not in str(GRID)
 
 

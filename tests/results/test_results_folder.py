@@ -8,7 +8,7 @@ from fractions import Fraction
 import attrs
 import numpy as np
 import pytest
-from dpframework_trees.default import ChosenModel
+from dpframework_trees.default_classifier_miner import ChosenModel
 from dpframework_trees.tree_choice import ChosenTree
 
 import dpframework as dpf

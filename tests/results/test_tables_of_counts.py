@@ -14,13 +14,13 @@ from drawn import Axes
 
 import dpframework as dpf
 from dpframework.results import Noisy
-from dpframework.results.by_key import ByKey
 from dpframework.results.estimates import Estimate, QuantileEstimate
 from dpframework.results.frequencies import Frequencies
 from dpframework.results.frequency_views import table as table_of
 from dpframework.results.groups import Groups
 from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.matrix import Matrix, matrices_of
+from dpframework.results.results_by_key import ByKey
 from dpframework.results.table_text import TextTable, align_columns
 from dpframework.results.unit_rows import RowsPerUnit
 
@@ -291,8 +291,8 @@ def by_key(number: int, cells: int = 2) -> ByKey:
 
 
 def test_results_by_key_end_with_those_of_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpframework.results.by_key._PRINTED", 4)
-    monkeypatch.setattr("dpframework.results.by_key._COLUMNS", 3)
+    monkeypatch.setattr("dpframework.results.results_by_key._PRINTED", 4)
+    monkeypatch.setattr("dpframework.results.results_by_key._COLUMNS", 3)
     for number, cells, more in ((3, 3, False), (4, 3, True), (3, 4, True), (7, 2, True)):
         lines = by_key(number, cells).lines("town")
         assert lines[0].split() == ["town", *texts(min(cells, 3), "c")]

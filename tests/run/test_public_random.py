@@ -9,7 +9,7 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.mechanisms.randomness import SeededRandomness, SystemRandomness
 from dpframework.run.gate import Gate
 from dpframework.verify import MinerConformance
-from dpframework.verify.miners.audits import audit
+from dpframework.verify.miners.replay_audit import audit
 
 SCHEMA = dpf.Schema([dpf.Categorical("c", ["x", "y", "z"])])
 TABLE = dpf.Table.from_codes(SCHEMA, [[0, 0, 0, 1, 1, 2]])

@@ -45,8 +45,8 @@ ALLOWED = {
     ("dpframework/cli/prove.py", "import importlib"): "a module that the user names on the command line",
     ("dpframework/cli/prove.py", "import_module"): "a module that the user names on the command line",
     ("dpframework/formulas/solvers.py", "import importlib.util"): "whether the solvers are installed",
-    ("dpframework/formulas/kernels.py", "compile"): "a kernel written from a formula in memory; its file is not read",
-    ("dpframework/formulas/kernels.py", "exec"): "a kernel written from a formula in memory; its file is not read",
+    ("dpframework/formulas/formula_kernels.py", "compile"): "a kernel from a formula in memory; its file is not read",
+    ("dpframework/formulas/formula_kernels.py", "exec"): "a kernel from a formula in memory; its file is not read",
     # Messages between the processes of one run, not files.
     ("dpframework/tables/cluster_table.py", "import cloudpickle"): "messages to workers",
     ("dpframework/tables/cluster_worker.py", "import cloudpickle"): "messages to workers",
@@ -58,7 +58,7 @@ ALLOWED = {
     ("dpframework/verify/conformance_suites.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/miners/hidden_state.py", "import pickle"): "a copy in memory",
     ("dpframework/verify/tables/leak_conformance.py", "import pickle"): "a copy in memory",
-    ("dpframework/verify/accountants/accountant_totals.py", "import pickle"): "a copy in memory",
+    ("dpframework/verify/accountants/accountant_total_check.py", "import pickle"): "a copy in memory",
     # A process that the kit starts, and what they tell each other: queries of this process, and their answers.
     ("dpframework/verify/queries/other_process.py", "import pickle"): "messages to and from a process of the kit's",
     ("dpframework/verify/queries/other_process.py", "import importlib"): "modules that this process has imported",

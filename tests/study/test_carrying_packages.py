@@ -20,7 +20,7 @@ import pytest
 import typeguard
 
 import dpframework as dpf
-from dpframework.facts import typechecks
+from dpframework.facts import argument_type_checks
 from dpframework.study.plugin_registry import Registry
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill"), dpf.Boolean("smokes")])
@@ -65,7 +65,7 @@ except ModuleNotFoundError as error:
         ("attrs", "import", "dpframework/facts/"),
         ("pluggy", "import study", "dpframework/study/hook"),
         ("networkx", "import study miner plan total check graph", "dpframework/plan/"),
-        ("typeguard", "import study miner", "dpframework/facts/typechecks.py"),
+        ("typeguard", "import study miner", "dpframework/facts/argument_type_checks.py"),
     ],
 )
 def test_a_plan_breaks_where_a_package_that_carries_it_is_blocked(package: str, stage: str, file: str) -> None:
@@ -111,7 +111,7 @@ def test_a_nested_type_is_compared_by_typeguard(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_what_fits_by_its_class_is_what_typeguard_takes(value: Any, hint: Any) -> None:
-    assert typechecks._fits(value, hint)
+    assert argument_type_checks._fits(value, hint)
     typeguard.check_type(value, hint)
 
 
@@ -129,7 +129,7 @@ def test_what_fits_by_its_class_is_what_typeguard_takes(value: Any, hint: Any) -
     ],
 )
 def test_what_does_not_fit_is_refused_by_typeguard(value: Any, hint: Any) -> None:
-    assert not typechecks._fits(value, hint)
+    assert not argument_type_checks._fits(value, hint)
     with pytest.raises(typeguard.TypeCheckError):
         typeguard.check_type(value, hint)
 

@@ -508,21 +508,21 @@ def test_no_id_passes_through_the_client_the_scheduler_or_a_folder(
     files = TableFiles(folder, made.schema, unit=made.unit, key=b"of this test")
 
     def counted() -> int:
-        from dpframework.tables import worker_shuffle
+        from dpframework.tables import shuffle_on_workers
 
-        return len(getattr(worker_shuffle, "seen", ()))
+        return len(getattr(shuffle_on_workers, "seen", ()))
 
     def watched(secret: str) -> None:
-        from dpframework.tables import worker_shuffle
+        from dpframework.tables import shuffle_on_workers
 
-        usual, seen = worker_shuffle.take, []
+        usual, seen = shuffle_on_workers.take, []
 
         def taken(*given: Any) -> Any:
             found = usual(*given)
             seen.extend(one for one in found.values() if secret.encode() in one)
             return found
 
-        worker_shuffle.take, worker_shuffle.seen = taken, seen  # type: ignore[attr-defined]
+        shuffle_on_workers.take, shuffle_on_workers.seen = taken, seen  # type: ignore[attr-defined]
 
     def files_here(dask_worker: Any) -> bytes:
         return b"".join(

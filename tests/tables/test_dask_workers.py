@@ -16,13 +16,14 @@ import pytest
 
 import dpframework as dpf
 from dpframework.facts.errors import NotOpened
-from dpframework.tables import cluster_reading, cluster_worker, dask_client, dask_engine, worker_shuffle
+from dpframework.tables import cluster_reading, cluster_worker, dask_client, dask_engine, shuffle_on_workers
 from dpframework.tables.cluster_table import ClusterRows
 from dpframework.tables.cluster_worker import ClusterWorker, SampleOf
 from dpframework.tables.piecewise_reading import shuffle_of
-from dpframework.tables.shuffle import IdFinding
+from dpframework.tables.row_bound_shuffle import BoundedRows
+from dpframework.tables.shuffle_into_buckets import IdFinding
+from dpframework.tables.shuffle_on_workers import ShuffledPieces, WorkerPlace
 from dpframework.tables.table_files import TableFiles
-from dpframework.tables.unit_shuffle import BoundedRows
 from dpframework.tables.worker_messages import (
     AbsentAnswer,
     FailureAnswer,
@@ -31,7 +32,6 @@ from dpframework.tables.worker_messages import (
     answer_of,
     pack_answer,
 )
-from dpframework.tables.worker_shuffle import ShuffledPieces, WorkerPlace
 from dpframework.verify.tables.people_tables import OF_PEOPLE, PEOPLE, VISITS, people_counts, write_views, write_visits
 
 cloudpickle = pytest.importorskip("cloudpickle", reason="the extra 'dask' is not installed")
@@ -539,7 +539,7 @@ def asking(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
         assert place.actor == f"actor of {place.address}"
         return actor.handed(*given)
 
-    monkeypatch.setattr(worker_shuffle, "ask", ask)
+    monkeypatch.setattr(shuffle_on_workers, "ask", ask)
 
 
 def people(engine: dpf.Engine, rows: Any, files: TableFiles) -> Any:

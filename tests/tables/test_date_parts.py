@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dpframework.facts.column_options import DateUnit
+from dpframework.facts.column_read_options import DateUnit
 from dpframework.facts.errors import InputError
 from dpframework.facts.expression_dates import _MOST_DAYS, date_part
 from dpframework.facts.expression_operands import Numbers, Operand, Truths

@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.facts.column_options import ColumnOptions
+from dpframework.facts.column_read_options import ColumnOptions
 from dpframework.facts.errors import InputError
 from dpframework.facts.read_options import ReadOptions
-from dpframework.tables.column_guess import (
+from dpframework.tables.column_notation_guess import (
     Guess,
     case_twins,
     common_nulls,

@@ -18,7 +18,7 @@ from dpframework.facts.unit import ROW
 from dpframework.study import load_study
 from dpframework.tables import csv_file, parquet_files
 from dpframework.tables.contributions import RowChoice
-from dpframework.tables.progress import watch_progress
+from dpframework.tables.reading_progress import watch_progress
 from dpframework.tables.sources import open_source
 
 SCHEMA = dpf.Schema(

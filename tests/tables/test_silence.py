@@ -21,7 +21,7 @@ import dpframework as dpf
 from dpframework.cli.progress import progress
 from dpframework.tables import NewRows, check_fit, kept_rows
 from dpframework.tables.cluster_worker import ClusterWorker
-from dpframework.tables.progress import tell_share
+from dpframework.tables.reading_progress import tell_share
 from dpframework.tables.silence import silenced
 
 SECRET = "4242424242"

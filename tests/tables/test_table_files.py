@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import dpframework as dpf
-from dpframework.tables import reading, sources, written_cells
+from dpframework.tables import cell_notation_reader, reading, sources
 from dpframework.tables.table_files import TableFiles
 
 URL = "https://example.org/c.csv"
@@ -98,7 +98,7 @@ def test_options_of_a_place_go_to_whoever_reads_it(
         files.read()
     assert str(error.value) == f"not read: {options}"
     monkeypatch.setattr(sources, "open_source", lambda *of: (given.append(of), Opened("of the file"))[1])
-    monkeypatch.setattr(written_cells, "as_written", lambda source, *_: source)
+    monkeypatch.setattr(cell_notation_reader, "as_written", lambda source, *_: source)
     (piece,) = files.pieces(1)
     assert [piece.source(name).name for name in (None, "of the table")] == ["of the file", "of the table"]
     assert given == [([piece.file], options, (0, 1), SCHEMA.read)] * 2

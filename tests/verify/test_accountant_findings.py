@@ -17,9 +17,9 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan.nodes import step
 from dpframework.plan.plan import Plan
 from dpframework.queries import Count
-from dpframework.verify.accountants import accountant_totals as accountants
+from dpframework.verify.accountants import accountant_total_check as accountants
 from dpframework.verify.accountants.accountant_plans import MISTAKES, Case, cases
-from dpframework.verify.accountants.accountant_totals import (
+from dpframework.verify.accountants.accountant_total_check import (
     AccountantReport,
     _AccountantCheck,
     check_accountant,

@@ -18,9 +18,9 @@ from dpframework.mechanisms import DiscreteLaplace
 from dpframework.tables.ids import ids_of
 from dpframework.tables.reading import table_from_columns
 from dpframework.verify import UnitReader, check_bounding, unit_readers
-from dpframework.verify.tables import contributions
+from dpframework.verify.tables import contribution_bounding_checks
 from dpframework.verify.tables.confusable_ids import BIG, ID_KINDS, LONG, PAIRS, SNOWFLAKE, people_of
-from dpframework.verify.tables.contributions import _compare, _People, _Release, _rows, _spell, _units
+from dpframework.verify.tables.contribution_bounding_checks import _compare, _People, _Release, _rows, _spell, _units
 from dpframework.verify.tables.neighbours import Universe
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])
@@ -327,7 +327,11 @@ def test_readers_are_left_at_their_first_mistake_and_tables_are_counted() -> Non
     }
     assert str(right) == f"{TWO}: each keeps its own rows, on 3 tables (right); a claim of 1 lost {right.loss:.3g}"
     assert str(report) == "\n".join(report.violations)
-    assert (contributions.ROUNDING, contributions.KEYS, contributions.FAR) == (1e-9, 4, 9)
+    assert (
+        contribution_bounding_checks.ROUNDING,
+        contribution_bounding_checks.KEYS,
+        contribution_bounding_checks.FAR,
+    ) == (1e-9, 4, 9)
 
 
 def test_what_reads_nothing_loses_nothing() -> None:
@@ -368,20 +372,20 @@ def test_pieces_hold_all_rows_in_their_order_and_are_as_long_as_one_another(rows
     ids = [f"p{k}".encode() for k in range(rows)]
     pieces = [
         pq.read_table(file)["person"].to_pylist()
-        for file in contributions._write_pieces({"town": ["A"] * rows, "person": ids}, tmp_path / "t")
+        for file in contribution_bounding_checks._write_pieces({"town": ["A"] * rows, "person": ids}, tmp_path / "t")
     ]
     assert [one for piece in pieces for one in piece] == ids
-    assert len(pieces) == contributions.PIECES > 1 < contributions.BUCKETS
+    assert len(pieces) == contribution_bounding_checks.PIECES > 1 < contribution_bounding_checks.BUCKETS
     assert max(map(len, pieces)) - min(map(len, pieces)) <= 1
 
 
 def test_a_person_has_rows_in_both_of_several_files(tmp_path: Path) -> None:
     cells = {"person": ["p", "q", "p", "q", "p"], "town": list("ABCAB"), "ill": ["true"] * 5}
-    first, second = contributions._write_several(cells, tmp_path / "t")
+    first, second = contribution_bounding_checks._write_several(cells, tmp_path / "t")
     assert pq.read_table(first).to_pydict() == {name: column[:2] for name, column in cells.items()}
     assert second.read_text().splitlines() == ["person,town,ill", "p,C,true", "q,A,true", "p,B,true"]
     with pytest.raises(TypeError, match="a CSV file holds no bytes"):
-        contributions._write_several({**cells, "person": [b"p", *"qpqp"]}, tmp_path / "t")
-    frame = contributions._pandas({"person": [2**53 + 1, None]}, tmp_path)
+        contribution_bounding_checks._write_several({**cells, "person": [b"p", *"qpqp"]}, tmp_path / "t")
+    frame = contribution_bounding_checks._pandas({"person": [2**53 + 1, None]}, tmp_path)
     assert frame["person"].tolist() == [2**53 + 1, None]
     assert [one.name for one in unit_readers()][2] == "several files"

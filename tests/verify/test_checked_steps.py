@@ -15,10 +15,10 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import PrivacyUnit
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Count, Histogram, Query
-from dpframework.verify.miners import step_claims
+from dpframework.verify.miners import step_checks
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.query_trace import QueryCall
-from dpframework.verify.miners.step_claims import StepChecks, _can_be_drawn
+from dpframework.verify.miners.step_checks import StepChecks, _can_be_drawn
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 
@@ -95,12 +95,12 @@ class Checks:
         self.told: list[str] = []
         self.left_out: list[str] = []
         self.cut_short = False
-        patch.setattr(step_claims, "search_sensitivity", self.search)
-        patch.setattr(step_claims, "check_sampler", self.sample)
-        patch.setattr(step_claims, "check_losses", self.compare_losses)
-        patch.setattr(step_claims, "call_answers", lambda subject, asked, tables: ("answers", tables))
-        patch.setattr(step_claims, "_probes", lambda subject, asked: (None, ("own",)))
-        patch.setattr(step_claims.LocalAnswer, "of", classmethod(lambda cls, *given: told_of(*given)))
+        patch.setattr(step_checks, "search_sensitivity", self.search)
+        patch.setattr(step_checks, "check_sampler", self.sample)
+        patch.setattr(step_checks, "check_losses", self.compare_losses)
+        patch.setattr(step_checks, "call_answers", lambda subject, asked, tables: ("answers", tables))
+        patch.setattr(step_checks, "_probes", lambda subject, asked: (None, ("own",)))
+        patch.setattr(step_checks.LocalAnswer, "of", classmethod(lambda cls, *given: told_of(*given)))
         self.other_amounts: list[Any] = []
         patch.setattr(StepChecks, "_check_spending", lambda checks, *given: self.other_amounts.append(given[:3]))
         self.checks: Any = StepChecks(replays, 5, self.left_out, self.told.append, **given)
@@ -123,7 +123,7 @@ class Checks:
 
     def sample(self, mechanism: Any, *, given: Any, beside: Any, settings: bool) -> Any:
         assert beside == ("own",)
-        assert settings is step_claims.is_foreign(mechanism)
+        assert settings is step_checks.is_foreign(mechanism)
         self.sampled.append((mechanism, given))
         return SimpleNamespace(passed=mechanism.epsilon != 7, __str__=lambda: "s")
 
@@ -240,9 +240,9 @@ def test_two_mechanisms_of_a_name_are_sampled_and_compared(monkeypatch: pytest.M
     check(Other(2), Count(), patience=OVER)
     assert one.left_out[1:] == [f"the draws and claims of other on {Count().text}"]
 
-    monkeypatch.setattr(step_claims, "takes_any_answers", lambda mechanism: False)
+    monkeypatch.setattr(step_checks, "takes_any_answers", lambda mechanism: False)
     fresh = one.checks = StepChecks(800, 5, one.left_out, foreign=True)
-    monkeypatch.setattr(step_claims, "_can_be_drawn", lambda *_: False)
+    monkeypatch.setattr(step_checks, "_can_be_drawn", lambda *_: False)
     one.left_out.clear()
     one.sampled.clear()
     one.compare.clear()
@@ -251,7 +251,7 @@ def test_two_mechanisms_of_a_name_are_sampled_and_compared(monkeypatch: pytest.M
     check(Other(1))
     assert one.left_out == ["sampling other on asks 0, since one draw takes too long"]
     assert (one.sampled, one.compare) == ([], [])
-    monkeypatch.setattr(step_claims, "_can_be_drawn", lambda *_: True)
+    monkeypatch.setattr(step_checks, "_can_be_drawn", lambda *_: True)
     check(Other(1), report=None)
     assert (len(one.sampled), len(one.compare)) == (1, 0)  # no pair of tables is known
     check(Other(1))
@@ -262,7 +262,7 @@ def test_two_mechanisms_of_a_name_are_sampled_and_compared(monkeypatch: pytest.M
 def test_what_was_reached_is_noted_of_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
     one, at = Checks(monkeypatch), subject()
     calls = [call(Asks(1), path="a"), call(Asks(2), DiscreteLaplace(2), "b/c")]
-    monkeypatch.setattr(step_claims, "trace_queries", lambda of: iter(calls))
+    monkeypatch.setattr(step_checks, "trace_queries", lambda of: iter(calls))
     one.checks.check(at, Patience())
     assert one.checks.steps == {
         "step 'a', add-or-remove-one": "reached 50% of the l1 change that its query declares, reached 75% of what "
@@ -284,7 +284,7 @@ def test_problems_are_those_of_what_does_not_hold(monkeypatch: pytest.MonkeyPatc
         asked.append(([each.query for each in given], other))
         return ["is odd" if each.query.number == 2 else None for each in given]
 
-    monkeypatch.setattr(step_claims, "differences", differing)
+    monkeypatch.setattr(step_checks, "differences", differing)
     for number in (1, 2):
         one.look(subject(), call(Asks(number)))
     for passed in (True, False):

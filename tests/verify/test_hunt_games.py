@@ -14,11 +14,11 @@ import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.queries import Count, Histogram, PiecewiseScores
-from dpframework.verify.miners import loss_search, worst_transcripts
+from dpframework.verify.miners import loss_search, worst_transcript_search
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.loss_search import Hunt
 from dpframework.verify.miners.table_search import WorstPair
-from dpframework.verify.miners.worst_transcripts import (
+from dpframework.verify.miners.worst_transcript_search import (
     _beyond,
     _cross,
     _is_number,
@@ -83,8 +83,8 @@ def test_positions_and_kinds_of_outputs_that_are_tried() -> None:
         assert _is_number(answer) is is_one
     scores = [PiecewiseScores(np.array(breaks), np.zeros(len(breaks) - 1)) for breaks in ([0.0, 4], [0.0, 2, 4])]
     mechanism: Any = SimpleNamespace(selects=True)
-    assert [*worst_transcripts.outputs(mechanism, mechanism, *scores, rng)] == [1, 3]
-    assert [*worst_transcripts.outputs(mechanism, mechanism, np.zeros(3), np.zeros(3), rng)] == [0, 1, 2]
+    assert [*worst_transcript_search.outputs(mechanism, mechanism, *scores, rng)] == [1, 3]
+    assert [*worst_transcript_search.outputs(mechanism, mechanism, np.zeros(3), np.zeros(3), rng)] == [0, 1, 2]
 
 
 def test_outputs_are_drawn_around_both_answers_with_wider_noise() -> None:
@@ -99,13 +99,13 @@ def test_outputs_are_drawn_around_both_answers_with_wider_noise() -> None:
     rng = np.random.default_rng(0)
     assert calibration is not None
     scale = float(calibration.scale)
-    found = [*worst_transcripts.outputs(mechanism, calibration, np.array(5), np.array(3), rng)]
+    found = [*worst_transcript_search.outputs(mechanism, calibration, np.array(5), np.array(3), rng)]
     assert [int(one) for one in found] == [5, 7, 21, 3, 5, 3, 5]
     assert [(int(answer), wide) for answer, wide in drawn] == [
         (answer, scale * times) for answer, times in ((5, 1), (3, 1), (5, 3), (3, 10), (5, 100))
     ]  # the first to see whether numbers are put out
     drawn.clear()
-    assert [*worst_transcripts.outputs(mechanism, calibration, "one", "other", rng)] == ["other", "one"] * 8
+    assert [*worst_transcript_search.outputs(mechanism, calibration, "one", "other", rng)] == ["other", "one"] * 8
     assert [wide / scale for _, wide in drawn] == [1, 3, 10, 100] * 4
 
 
@@ -140,8 +140,8 @@ def test_parts_of_outputs_are_crossed_into_the_worst_one() -> None:
 def test_outputs_of_whole_numbers_are_crossed_unless_numbers_are_asked_for(
     monkeypatch: pytest.MonkeyPatch, answers: tuple[Any, Any], outputs: list[Any], is_crossed: bool
 ) -> None:
-    monkeypatch.setattr(worst_transcripts, "core_loss", lambda charge, plan: 10.0)
-    monkeypatch.setattr(worst_transcripts, "outputs", lambda *_: iter(outputs))
+    monkeypatch.setattr(worst_transcript_search, "core_loss", lambda charge, plan: 10.0)
+    monkeypatch.setattr(worst_transcript_search, "outputs", lambda *_: iter(outputs))
 
     def density(answer: Any, output: Any, _: Any) -> float:
         return float(np.sum(output)) if is_crossed and answer is answers[0] else 0.0
@@ -150,22 +150,22 @@ def test_outputs_of_whole_numbers_are_crossed_unless_numbers_are_asked_for(
         path="audited/x", calibration=SimpleNamespace(mechanism=SimpleNamespace(log_density=density))
     )
     gate: Any = SimpleNamespace(given={}, plan=None, tried=[0], rng=np.random.default_rng(0))
-    found = worst_transcripts._WorstGate._worst(gate, charge, *answers)
-    assert gate.tried[0] == len(outputs) + worst_transcripts.CROSSED * is_crossed
+    found = worst_transcript_search._WorstGate._worst(gate, charge, *answers)
+    assert gate.tried[0] == len(outputs) + worst_transcript_search.CROSSED * is_crossed
     assert not is_crossed or found.tolist() == [1, 1]
 
 
 def test_outputs_that_lose_nearly_most_within_the_core_are_put_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worst_transcripts, "core_loss", lambda charge, plan: 1.0)
+    monkeypatch.setattr(worst_transcript_search, "core_loss", lambda charge, plan: 1.0)
 
     def put_out(**losses: float) -> set[str]:
-        monkeypatch.setattr(worst_transcripts, "outputs", lambda *_: iter(losses))
+        monkeypatch.setattr(worst_transcript_search, "outputs", lambda *_: iter(losses))
         mechanism = SimpleNamespace(log_density=lambda answer, output, _: losses[output] if answer == "one" else 0.0)
         charge: Any = SimpleNamespace(path="audited/x", calibration=SimpleNamespace(mechanism=mechanism))
         found = set()
         for seed in range(30):
             gate: Any = SimpleNamespace(given={}, plan=None, tried=[0], rng=np.random.default_rng(seed))
-            found.add(worst_transcripts._WorstGate._worst(gate, charge, "one", "other"))
+            found.add(worst_transcript_search._WorstGate._worst(gate, charge, "one", "other"))
             assert gate.tried == [len(losses)]
         return found
 

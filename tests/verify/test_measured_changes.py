@@ -13,8 +13,8 @@ import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
 from dpframework.queries import Count, Histogram, PiecewiseScores, Query
 from dpframework.verify.queries.answer_changes import UNBOUNDED, answer_problem, change_of, measure
-from dpframework.verify.queries.sensitivity import declared_changes, search_sensitivity
 from dpframework.verify.queries.sensitivity_report import MeasuredChange, SensitivityReport
+from dpframework.verify.queries.sensitivity_search import declared_changes, search_sensitivity
 
 ADD, REPLACE = Relation
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill")])

@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Gaussian, Laplace, Mechanism, PermuteAndFlip
 from dpframework.mechanisms.randomness import SeededRandomness
-from dpframework.verify.mechanisms.mechanism_probes import Probe
+from dpframework.verify.mechanisms.probe_answers import Probe
 from dpframework.verify.mechanisms.sampler_statistics import DrawnOutputs, noise_size, with_scale
 
 ADD = dpf.Relation.ADD_OR_REMOVE_ONE

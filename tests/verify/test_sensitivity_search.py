@@ -18,10 +18,10 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.facts.unit import UnitChange
 from dpframework.queries import Count, Keys, PiecewiseScores, Query
 from dpframework.verify.patience import Patience
-from dpframework.verify.queries import sensitivity
+from dpframework.verify.queries import sensitivity_search
 from dpframework.verify.queries.answer_changes import UNBOUNDED
-from dpframework.verify.queries.sensitivity import _SensitivitySearch, search_sensitivity
 from dpframework.verify.queries.sensitivity_report import MeasuredChange
+from dpframework.verify.queries.sensitivity_search import _SensitivitySearch, search_sensitivity
 from dpframework.verify.tables.neighbours import Pair, Sizes, Universe, changes
 
 ADD, REPLACE = Relation
@@ -103,7 +103,7 @@ def searched(query: Query, relation: Relation = ADD, schema: dpf.Schema = SCHEMA
 
 
 def test_defaults_of_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensitivity, "_SensitivitySearch", lambda *given: SimpleNamespace(report=lambda: given))
+    monkeypatch.setattr(sensitivity_search, "_SensitivitySearch", lambda *given: SimpleNamespace(report=lambda: given))
     *given, patience, rows = search_sensitivity(Count(), SCHEMA, "add-or-remove-one")  # type: ignore[misc]
     assert given == [Count(), SCHEMA, ADD, {}, (), 3_000, 0]
     assert (patience.left, rows) == (math.inf, 1)
@@ -223,16 +223,16 @@ def kinds(*chosen: int) -> list[tuple[bytes, bytes]]:
 def test_units_that_change_the_answer_most_come_first_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert units(searched(Answers(weight), pairs=2)) == kinds(0, 1, 2, 3, 4, 5)
     assert len(units(searched(Answers(weight), REPLACE, OF_FOUR))) == 15
-    monkeypatch.setattr(sensitivity, "MOST_KINDS", 2)
+    monkeypatch.setattr(sensitivity_search, "MOST_KINDS", 2)
     assert units(searched(Answers(weight), pairs=6)) == kinds(0, 1, 2, 3, 4, 5)
     assert units(searched(Answers(weight), pairs=5)) == kinds(2, 3, 4, 5, 0)
     assert units(searched(Answers(weight), pairs=1)) == kinds(2, 3)
     assert units(searched(Answers(weight), pairs=3, patience=OVER)) == kinds(0, 1, 2)
     most = units(searched(Answers(weight), REPLACE, OF_FOUR, pairs=3))
     assert most == [(b"\2", b"\3"), (b"\2", b"\4"), (b"\2", b"\5")]  # by the sum of both
-    monkeypatch.setattr(sensitivity, "MOST_KINDS", 6)
+    monkeypatch.setattr(sensitivity_search, "MOST_KINDS", 6)
     assert units(searched(Answers(weight), pairs=1)) == kinds(0, 1, 2, 3, 4, 5)
-    monkeypatch.setattr(sensitivity, "MOST_KINDS", 2)
+    monkeypatch.setattr(sensitivity_search, "MOST_KINDS", 2)
     failing = Answers(lambda rows: 1 / (1 - rows.count(5)))
     assert units(searched(failing, pairs=4)) == kinds(0, 1, 2, 3)
 

@@ -13,8 +13,8 @@ from scipy.stats import binom
 
 import dpframework as dpf
 from dpframework.facts.privacy_losses import Relation
+from dpframework.verify.miners.audit_report import NOTHING_LOST, NOTHING_SHOWN, AuditReport, Violation, reach
 from dpframework.verify.miners.distinguisher import DistinguishingEvent, _bound, _Event, _events, distinguish, features
-from dpframework.verify.miners.findings import NOTHING_LOST, NOTHING_SHOWN, AuditReport, Violation, reach
 from dpframework.verify.patience import Patience
 from dpframework.verify.verification_report import ExampleAudit, Verification
 

@@ -46,10 +46,10 @@ from dpframework.verify import (
     verify_examples,
 )
 from dpframework.verify.conformance_suites import MechanismConformance, MinerConformance, QueryConformance
-from dpframework.verify.mechanisms.mechanism_probes import Probe
+from dpframework.verify.mechanisms.probe_answers import Probe
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.delta_tail_test import check_tail
-from dpframework.verify.miners.step_claims import StepChecks
+from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.table_search import label_rows, shrink_tables
 from dpframework.verify.miners.transcript import record
 from dpframework.verify.miners.transcript_replay import Weigher, replay

@@ -26,8 +26,8 @@ from dpframework.queries import CandidateScores, Histogram, Norm, Query, Sensiti
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 from dpframework.verify import LossReport, MinerConformance, Reader, audit, check_losses, check_reading, verify_examples
-from dpframework.verify.mechanisms.samplers import SamplerReport, check_sampler
-from dpframework.verify.miners import step_claims
+from dpframework.verify.mechanisms.sampler_check import SamplerReport, check_sampler
+from dpframework.verify.miners import step_checks
 
 SCHEMA = dpf.Schema([dpf.Categorical("town", ["A", "B", "C"]), dpf.Boolean("ill"), dpf.Numeric("age", 0, 8, cuts=[4])])
 TOWN = SCHEMA["town"]
@@ -57,8 +57,8 @@ def each_mechanism_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
             compared[key] = check_losses(mechanism, given=given, relations=relations)
         return compared[key]
 
-    monkeypatch.setattr(step_claims, "check_sampler", sampled_once)
-    monkeypatch.setattr(step_claims, "check_losses", compared_once)
+    monkeypatch.setattr(step_checks, "check_sampler", sampled_once)
+    monkeypatch.setattr(step_checks, "check_losses", compared_once)
 
 
 def problems_of(miner: dpf.Miner, replays: int) -> list[str]:

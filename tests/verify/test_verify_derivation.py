@@ -14,7 +14,7 @@ from dpframework.tables.encoding import EncodedColumn
 from dpframework.verify import verify_examples
 from dpframework.verify.tables.derivation_checks import check_derivation
 from dpframework.verify.tables.row_kinds import histogram_change, outside_of_domain, same_cells, some_rows
-from dpframework.verify.tables.unit_derivation import columns_of_units
+from dpframework.verify.tables.unit_derivation_checks import columns_of_units
 
 SCHEMA = dpf.Schema(
     [dpf.Numeric("cost", 0, 100, bins=4), dpf.Boolean("ill")],

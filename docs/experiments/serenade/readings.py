@@ -22,7 +22,7 @@ import polars as pl
 
 import dpframework as dpf
 from dpframework.lab.clinic import clinic_table
-from dpframework.lab.evaluation.redescriptions import exact_counts
+from dpframework.lab.evaluation.exact_redescription_quality import exact_counts
 from dpframework.lab.experiment.user_functions import Code
 from dpframework.redescriptions.description_text import sentence
 from dpframework.redescriptions.redescription import Redescription

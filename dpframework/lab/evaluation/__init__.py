@@ -1,19 +1,19 @@
 """Evaluations of results against the exact rows. Nothing here is private, and printed evaluations say so."""
 
-from dpframework.lab.evaluation.measure_correlations import Correlations, correlations
-from dpframework.lab.evaluation.measures import MEASURES, measure
-from dpframework.lab.evaluation.pattern_retention import Retention, retention_of
-from dpframework.lab.evaluation.prediction import Prediction, prediction_of
-from dpframework.lab.evaluation.rank_tests import Friedman, MannWhitney, PageTrend, friedman, mann_whitney, page_trend
-from dpframework.lab.evaluation.redescriptions import (
+from dpframework.lab.evaluation.exact_redescription_quality import (
     Matching,
     RedescriptionQuality,
     exact_counts,
     match_redescriptions,
     redescription_quality,
 )
+from dpframework.lab.evaluation.measure_correlations import Correlations, correlations
+from dpframework.lab.evaluation.measures import MEASURES, measure
+from dpframework.lab.evaluation.pattern_retention import Retention, retention_of
+from dpframework.lab.evaluation.prediction import Prediction, prediction_of
+from dpframework.lab.evaluation.rank_tests import Friedman, MannWhitney, PageTrend, friedman, mann_whitney, page_trend
 from dpframework.lab.evaluation.row_noise import distribution_preserving_noise, uniform_noise
-from dpframework.lab.evaluation.sklearn_classifiers import EncodedClassifier, Encoding, cart
+from dpframework.lab.evaluation.sklearn_baselines import EncodedClassifier, Encoding, cart
 from dpframework.lab.evaluation.table_folds import folds, select_rows
 from dpframework.lab.evaluation.trial import Measure, Trial
 

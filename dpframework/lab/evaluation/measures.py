@@ -9,10 +9,14 @@ from types import MappingProxyType
 from typing import Any
 
 from dpframework.facts.errors import InputError, nearest
+from dpframework.lab.evaluation.exact_redescription_quality import (
+    match_redescriptions,
+    redescription_quality,
+    select_redescriptions,
+)
 from dpframework.lab.evaluation.pattern_retention import Retention, class_counts, retention_of
 from dpframework.lab.evaluation.prediction import prediction_of
-from dpframework.lab.evaluation.redescriptions import match_redescriptions, redescription_quality, select_redescriptions
-from dpframework.lab.evaluation.sklearn_classifiers import cart as learned_by_cart
+from dpframework.lab.evaluation.sklearn_baselines import cart as learned_by_cart
 from dpframework.lab.evaluation.table_folds import number_of_rows
 from dpframework.lab.evaluation.trial import Measure, Trial, find_once
 from dpframework.redescriptions.redescription import Redescription
@@ -55,7 +59,7 @@ def prediction(
         "held-out", or "table" for the rows that the result was mined from. On these rows a result looks better than it
         is.
     cart
-        Settings of CART, for a table (see `dpframework.lab.evaluation.sklearn_classifiers.cart`).
+        Settings of CART, for a table (see `dpframework.lab.evaluation.sklearn_baselines.cart`).
 
     Raises
     ------
@@ -87,7 +91,7 @@ def retention(trial: Trial, *, target: str | None = None, cart: Mapping[str, Any
     target
         The class attribute; by default the method's parameter of that name.
     cart
-        Settings of CART, for a table (see `dpframework.lab.evaluation.sklearn_classifiers.cart`).
+        Settings of CART, for a table (see `dpframework.lab.evaluation.sklearn_baselines.cart`).
 
     Raises
     ------

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from dpframework.facts.errors import InputError, nearest
-from dpframework.lab.evaluation.sklearn_classifiers import require_scikit_learn
+from dpframework.lab.evaluation.sklearn_baselines import require_scikit_learn
 from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 from dpframework.tables.coded_table import Table

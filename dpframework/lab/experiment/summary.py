@@ -15,8 +15,8 @@ from dpframework.facts.files import write_whole
 from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy_losses import decimal_text
+from dpframework.lab.experiment.cell_groups import SECONDS, GroupSpread, groups_of
 from dpframework.lab.experiment.grid import Experiment, Summary, canonical
-from dpframework.lab.experiment.groups import SECONDS, GroupSpread, groups_of
 from dpframework.lab.experiment.job import FailedCell, FinishedCell
 from dpframework.lab.experiment.plots import png
 from dpframework.lab.experiment.results_table import results_frame, text_of, write_results

@@ -6,9 +6,9 @@ import json
 from typing import assert_never
 
 from dpframework.facts.output_overwrite_rule import FileKind
-from dpframework.reports.blocks import Paragraph, TableBlock
 from dpframework.reports.dossier.dossier_content import Basis, Dossier
 from dpframework.reports.formats import MARKDOWN_MARK, PAGE_FILE, ReportFormat
+from dpframework.reports.section_blocks import Paragraph, TableBlock
 from dpframework.reports.sections import Section
 
 SUBTITLE = "Dossier for a review"
@@ -63,7 +63,7 @@ def dossier_file(form: ReportFormat, found: Dossier, *, title: str) -> str:
 
             return markdown_sections(dossier_sections(found), [headline], title=f"{title}: dossier for a review")
         case ReportFormat.TERMINAL:
-            from dpframework.reports.terminal import sections_text
+            from dpframework.reports.terminal_renderer import sections_text
 
             return sections_text(dossier_sections(found), [headline], title=f"{title}: dossier for a review")
         case ReportFormat.JSON:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from dpframework.accountant import Accountant
 from dpframework.facts.privacy_losses import Amount
-from dpframework.verify.accountants.accountant_totals import DELTAS, check_accountant
+from dpframework.verify.accountants.accountant_total_check import DELTAS, check_accountant
 
 
 class AccountantConformance:

@@ -36,10 +36,10 @@ from dpframework.facts.unit import UnitChange
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import PiecewiseScores
-from dpframework.verify.mechanisms.answer_release_check import refusal
 from dpframework.verify.mechanisms.loss_report import DELTA, TOLERANCE, LossClaim, LossReport
 from dpframework.verify.mechanisms.neighbour_answers import WIDTH, Answers, answers_of, list_outputs, unit_answers
 from dpframework.verify.mechanisms.output_keys import puts_out_numbers
+from dpframework.verify.mechanisms.release_failure_check import refusal
 from dpframework.verify.miners.table_search import last_before
 from dpframework.verify.patience import Patience
 

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework.verify.miners.findings import reach
+from dpframework.verify.miners.audit_report import reach
 
 DELTA = "delta"  # the first word of the kind of a claim about an event
 TOLERANCE = 1e-3  # how far a sum on a grid may be off, as a share of the claim

@@ -19,7 +19,7 @@ from dpframework.facts.privacy_losses import NOTHING, Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
 from dpframework.verify.mechanisms.output_keys import output_numbers
-from dpframework.verify.mechanisms.output_totals import total_problems
+from dpframework.verify.mechanisms.output_probability_check import total_problems
 from dpframework.verify.mechanisms.sampler_statistics import OFF, with_scale
 from dpframework.verify.miners.value_comparison import same
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries import KeyCounts, Norm, PiecewiseScores
-from dpframework.verify.mechanisms.mechanism_probes import Probe
 from dpframework.verify.mechanisms.output_keys import output_key, output_numbers
+from dpframework.verify.mechanisms.probe_answers import Probe
 
 FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct sampler
 MOST_DRAWS = 1 << 16  # from this number of draws on, no more are made to tell the claimed scale from another scale

@@ -12,7 +12,7 @@ from dpframework.run.miner import Witness
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.miners.transcript_replay import Weigher, replay
-from dpframework.verify.miners.worst_transcripts import worst_transcript
+from dpframework.verify.miners.worst_transcript_search import worst_transcript
 from dpframework.verify.tables.neighbours import Rows
 
 

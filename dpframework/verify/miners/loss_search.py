@@ -3,8 +3,8 @@
 The realised loss is the difference of a transcript's log-densities on the two tables of a pair. Weighing a transcript
 on a pair is computing this loss. Transcripts with drawn outputs are weighed on random pairs, on all small pairs, and on
 pairs of very many equal rows. Then a game of two moves is played from several pairs. One move takes the outputs that
-lose most on the pair (`worst_transcripts`). The other climbs to a pair on which these outputs lose more. The hunt ends
-early once it comes near the claim, since little more can be found.
+lose most on the pair (`worst_transcript_search`). The other climbs to a pair on which these outputs lose more. The hunt
+ends early once it comes near the claim, since little more can be found.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.table_search import Search, WorstPair
 from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.miners.transcript_replay import Weigher
-from dpframework.verify.miners.worst_transcripts import worst_transcript
+from dpframework.verify.miners.worst_transcript_search import worst_transcript
 from dpframework.verify.queries.large_tables import pairs_of_many
 from dpframework.verify.tables.neighbours import Pair, Sizes, changes
 

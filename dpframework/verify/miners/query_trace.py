@@ -16,9 +16,9 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.queries import Query
 from dpframework.queries.exact_answers import answer_of
-from dpframework.verify.mechanisms.mechanism_probes import probes
 from dpframework.verify.mechanisms.neighbour_answers import Answers, invent_answers
-from dpframework.verify.mechanisms.samplers import serves
+from dpframework.verify.mechanisms.probe_answers import probes
+from dpframework.verify.mechanisms.sampler_check import serves
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record
 from dpframework.verify.queries.other_process import is_foreign

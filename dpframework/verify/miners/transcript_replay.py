@@ -25,7 +25,7 @@ from dpframework.plan.plan import Plan
 from dpframework.queries.exact_answers import answer_of
 from dpframework.results.json_safe import to_json_safe
 from dpframework.run.release_scope import Charge
-from dpframework.verify.mechanisms.answer_release_check import refusal
+from dpframework.verify.mechanisms.release_failure_check import refusal
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.transcript import (
     DerivationEvent,

@@ -19,8 +19,8 @@ from dpframework.facts.schema import Schema
 from dpframework.tables.derivation import with_derived
 from dpframework.verify.tables.derivation_findings import DerivationFindings
 from dpframework.verify.tables.row_kinds import Columns, RowKinds, same_cells
-from dpframework.verify.tables.row_reading import TablesReport
-from dpframework.verify.tables.unit_derivation import Aggregating, UnitChecks, columns_of_units
+from dpframework.verify.tables.row_reading_checks import TablesReport
+from dpframework.verify.tables.unit_derivation_checks import Aggregating, UnitChecks, columns_of_units
 
 Deriving: TypeAlias = Callable[[Schema, Columns], Columns]
 """A function of a schema and the encoded columns of some rows, which returns these columns and the derived ones."""

@@ -4,7 +4,7 @@ import attrs
 import numpy as np
 import pytest
 from dpframework_distance import CategoricalMetric, DPDilca, LearnedDistances, ValueDistances, ValueEmbedding
-from dpframework_distance.noise_test import is_noise, signal_in, spread
+from dpframework_distance.signal_to_noise import is_noise, signal_in, spread
 
 import dpframework as dpf
 

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from dpframework_distance import DPDilca, dilca, noise_test
+from dpframework_distance import DPDilca, dilca, signal_to_noise
 from dpframework_distance.auto_context import edges_or_contexts, share_of_marginals
 from dpframework_distance.distance_budget import DistanceBudget
 from dpframework_distance.distance_estimates import NoisyPair, distances_between, points_of, unsure
@@ -419,7 +419,11 @@ def test_trees_are_told_apart() -> None:
 
 def test_distances_that_are_noise_are_those_of_shares_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two runs at a small epsilon some distances are noise: these, and no others, are those of shares."""
-    miner, asked, spread = DPDilca("0.06", context="tree", context_size=2), noise_test.is_noise, noise_test.spread
+    miner, asked, spread = (
+        DPDilca("0.06", context="tree", context_size=2),
+        signal_to_noise.is_noise,
+        signal_to_noise.spread,
+    )
     study = dpf.Study(chain_table(3_000).schema, epsilon=1, relation="replace-one")
     study.add("d", miner)
     falling = itertools.count(0, -1)  # what is looked at first differs more: shares
@@ -430,8 +434,8 @@ def test_distances_that_are_noise_are_those_of_shares_alone(monkeypatch: pytest.
         ("always", lambda *_: True, spread),
         ("shares", lambda *_: True, lambda _: float(next(falling))),
     ):
-        monkeypatch.setattr(noise_test, "is_noise", says)
-        monkeypatch.setattr(noise_test, "spread", differs)
+        monkeypatch.setattr(signal_to_noise, "is_noise", says)
+        monkeypatch.setattr(signal_to_noise, "spread", differs)
         runs = [study.run(chain_table(3_000), seed=seed)["d"] for seed in (1, 7)]
         found[rule] = [run[name] for run in runs for name in run]
     dropped = 0
@@ -467,15 +471,15 @@ def test_distances_are_noise_if_their_squares_move_by_as_much_as_they_differ_as_
         return found + found.T
 
     distances = between(0.1, 0.2, 0.3)
-    assert noise_test.spread(distances**2) == pytest.approx(0.00327, abs=1e-5)
+    assert signal_to_noise.spread(distances**2) == pytest.approx(0.00327, abs=1e-5)
     half = between(0.1, 0.2, 0.2)  # squares move by .00167, the distances themselves by .0067
     more = between(0.1, 0.2, math.sqrt(0.17))  # by .0043
-    assert not noise_test.is_noise(distances, [half])
-    assert noise_test.is_noise(distances, [more])
-    assert not noise_test.is_noise(distances, [distances, more])  # a mean of .0021
-    assert noise_test.is_noise(distances, [half, more, more])
+    assert not signal_to_noise.is_noise(distances, [half])
+    assert signal_to_noise.is_noise(distances, [more])
+    assert not signal_to_noise.is_noise(distances, [distances, more])  # a mean of .0021
+    assert signal_to_noise.is_noise(distances, [half, more, more])
     flat = between(0.5, 0.5, 0.5)
-    assert noise_test.is_noise(flat, [flat]), "as much: none"
+    assert signal_to_noise.is_noise(flat, [flat]), "as much: none"
 
 
 def test_noise_that_is_drawn_again_is_as_large_as_that_of_the_tables() -> None:
@@ -484,8 +488,8 @@ def test_noise_that_is_drawn_again_is_as_large_as_that_of_the_tables() -> None:
     forest, seen = Forest.of(marginals, pairs), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Forest, "of", classmethod(lambda cls, margins, of: seen.append(of) or cls(margins, {})))
-        again = noise_test.redraw(forest, pairs)
-    assert len(again) == noise_test.DRAWS == 6
+        again = signal_to_noise.redraw(forest, pairs)
+    assert len(again) == signal_to_noise.DRAWS == 6
     noise = np.array([of[0, 1].counts - forest.tables[0, 1] for of in seen])
     assert stats.chi2.sf(np.square(noise).sum() / 400, noise.size) > 1e-6
     assert stats.chi2.cdf(np.square(noise).sum() / 400, noise.size) > 1e-6

@@ -12,7 +12,7 @@ from dpframework_tables.junction import JunctionTree, cells_of, cliques_of
 from dpframework_tables.merged_model import MergedModel
 from dpframework_tables.merging import Merging
 from dpframework_tables.model import Measurement, beliefs, factors_of, fit
-from dpframework_tables.pooling import Pool, residuals_of
+from dpframework_tables.residual_pooling import Pool, residuals_of
 from dpframework_tables.sampling import sample_rows
 from dpframework_tables.shrinkage import parts_kept
 from hypothesis import given, settings, strategies as st

@@ -16,7 +16,7 @@ from dpframework_trees.additive.miner import AdditiveFit, Variant
 from dpframework_trees.additive.model import AdditiveModel
 from dpframework_trees.additive.term_drawing import draw_term, draw_terms
 from dpframework_trees.additive.terms import Term
-from dpframework_trees.default import DPClassifierMiner, share_of_counts
+from dpframework_trees.default_classifier_miner import DPClassifierMiner, share_of_counts
 from dpframework_trees.default_estimator import DPClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from dpframework_trees import DPID3, DPTree
 from dpframework_trees.additive import DPAdditive, DPAdditiveRegression
-from dpframework_trees.default import DPClassifierMiner
+from dpframework_trees.default_classifier_miner import DPClassifierMiner
 from dpframework_trees.redescribe import AltExpM, AltMCMC, MCMCTreePair
 from dpframework_trees.tree_choice import TreeChoice
 

@@ -9,7 +9,7 @@ import pytest
 from dpframework_trees.exact_pair_sampler import ExactPairs
 from dpframework_trees.queries import TreePairScores
 from dpframework_trees.redescribe.pair_miner import MCMCTreePair
-from dpframework_trees.redescribe.tree_redescriptions import EXAMPLE_SCHEMA
+from dpframework_trees.redescribe.tree_redescription_miner_base import EXAMPLE_SCHEMA
 from dpframework_trees.redescribe.witnesses import pair_of_trees
 from dpframework_trees.sampling import scale_on_lattice
 from dpframework_trees.splits import Candidates
@@ -29,7 +29,7 @@ from dpframework.mechanisms import Calibration
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.verify import assert_private
 from dpframework.verify.conformance_suites import MechanismConformance, QueryConformance
-from dpframework.verify.mechanisms.mechanism_probes import Probe
+from dpframework.verify.mechanisms.probe_answers import Probe
 
 SCHEMA = dpf.Schema(
     [

@@ -12,8 +12,8 @@ import pytest
 from dpframework_trees.additive import Design, fitting, perturbation
 from dpframework_trees.additive.fit_rows import LogisticRows
 from dpframework_trees.additive.fitting import Loss, Rows, fit_in_steps, lattice_step, minimise, round_to_lattice
+from dpframework_trees.additive.minimiser_refinement import _descend, _Exact, inverse_of, refine
 from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
-from dpframework_trees.additive.refinement import _descend, _Exact, inverse_of, refine
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
 from scipy.special import softmax
 
@@ -297,7 +297,7 @@ def test_where_floats_end_more_digits_go_on_to_any_gradient(design: Design, inve
     loss = some_loss(design, 12, 20)
     start = minimise(loss.rows, loss.tuned, loss.noise) + 0.01
     if not inverse:
-        monkeypatch.setattr("dpframework_trees.additive.refinement.inverse_of", lambda _: None)
+        monkeypatch.setattr("dpframework_trees.additive.minimiser_refinement.inverse_of", lambda _: None)
     enough, unit = (1e-70, 2.0**-50) if inverse else (1e-3, 2.0**-10)
     found = refine(loss, start, enough, unit)
     with mpmath.workprec(1300):

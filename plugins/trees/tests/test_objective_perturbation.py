@@ -13,9 +13,9 @@ from dpframework_trees.additive import Design, DPAdditive, ObjectivePerturbation
 from dpframework_trees.additive.fit_rows import LogisticRows
 from dpframework_trees.additive.fitting import UNIT, Loss, Rows, fit_in_steps, minimise
 from dpframework_trees.additive.group_noise import GroupNoise
+from dpframework_trees.additive.minimiser_refinement import refine
 from dpframework_trees.additive.noise_and_ridge import BLUR, MULTICLASS, NoiseAndRidge
 from dpframework_trees.additive.perturbation import CELL, draw_noise, noise_log_density
-from dpframework_trees.additive.refinement import refine
 from dpframework_trees.tree import DecisionTree
 from dpframework_trees.tree_nodes import Inner, Leaf
 from scipy.stats import chi2, multivariate_normal
@@ -25,7 +25,7 @@ from dpframework.facts import Equals, Relation
 from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.verify import audit
 from dpframework.verify.conformance_suites import MechanismConformance, QueryConformance
-from dpframework.verify.mechanisms.mechanism_probes import Probe
+from dpframework.verify.mechanisms.probe_answers import Probe
 
 FALSE_ALARM = 1e-9
 TWO = Design([(0, 1), (0, 1, 2), (0, 1, 2)], 2, 40, 100)

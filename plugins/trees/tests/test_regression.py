@@ -14,8 +14,8 @@ from dpframework_trees.additive import AdditiveRegression, Design, DPAdditiveReg
 from dpframework_trees.additive.design import MOST_WHOLE
 from dpframework_trees.additive.fit_rows import NumberRows, relative_positions
 from dpframework_trees.additive.fitting import Loss, Rows
+from dpframework_trees.additive.minimiser_refinement import refine
 from dpframework_trees.additive.perturbation import draw_noise, tune_for
-from dpframework_trees.additive.refinement import refine
 from dpframework_trees.additive.regression import RegressionFit, mean_position
 from dpframework_trees.additive.regressor import DPAdditiveRegressor
 from dpframework_trees.additive.residuals import EDGES, SIDE, NoisyResiduals, ResidualCounts

@@ -11,7 +11,7 @@ vary. Where nothing is known, its variance is a share u of the largest that is p
 that. A context that lacks attributes is filled up with attributes of which nothing is known. The more attributes there
 are, the more the best of them tell. So u is a 200th of their number, at most .15 (from Adult, Mushroom and Cmc;
 docs/distances.md has other tables). If distances from the model are no more than noise, distances from shares alone are
-taken, provided that these differ more (`noise_test`).
+taken, provided that these differ more (`signal_to_noise`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpframework.basics import NoisyHistogram, OneWayMarginals
 from dpframework.facts import Attribute, Schema
 from dpframework.plan import Node, post, sequential
 from dpframework.run import PrivateTable
-from dpframework_distance import auto_context, edges, joint_histograms, marginal_estimates, noise_test
+from dpframework_distance import auto_context, edges, joint_histograms, marginal_estimates, signal_to_noise
 from dpframework_distance.distance_budget import DistanceBudget
 from dpframework_distance.distance_estimates import (
     Array,
@@ -105,7 +105,7 @@ class DistanceModel:
         forest = Forest.of([one.mean for one in known], pairs)
         attributes = self._attributes
         targets = self.targets if self.number else range(len(attributes))
-        others = noise_test.redraw(forest, pairs) if pairs else []
+        others = signal_to_noise.redraw(forest, pairs) if pairs else []
         learned = {attributes[t].name: self._beyond_noise(t, forest, others, known[t], alone[t]) for t in targets}
         return LearnedDistances(self.schema.select([a.name for a in attributes]), learned)
 
@@ -128,20 +128,20 @@ class DistanceModel:
     def _beyond_noise(
         self, target: int, forest: Forest, others: Sequence[Forest], known: EstimatedRows, histogram: NoisyHistogram
     ) -> ValueDistances:
-        """Return distances from the model, or from shares alone if the `noise_test` says that the model is noise."""
+        """Return distances from the model, or from shares alone if `signal_to_noise` says that the model is noise."""
         found, shares = self._distances(target, forest, known), known.mean / known.mean.sum()
         again = []
         if found.context and len(shares) > 2:
             again = [self._distances(target, other, known).matrix for other in others]
-        if again and noise_test.is_noise(found.matrix, again):
+        if again and signal_to_noise.is_noise(found.matrix, again):
             alone = self._distances(target, Forest(forest.marginals, {}), known)
-            if noise_test.spread(alone.matrix**2) > noise_test.spread(found.matrix**2):
+            if signal_to_noise.spread(alone.matrix**2) > signal_to_noise.spread(found.matrix**2):
                 found = alone
         if not found.context and len(shares) > 2:
             model = Forest(forest.marginals, {})
-            redrawn = marginal_estimates.redraw_estimates(histogram, known, noise_test.DRAWS)
+            redrawn = marginal_estimates.redraw_estimates(histogram, known, signal_to_noise.DRAWS)
             again = [self._distances(target, model, one).matrix for one in redrawn]
-        return attrs.evolve(found, shares=shares, signal=noise_test.signal_in(found.matrix, again))
+        return attrs.evolve(found, shares=shares, signal=signal_to_noise.signal_in(found.matrix, again))
 
     def _distances(self, target: int, forest: Forest, known: EstimatedRows) -> ValueDistances:
         tables = forest.tables_with(target)

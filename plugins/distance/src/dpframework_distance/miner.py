@@ -48,7 +48,7 @@ from dpframework.facts import (
 from dpframework.plan import Node, PlannedPart, sequential
 from dpframework.results import ErrorBound
 from dpframework.run import Example, Miner, PrivateTable
-from dpframework_distance.learner import BASELINES, DistanceLearner
+from dpframework_distance.distance_learner import BASELINES, DistanceLearner
 from dpframework_distance.value_distances import LearnedDistances
 
 MODEL_CONTEXTS = ("tree", "none")

@@ -11,7 +11,7 @@ from dpframework.facts import Attribute, InputError, nearest
 from dpframework.tables import Engine, InMemory, Table
 from dpframework_distance.context_selection import above_the_mean, relevant_not_redundant, su_of_histograms
 from dpframework_distance.distance_estimates import NoisyPair, distances_between, points_from, published_estimate
-from dpframework_distance.learner import attributes_and_targets
+from dpframework_distance.distance_learner import attributes_and_targets
 from dpframework_distance.miner import DPDilca
 from dpframework_distance.queries import ContextScores
 from dpframework_distance.sensitivities import RowBounds

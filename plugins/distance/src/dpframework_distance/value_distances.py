@@ -48,7 +48,8 @@ class ValueDistances(NotebookText):
     shares
         Each value's share of the rows by released marginals, shape (codes,). None if no marginals were released.
     signal
-        The share of the differences between squared distances that is more than noise, from 0 to 1 (see `noise_test`).
+        The share of the differences between squared distances that is more than noise, from 0 to 1
+        (see `signal_to_noise`).
     """
 
     attribute: Attribute

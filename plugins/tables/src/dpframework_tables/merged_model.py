@@ -14,7 +14,7 @@ from dpframework.basics import NoisyHistogram
 from dpframework_tables.junction import JunctionTree, Set
 from dpframework_tables.merging import Merging
 from dpframework_tables.model import Measurement, Model, fit
-from dpframework_tables.pooling import Pool, residuals_of
+from dpframework_tables.residual_pooling import Pool, residuals_of
 from dpframework_tables.share_prior import SharePrior
 
 Floats: TypeAlias = "NDArray[np.float64]"

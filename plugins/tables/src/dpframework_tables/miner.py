@@ -13,7 +13,7 @@ What differs from these papers, and why:
   2020), and K-norm noise measures one-way marginals;
 - once a stage of rounds says no more than its noise, no more rounds are made, and one-way marginals get the rest of the
   budget;
-- what measured tables say about the same attributes is pooled (see `pooling`);
+- what measured tables say about the same attributes is pooled (see `residual_pooling`);
 - noisy counts of values are corrected by how common rare values are over all attributes (see `share_prior`);
 - rare values are merged as in MST, by a rule of our own (see `merging`);
 - the fit follows each table only as far as it stands out from its noise (see `model`). It is written in numpy, on a

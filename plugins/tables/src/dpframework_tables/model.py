@@ -15,8 +15,8 @@ variance E v (empirical Bayes; Efron and Morris 1973). The v of a set is found b
 counts deviate from the model before it was measured. A table of nothing but noise therefore changes next to nothing.
 
 Before the fit, the y_S are pooled: each residual is estimated from all tables that hold it, and kept as far as it
-exceeds noise (see `pooling` and `shrinkage`). Counts of single attributes then need no penalty. Everything here is
-post-processing of releases.
+exceeds noise (see `residual_pooling` and `shrinkage`). Counts of single attributes then need no penalty. Everything
+here is post-processing of releases.
 
 The fit takes the sets in turn, as proportional fitting does (Deming and Stephan 1940). Given the potentials of the
 other sets, a set's potential solves one equation for each cell. On a junction tree (Lauritzen and Spiegelhalter 1988) a
@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework_tables.junction import JunctionTree, Set
-from dpframework_tables.pooling import Pool, residuals_of
+from dpframework_tables.residual_pooling import Pool, residuals_of
 from dpframework_tables.share_prior import SharePrior
 
 Array: TypeAlias = "NDArray[np.float64]"
@@ -132,7 +132,7 @@ class Measurement:
 
     @functools.cached_property
     def residuals(self) -> dict[Set, Array]:
-        """The residual of each subset of the attributes (see `pooling`)."""
+        """The residual of each subset of the attributes (see `residual_pooling`)."""
         return residuals_of(self.of, self.counts)
 
     @property

@@ -1,9 +1,9 @@
 """Shrinkage of several noisy residuals: little of a residual is kept if noise explains it, and nearly all otherwise.
 
-A residual (see `pooling`) has some free numbers, called effects, each with noise of variance s. The effects of one
-residual share a variance t, which comes from a mixture over a grid that includes 0. The weights of the mixture are the
-most likely ones for all residuals together (Stephens 2017, adaptive shrinkage). So where most residuals are noise, a
-residual that hardly stands out is taken for noise too. Where most are not, it is kept.
+A residual (see `residual_pooling`) has some free numbers, called effects, each with noise of variance s. The effects of
+one residual share a variance t, which comes from a mixture over a grid that includes 0. The weights of the mixture are
+the most likely ones for all residuals together (Stephens 2017, adaptive shrinkage). So where most residuals are noise,
+a residual that hardly stands out is taken for noise too. Where most are not, it is kept.
 
 The best linear estimate of an effect is t / (t + s) times its noisy value. Such estimates vary less than the effects
 do, so attributes would look too even. With the square root of that factor they vary as much (Louis 1984; Ghosh 1992),

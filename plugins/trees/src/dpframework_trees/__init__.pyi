@@ -5,7 +5,7 @@ from .additive.perturbation import ObjectivePerturbation as ObjectivePerturbatio
 from .additive.regression import DPAdditiveRegression as DPAdditiveRegression
 from .additive.regression_model import AdditiveRegression as AdditiveRegression
 from .additive.regressor import DPAdditiveRegressor as DPAdditiveRegressor
-from .default import DPClassifierMiner as DPClassifierMiner
+from .default_classifier_miner import DPClassifierMiner as DPClassifierMiner
 from .default_estimator import DPClassifier as DPClassifier
 from .dptree import DPTree as DPTree
 from .estimator import (

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import attrs
 
-from dpframework_trees.default import DPClassifierMiner
+from dpframework_trees.default_classifier_miner import DPClassifierMiner
 from dpframework_trees.estimator import PrivateClassifier
 from dpframework_trees.private_estimator import sklearn_estimator
 

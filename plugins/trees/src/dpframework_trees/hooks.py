@@ -12,7 +12,7 @@ _MINERS = {
     "dp-tree": "dptree:DPTree",
     "dp-additive": "additive:DPAdditive",
     "dp-additive-regression": "additive:DPAdditiveRegression",
-    "dp-classifier": "default:DPClassifierMiner",
+    "dp-classifier": "default_classifier_miner:DPClassifierMiner",
     "alt-expm": "redescribe:AltExpM",
     "alt-mcmc": "redescribe:AltMCMC",
     "mcmc-tree-pair": "redescribe:MCMCTreePair",

@@ -213,12 +213,12 @@ class DecisionTree(DrawableResult):
 
     def __str__(self) -> str:
         """Draw the tree as text with one line for each branch, and class, probability and estimated rows at leaves."""
-        from dpframework_trees.tree_views import tree_text
+        from dpframework_trees.tree_displays import tree_text
 
         return tree_text(self)
 
     def _repr_html_(self) -> str:
-        from dpframework_trees.tree_views import tree_table
+        from dpframework_trees.tree_displays import tree_table
 
         return tree_table(self).html()
 
@@ -227,7 +227,7 @@ class DecisionTree(DrawableResult):
 
         Its columns are the rule, the class, its probability, the rows, and the rows of each class.
         """
-        from dpframework_trees.tree_views import tree_frame
+        from dpframework_trees.tree_displays import tree_frame
 
         return tree_frame(self)
 
@@ -239,7 +239,7 @@ class DecisionTree(DrawableResult):
 
     def to_dot(self) -> str:
         """Return the tree in Graphviz's DOT."""
-        from dpframework_trees.tree_views import tree_dot
+        from dpframework_trees.tree_displays import tree_dot
 
         return tree_dot(self)
 

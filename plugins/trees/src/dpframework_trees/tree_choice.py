@@ -26,7 +26,7 @@ from dpframework.tables import Block, Crosstab, JointCounts
 from dpframework_trees.dptree import DPTree
 from dpframework_trees.id3 import DPID3
 from dpframework_trees.tree import DecisionTree, TreeResult
-from dpframework_trees.tree_views import tree_table
+from dpframework_trees.tree_displays import tree_table
 
 if TYPE_CHECKING:
     import polars as pl

@@ -20,7 +20,7 @@ with u = 2**-53.
 - An outcome t between 0 and 1 is a multiple of 2**-15. The error of the residual (1 - t) p - t (1 - p) is at most that
   of its two probabilities, plus u for both products and u for the difference.
 
-If that bound exceeds the one that the claim needs, `refinement` goes on. A fit is never refused.
+If that bound exceeds the one that the claim needs, `minimiser_refinement` goes on. A fit is never refused.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework_trees.additive.design import Design, Reals
+from dpframework_trees.additive.minimiser_refinement import inverse_of, refine
 from dpframework_trees.additive.noise_and_ridge import NoiseAndRidge
-from dpframework_trees.additive.refinement import inverse_of, refine
 
 UNIT = 2.0**-53
 MOST_ON_LATTICE = 2.0**61  # the largest size of a released coefficient, in steps of the release's lattice
@@ -171,7 +171,7 @@ def fit_in_steps(rows: Rows, tuned: NoiseAndRidge, noise: Reals) -> NDArray[np.i
     """Return coefficients at which the gradient is proven to be within `NoiseAndRidge.gradient_error`.
 
     They are in steps of the release's lattice, rounded, and clamped to 2**61 steps. This works for any rows. If
-    floating point does not reach the bound, `refinement` does.
+    floating point does not reach the bound, `minimiser_refinement` does.
     """
     found = minimise(rows, tuned, noise)
     loss, unit = Loss(rows, tuned, noise), tuned.release_step

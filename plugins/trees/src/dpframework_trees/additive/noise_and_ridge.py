@@ -238,7 +238,7 @@ class NoiseAndRidge:
     def within_reach(self) -> float:
         """The l2 norm to which floats bring the gradient, for up to twice the expected rows, unless scores are large.
 
-        If floats do not reach it, `refinement` does.
+        If floats do not reach it, `minimiser_refinement` does.
         """
         design = self.design
         coarse = float(design.grains.sum()) - design.columns + len(design.widths)

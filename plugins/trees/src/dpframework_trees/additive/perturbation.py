@@ -94,8 +94,8 @@ The right side is `NoiseAndRidge.claimed`, a rational number. t is so small that
 epsilon. It is assumed that an exponential in floating point is within 4 units in the last place, and that 64 bits hold
 the noise. An epsilon for which 64 bits might not hold it is refused. For any other epsilon, 64 bits fail to hold the
 noise with a probability far below exp(-2**9). No fit is refused for what its rows hold, only for having more rows than
-`Design.most_rows`. If floats miss the bound on the gradient, `refinement` goes on with more digits. That takes longer,
-so somebody who times a fit closely may learn of it, as with other exact samplers.
+`Design.most_rows`. If floats miss the bound on the gradient, `minimiser_refinement` goes on with more digits. That
+takes longer, so somebody who times a fit closely may learn of it, as with other exact samplers.
 """
 
 from __future__ import annotations

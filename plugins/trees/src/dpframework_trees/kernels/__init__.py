@@ -17,10 +17,10 @@ of a kernel in another file that this kernel calls. After such a change, delete 
 
 from dpframework_trees.kernels.bits import common, count_common
 from dpframework_trees.kernels.criterion_kernels import CriterionKernels, kernels_of
+from dpframework_trees.kernels.leaf_unions import Unions, grow_unions
 from dpframework_trees.kernels.logistic import add_curvature, add_residuals
 from dpframework_trees.kernels.pair_weights import PairMemory, PairScale
 from dpframework_trees.kernels.routes import route
-from dpframework_trees.kernels.unions import Unions, grow_unions
 from dpframework_trees.kernels.walks import (
     PairTarget,
     Routed,

@@ -27,7 +27,7 @@ from dpframework.run import Example, PrivateTable
 from dpframework_trees.complete_tree import CompleteTree
 from dpframework_trees.criteria import PUBLISHED_GINI, Criterion, KnownRows, criterion_named
 from dpframework_trees.queries import JointLeaves, SplitScores, TreeScores
-from dpframework_trees.redescribe.tree_redescriptions import (
+from dpframework_trees.redescribe.tree_redescription_miner_base import (
     EXAMPLE_SCHEMA,
     OTHER,
     STARTING_TEST,

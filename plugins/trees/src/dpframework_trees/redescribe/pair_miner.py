@@ -18,7 +18,7 @@ from dpframework_trees.criteria import PUBLISHED_GINI, Criterion
 from dpframework_trees.exact_pair_sampler import ExactPairs
 from dpframework_trees.queries import JointLeaves, TreePairScores
 from dpframework_trees.redescribe.alternation import TreeOnView, leaves_attribute
-from dpframework_trees.redescribe.tree_redescriptions import EXAMPLE_SCHEMA, OTHER, Start, TreeRedescriptions
+from dpframework_trees.redescribe.tree_redescription_miner_base import EXAMPLE_SCHEMA, OTHER, Start, TreeRedescriptions
 from dpframework_trees.splits import Candidates
 from dpframework_trees.tree_pair_counts import pairs_misfit, require_feasible_pairs
 from dpframework_trees.tree_pairs import MarkovChainPairs, pair_score_named

@@ -1,0 +1,86 @@
+"""The audit of a ledger, which checks entry by entry whether dpframework would have made it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from dpframework.accountant import PlanCharge
+from dpframework.facts.errors import InputError, PlanRefused
+from dpframework.ledger.chain import Entry, Head, LedgerTampered
+from dpframework.ledger.data_sets import DataSet
+from dpframework.ledger.ledger_state import Records
+from dpframework.ledger.outside_releases import charge_of_outside
+from dpframework.ledger.run_entry_subject import recorded_results
+from dpframework.plan.plan import Plan, hash_of
+from dpframework.plan.plan_reader import plan_from_json
+from dpframework.study.plugin_registry import registry
+
+
+def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: Mapping[str, str]) -> Head:
+    """Return the head of entries whose hashes fit, if each run was approved and fitted the cap (see `Ledger.verify`).
+
+    Raises
+    ------
+    LedgerTampered
+        If dpframework would not have made an entry, which the message names, or if a given head or run is missing.
+    """
+    records = Records(path)
+    for entry in entries:
+        records.require_form(entry)
+        try:
+            content = entry.content
+            if entry.kind == "plan":
+                claims = {key: value for key, value in content["plan"].items() if key != "hash"}
+                if hash_of(claims) != content["plan"]["hash"]:
+                    raise PlanRefused("the plan does not fit its hash")
+            records.require_possible(entry)
+            if entry.kind == "run":
+                _require_same_amount(records.data_set(content["data_set"]), content)
+            if entry.kind == "outside":
+                due = charge_of_outside(records.data_set(content["data_set"]).budget, content)
+                if content.get("amount") != due.get("amount"):
+                    raise PlanRefused("what was charged is not the epsilon of its release")
+        except (KeyError, TypeError, AttributeError, ValueError, PlanRefused) as error:
+            reason = str(error) if isinstance(error, PlanRefused) else f"its content does not fit kind '{entry.kind}'"
+            raise records.not_made(entry, reason) from None
+        records.add(entry)
+    if not entries:
+        raise LedgerTampered(f"{path}: the first entry is missing")
+    known = {entry.hash for entry in entries}
+    if head is not None and head not in known:
+        raise LedgerTampered(
+            f"{path}: no entry has the hash {head}; the ledger was cut, written anew, or is another one"
+        )
+    for run, noted in runs.items():
+        if not records.has_run(run):
+            raise LedgerTampered(f"{path}: run {run} is gone; the ledger was put back, or is another one")
+        if noted not in known:
+            raise LedgerTampered(
+                f"{path}: what run {run} recorded last is gone; the ledger was put back, or written anew"
+            )
+    return entries[-1].head
+
+
+def _require_same_amount(data_set: DataSet, content: Mapping[str, Any]) -> None:
+    """Refuse a charge that differs from the accountant's total of the plan, where the plan can be read."""
+    mechanisms = [brought.component for brought in registry().mechanisms.values()]
+    try:
+        plan = plan_from_json(json.dumps(data_set.plans[content["plan"]]), mechanisms, kind=Plan)
+    except InputError:  # a plugin of the plan is not installed, or has another version
+        return
+    amount = PlanCharge.from_dict(content["amount"])
+    due = attrs.evolve(data_set.budget, order=amount.order).plan_charge(plan)
+    if "period" in content:
+        own = PlanCharge.from_dict(content["of_period"])
+        of_period = attrs.evolve(data_set.of_period(content["period"]), order=own.order).plan_charge(plan)
+        if (of_period.pure, of_period.delta, of_period.rdp if own.order else None) != (own.pure, own.delta, own.rdp):
+            raise PlanRefused("what was charged to its period is not the total of its plan")
+    if (due.pure, due.delta, due.rdp if amount.order else None) != (amount.pure, amount.delta, amount.rdp):
+        raise PlanRefused("what was charged is not the total of its plan")
+    if "results" in content and content["results"] != [result.to_dict() for result in recorded_results(plan)]:
+        raise PlanRefused("its results are not the results of its plan")

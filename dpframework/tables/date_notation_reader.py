@@ -1,0 +1,147 @@
+"""Read dates and times in texts and in objects, and turn them into numbers or days."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpframework.facts.column_read_options import DATE_DIRECTIVES, ISO, TIME_DIRECTIVES, DateUnit
+from dpframework.tables.plain_cell_series import is_missing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_EPOCH = datetime.date(1970, 1, 1)
+# An offset from UTC is ignored, since a time counts as the clock showed it.
+_ISO = (
+    r"^([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ]([0-9]{2}:[0-9]{2})(:[0-9]{2})?(\.[0-9]+)?)?"
+    r"(?: ?(?:Z|[+-][0-9]{2}:?[0-9]{2}))?$"
+)
+
+
+def times_of_texts(texts: pl.Series, formats: Sequence[str], unit: DateUnit) -> pl.Series:
+    """Return each text's date or time as a number (see `DateUnit`), read by the first format that fits, else null.
+
+    Parameters
+    ----------
+    texts
+        Dates and times as stripped texts.
+    formats
+        Formats as in `ColumnOptions.date`. If there is none, dates are in ISO 8601.
+    unit
+        The unit of the numbers.
+    """
+    import polars as pl
+
+    found = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(texts))
+    for times in parse_times(texts, formats or (ISO,)):
+        numbers = numbers_of_times(times, unit)
+        if numbers is not None:
+            found = found.fill_null(numbers) if found.null_count() < len(found) else numbers
+        if found.null_count() == texts.null_count():
+            break
+    return found
+
+
+def days_of_texts(texts: pl.Series, formats: Sequence[str]) -> pl.Series:
+    """Return the day of each text, read by the first format that fits, null where no format does."""
+    import polars as pl
+
+    found = pl.Series([None], dtype=pl.Date).new_from_index(0, len(texts))
+    for times in parse_times(texts, formats or (ISO,)):
+        if times.dtype != pl.Time:
+            found = found.fill_null(times.cast(pl.Date))
+    return found
+
+
+def parse_times(texts: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]:
+    """Yield, for each format in turn, the dates, points in time or times of day of texts, null where none is found."""
+    import polars as pl
+
+    for form in formats:
+        if form == ISO:
+            parts = texts.str.extract_groups(_ISO).struct
+            yield _iso(*(parts[k] for k in range(4)))
+            continue
+        directives = set(re.findall(r"%(.)", form))
+        days, clock = directives & set(DATE_DIRECTIVES), directives & set(TIME_DIRECTIVES)
+        written = texts
+        if days and not days & {"d", "j"}:  # a month counts as its first day
+            written, form = texts + pl.Series(["|1"]).new_from_index(0, len(texts)), f"{form}|%d"
+        if days and clock:
+            yield written.str.to_datetime(form, strict=False, time_unit="us")
+        elif clock:
+            yield written.str.to_time(form, strict=False)
+        else:
+            yield written.str.to_date(form, strict=False)
+
+
+def _iso(day: pl.Series, minute: pl.Series, second: pl.Series, fraction: pl.Series) -> pl.Series:
+    """Return the points in time from the parts of ISO dates, midnight where there is no time."""
+    import polars as pl
+
+    if minute.null_count() == len(minute):
+        return day.str.to_date("%Y-%m-%d", strict=False)
+    whole = day + pl.Series([" "]).new_from_index(0, len(day)) + minute.fill_null("00:00") + second.fill_null(":00")
+    times = whole.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us")
+    micros = ("0" + fraction.fill_null(".0")).cast(pl.Float64, strict=False) * 1e6
+    return times + micros.cast(pl.Int64).cast(pl.Duration("us"))
+
+
+def numbers_of_times(series: pl.Series, unit: DateUnit) -> pl.Series | None:
+    """Return dates, points in time (in their own zone) or times of day as numbers (see `DateUnit`).
+
+    Return None for other types, and for times of day unless the unit is hours.
+    """
+    import polars as pl
+
+    dtype = series.dtype
+    if dtype == pl.Time:
+        day = series.cast(pl.Int64) / 3.6e12
+        return day if unit is DateUnit.HOURS else None
+    if isinstance(dtype, pl.Datetime):
+        series = series.dt.replace_time_zone(None).cast(pl.Datetime("us"))
+        seconds = (
+            series.dt.hour() * 3600.0 + series.dt.minute() * 60.0 + series.dt.second() + series.dt.microsecond() / 1e6
+        )
+    elif dtype == pl.Date:
+        # 0 seconds, but null where the date is null.
+        seconds = series.cast(pl.Int32) * 0.0
+    else:
+        return None
+    if unit is DateUnit.HOURS:
+        return seconds / 3600
+    days = series.dt.ordinal_day() - 1 + seconds / 86400
+    if unit is DateUnit.YEARS:
+        return series.dt.year() + days / (365.0 + series.dt.is_leap_year().cast(pl.Float64))
+    return series.cast(pl.Date).cast(pl.Int32) + seconds / 86400
+
+
+def date_number(cell: Any, unit: DateUnit) -> float | None:
+    """Return a Python date or time as a number (see `DateUnit`).
+
+    Return None for any other object, and for a time of day unless the unit is hours.
+    """
+    if is_missing(cell):
+        return None
+    if isinstance(cell, np.datetime64):
+        cell = None if np.isnat(cell) else cell.astype("datetime64[us]").item()
+    if not isinstance(cell, datetime.date | datetime.time):
+        return None
+    seconds = 0.0
+    if isinstance(cell, datetime.datetime | datetime.time):
+        seconds = cell.hour * 3600.0 + cell.minute * 60.0 + cell.second + cell.microsecond / 1e6
+    if unit is DateUnit.HOURS:
+        return seconds / 3600
+    if isinstance(cell, datetime.time):
+        return None
+    day = datetime.date(cell.year, cell.month, cell.day)
+    if unit is DateUnit.DAYS:
+        return (day - _EPOCH).days + seconds / 86400
+    days = day.timetuple().tm_yday - 1 + seconds / 86400
+    return day.year + days / (365.0 + calendar.isleap(day.year))

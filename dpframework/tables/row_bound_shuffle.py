@@ -1,0 +1,161 @@
+"""A table whose units have several rows, read in pieces. Each piece sends how many rows it has of each id.
+
+Whether a row is kept depends on a hash of its unit's id and of its place among the unit's own rows (see
+`contributions`). A bucket adds up, in the order of the table, how many rows of a unit the earlier pieces have. So it
+knows the place of each row, and which places are kept. Its answer to a piece is one bit for each row with an id, and
+one more for each open attribute (see `keys_per_unit_shuffle`). Rows stay where they were read.
+
+A piece sends each of its ids once, with a count. So without open attributes, a person with very many rows causes no
+longer messages than another person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, final
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.tables.contributions import choose_places, number_units, ranges, unit_keys
+from dpframework.tables.ids import exact_ids
+from dpframework.tables.keys_per_unit_shuffle import (
+    find_keys_counted_once,
+    firsts_of_units,
+    keys_as_frames,
+    keys_in,
+    keys_of_frames,
+)
+from dpframework.tables.reading import add_rows, with_ids
+from dpframework.tables.shuffle_into_buckets import (
+    Shuffle,
+    ShuffleFindings,
+    SpreadPiece,
+    findings_of,
+    frames_of,
+    numbers_by_hash,
+    pack,
+    pack_frames,
+    unpack,
+)
+
+if TYPE_CHECKING:
+    from dpframework.tables.coded_table import Table
+    from dpframework.tables.table_builder import RowFindings
+    from dpframework.tables.table_files import Piece
+
+#: Units are taken in groups that have about this number of rows together, and the kept rows of a group are chosen at
+#: once. This bounds the memory that the choice takes.
+MOST_CHOSEN = 1 << 22
+
+
+@attrs.frozen(eq=False, repr=False)
+class IdRows:
+    """The rows of a piece, sorted by their ids.
+
+    Attributes
+    ----------
+    number
+        The number of rows.
+    rows
+        The positions of the rows with an id, one id after another, in the order of the ids' first rows.
+    counts
+        How many rows each id has, shape (ids,).
+    buckets
+        The bucket of each id, shape (ids,).
+    """
+
+    number: int
+    rows: NDArray[np.intp]
+    counts: NDArray[np.int64]
+    buckets: NDArray[np.intp]
+
+    def of_bucket(self, bucket: int) -> NDArray[np.int64]:
+        """Return the positions in `rows` of the rows whose ids are in a bucket."""
+        here = np.flatnonzero(self.buckets == bucket)
+        return ranges((np.cumsum(self.counts) - self.counts)[here], self.counts[here])
+
+    def __repr__(self) -> str:
+        """Show no row and no count."""
+        return "IdRows(rows are private)"
+
+
+@final
+@attrs.frozen(repr=False)
+class BoundedRows(Shuffle[IdRows]):
+    """A shuffle that keeps at most k rows of each unit, and marks the first row with each key."""
+
+    def spread(self, piece: Piece, buckets: int) -> SpreadPiece[IdRows]:
+        """See `Shuffle`."""
+        import polars as pl
+
+        how = self.how
+        source, ids = with_ids(piece.source(self.name[0]), how.schema, how.unit, how.out_of_domain)
+        whose, number = number_units(ids)
+        names = ids.series.drop_nulls().unique(maintain_order=True)
+        present = np.flatnonzero(whose >= 0)
+        rows = present[np.argsort(whose[present], kind="stable")]
+        counts = np.bincount(whose[present], minlength=number)
+        own = IdRows(len(ids), rows, counts, numbers_by_hash(names, self.key, buckets, b"bucket"))
+        listed = pl.DataFrame({"id": names, "rows": counts})
+        keys, messages = keys_in(source, find_keys_counted_once(how.schema, how.unit), len(ids)), []
+        for k in range(buckets):
+            there = rows[own.of_bucket(k)]
+            frames = [frame for column in keys for frame in keys_as_frames(column.take(there))]
+            messages.append(pack_frames(listed[np.flatnonzero(own.buckets == k)], *frames))
+        return SpreadPiece(messages, own, ShuffleFindings(findings_of(ids)))
+
+    def gather(self, messages: Sequence[bytes]) -> tuple[list[bytes], ShuffleFindings]:
+        """See `Shuffle`."""
+        import polars as pl
+
+        frames = [frames_of(message) for message in messages]
+        whole = pl.concat([listed for listed, *_ in frames])
+        whose, number = number_units(exact_ids(whole["id"]))
+        counts = whole["rows"].to_numpy().astype(np.int64)
+        totals = np.bincount(whose, counts, number).astype(np.int64)  # exact, since a table has fewer than 2^53 rows
+        starts = np.cumsum(totals) - totals
+        # From here on, rows are sorted by unit. `kept` says which of them are kept.
+        ids, most = whole["id"].unique(maintain_order=True), self.how.unit.rows
+        kept = np.ones(int(totals.sum()), dtype=np.bool_)
+        large = np.flatnonzero(totals > most)
+        kept[ranges(starts[large], totals[large])] = False
+        for some in _together(large, totals[large]):
+            units, chosen = choose_places(unit_keys(self.key, ids.gather(some)), totals[some], most)
+            kept[starts[some[units]] + chosen] = True
+        places = []
+        for here in np.split(np.arange(len(whose)), np.cumsum([listed.height for listed, *_ in frames])[:-1]):
+            places.append(ranges(starts[whose[here]], counts[here]))
+            starts[whose[here]] += counts[here]  # where the rows of the next piece begin
+        told = [kept]
+        for k in range(1, len(frames[0]), 2):
+            columns = [keys_of_frames(*own[k : k + 2]) for own in frames]
+            told.append(firsts_of_units(list(zip(places, columns, strict=True)), kept, totals))
+        answers = [pack([np.packbits(one[own]).tobytes() for one in told]) for own in places]
+        return answers, ShuffleFindings()
+
+    def settle(self, piece: Piece, state: IdRows, answers: Sequence[bytes]) -> tuple[Table, RowFindings]:
+        """See `Shuffle`."""
+        import polars as pl
+
+        how, once = self.how, find_keys_counted_once(self.how.schema, self.how.unit)
+        told = np.zeros((1 + len(once), len(state.rows)), dtype=np.bool_)
+        for k, answer in enumerate(answers):
+            here = state.of_bucket(k)
+            for one, bits in zip(told, unpack(answer), strict=True):
+                one[here] = np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=len(here))
+        kept = np.flatnonzero(told[0])
+        kept = kept[np.argsort(state.rows[kept])]
+        builder = how.builder(self.name)
+        add_rows(builder, piece.source(self.name[0]), how.schema, pl.Series(state.rows[kept]), state.number)
+        table, found = self._settle(builder)
+        firsts = {one.name: own[kept] for one, own in zip(once, told[1:], strict=True)}
+        keys = {name: attrs.evolve(column, firsts=firsts.get(name)) for name, column in table.keys.items()}
+        return attrs.evolve(table, keys=keys), found
+
+
+def _together(units: NDArray[np.intp], sizes: NDArray[np.int64]) -> Iterator[NDArray[np.intp]]:
+    """Yield units in groups whose rows together are about `MOST_CHOSEN`, or a single unit that has more."""
+    groups = np.cumsum(sizes) // MOST_CHOSEN
+    yield from np.split(units, np.flatnonzero(np.diff(groups)) + 1) if len(units) else ()

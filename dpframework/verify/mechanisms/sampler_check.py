@@ -1,0 +1,226 @@
+"""Sampler tests, which compare a mechanism's draws with its log-density at its claimed scale.
+
+A replay relies on the log-density, which is tested here. Every test refuses a correct sampler with a probability of at
+most 1e-6. A noise scale that is 30 % off, by a factor of 1.3 up or down, is accepted with at most that probability.
+
+If the noise is much larger than the differences within an answer, millions of draws would be needed to find a scale
+that is 30 % off. Draws for such an answer are tested twice. With the noise as it is, they show noise that is far too
+small. With the noise of a smaller declared sensitivity, at the mechanism's own privacy parameter, they show a scale
+that is 30 % off (`_sharpen`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import final
+
+import attrs
+
+from dpframework.facts.errors import InputError
+from dpframework.mechanisms import Mechanism
+from dpframework.mechanisms.randomness import (
+    GeneratorNotHandedError,
+    Randomness,
+    SeededRandomness,
+    SystemRandomness,
+)
+from dpframework.verify.mechanisms.probe_answers import Probe, one_by_one, probes, scale_sensitivity, unlike
+from dpframework.verify.mechanisms.randomness_checks import disagreement, draw_problems
+from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
+from dpframework.verify.problem_report_base import ProblemReport
+
+TRIED = 500  # how many draws are made to see how well an answer shows the noise
+TELLING = 0.01  # the log-likelihood ratio that one draw should give: 1400 draws then reach a probability of 1e-6
+MOST_HALVINGS = 16  # how many sensitivities are tried, each half of the one before
+
+
+@final
+@attrs.frozen
+class SamplerReport(ProblemReport):
+    """The findings of the sampler tests for one mechanism.
+
+    Attributes
+    ----------
+    mechanism
+        The name of the mechanism.
+    tested
+        The tests that were made, one entry for each probe, with the sources of randomness.
+    wrong
+        The problems that were found, one sentence for each.
+    draws
+        How many outputs were drawn.
+    """
+
+    mechanism: str
+    tested: tuple[str, ...]
+    wrong: tuple[str, ...]
+    draws: int
+
+    def __str__(self) -> str:
+        """Write the verdict and the problems."""
+        if self.passed:
+            return f"{self.mechanism}: draws what it states ({self.draws} draws; {'; '.join(self.tested)})"
+        return "\n".join(f"{self.mechanism}: {what}" for what in self.wrong)
+
+
+def check_sampler(
+    mechanism: Mechanism,
+    *,
+    given: Sequence[Probe] | None = None,
+    beside: Sequence[Probe] = (),
+    settings: bool = True,
+    sources: Sequence[Randomness] | None = None,
+    draws: int = 2_000,
+) -> SamplerReport:
+    """Test a mechanism's draws against its log-density and its preview.
+
+    - Assumptions: the mechanism asks for NumPy's generator only if it assumes `real-arithmetic`.
+    - Scale: the likelihood ratio to a scale that is 30 % larger or smaller must exceed 1e6. By Ville's inequality it
+      falls below 1e-6 for a correct sampler with a probability of at most 1e-6. With at most the same probability it
+      exceeds 1e6 for a sampler whose scale is off.
+    - Shape: the draws fit the stated probabilities, if outputs repeat or the density is piecewise constant. All sources
+      of randomness give the same distribution.
+    - Probabilities: they add up to 1 over candidates, and to at most 1 over the outputs that were drawn. A candidate
+      with a higher score is not less likely.
+    - Independence: there is no correlation from one draw to the next, between coordinates, or between answers that are
+      drawn together.
+    - Source: the same randomness gives the same draws.
+    - Density: it covers all of the output, so that the probabilities of different outputs add up to at most 1.
+    - Range and length: the noise is not cut off. For an answer of 4096 numbers, it has the same distribution from the
+      first number to the last, and does not repeat.
+    - Preview: errors lie within the preview's bound with 95 % probability.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism.
+    given
+        The probes to draw for; by default those of `probes()` that the mechanism serves.
+    beside
+        Further probes, such as answers of a plan's own queries. Draws for these need not decide about the scale. Probes
+        that the mechanism cannot draw for are left out.
+    settings
+        Whether to draw in unusual settings, too, if `given` is left out: for another sensitivity, relation and unit,
+        for the counts of very many rows, and for a table of numbers.
+    sources
+        The sources of randomness; by default the operating system's and a seeded one.
+    draws
+        How many outputs to draw for each probe and source. More are drawn if these do not yet decide about the scale.
+
+    Raises
+    ------
+    InputError
+        If the mechanism serves none of the probes.
+    """
+    tests = _SamplerTests(mechanism, sources or (SystemRandomness(), SeededRandomness(1)), draws)
+    try:
+        tests.test_all(probes() if given is None else given, unlike_too=settings and given is None)
+        for probe in beside:
+            if serves(mechanism, probe):
+                tests.test(probe, to_tell=False)
+    except GeneratorNotHandedError as error:
+        return SamplerReport(mechanism.name, (), (str(error),), 0)
+    return SamplerReport(mechanism.name, tuple(tests.tested), tuple(tests.wrong), tests.drawn)
+
+
+@final
+class _SamplerTests:
+    """The tests of one mechanism, and their findings so far."""
+
+    def __init__(self, mechanism: Mechanism, sources: Sequence[Randomness], draws: int) -> None:
+        self._mechanism, self._sources, self._draws = mechanism, sources, draws
+        self.wrong: list[str] = []
+        self.tested: list[str] = []
+        self.drawn = 0
+
+    def test_all(self, given: Sequence[Probe], *, unlike_too: bool) -> None:
+        """Draw for each probe that the mechanism serves.
+
+        With `unlike_too`, draw for each of these probes once more after all changes of `CHANGES` (see `unlike`).
+        """
+        mechanism = self._mechanism
+        served = [probe for probe in given if serves(mechanism, probe)]
+        if not served:
+            raise InputError(
+                f"mechanism '{mechanism.name}' serves none of the probes; give one with given=[Probe(...)]"
+            )
+        for probe in served:
+            # If the noise is much larger than the probe's scores, its scale shows only with a smaller sensitivity.
+            sharp = _sharpen(self._mechanism, probe)
+            sample = self.test(probe, to_tell=sharp is probe)
+            scale = noise_size(self._mechanism, sample.calibration)
+            found = draw_problems(self._mechanism, sample.answer, sample.calibration, scale)
+            self.wrong += [f"{probe.facts.text}: {what}" for what in found]
+            if sharp is not probe:
+                self.test(sharp, to_tell=True, setting=" (a smaller sensitivity)")
+            if unlike_too and not self.wrong:
+                self._test_unlike(probe)
+
+    def _test_unlike(self, probe: Probe) -> None:
+        """Draw for a probe with all changes of `CHANGES`. If that fails, report the changes that fail alone."""
+        mechanism = self._mechanism
+        other = unlike(probe, lambda changed: serves(mechanism, changed))
+        before = len(self.wrong)
+        self.test(other, to_tell=False, setting=" in another setting")
+        if len(self.wrong) == before:
+            return
+        together = self.wrong[before:]
+        del self.wrong[before:]
+        for single in one_by_one(probe):
+            if serves(mechanism, single):
+                self.test(single, to_tell=False)
+        self.wrong += [] if len(self.wrong) > before else together
+
+    def test(self, probe: Probe, *, to_tell: bool, setting: str = "") -> DrawnOutputs:
+        """Draw for one probe from each source of randomness, and return the outputs of the last source."""
+        text, samples = f"{probe.facts.text}{setting}", []
+        for source in self._sources:
+            sample = DrawnOutputs(self._mechanism, probe, source)
+            sample.draw(self._draws)
+            self.wrong += [f"{text}, {sample.source} randomness: {what}" for what in sample.problems(to_tell=to_tell)]
+            samples.append(sample)
+            self.drawn += len(sample.outputs)
+        self.tested.append(f"{text}, {' and '.join(sample.source for sample in samples)} randomness")
+        if len(samples) > 1 and not self.wrong:
+            found = disagreement([(one.source, one.numbers()) for one in samples])
+            self.wrong += [f"{text}: {what}" for what in found]
+        return samples[-1]
+
+
+def serves(mechanism: Mechanism, probe: Probe) -> bool:
+    """Tell whether a mechanism can draw for the answer of a probe."""
+    declared = {sensitivity.norm for sensitivity in probe.facts.sensitivities}
+    if mechanism.norm not in declared or mechanism.misfit(probe.facts) is not None:
+        return False
+    calibration = probe.calibrate(mechanism)
+    if calibration is None:
+        return False
+    try:
+        handed = SeededRandomness(0).handed(mechanism.assumptions)
+        mechanism.release(probe.answer(noise_size(mechanism, calibration)), calibration, handed)
+    except GeneratorNotHandedError:
+        raise  # the mechanism takes such answers, but draws from a source that it must not use
+    except (InputError, LookupError, TypeError, ValueError, AttributeError):  # the mechanism takes other answers
+        return False
+    return True
+
+
+def _sharpen(mechanism: Mechanism, probe: Probe) -> Probe:
+    """Return a probe that shows the noise well: with the declared sensitivity, or with half, a quarter and so on of it.
+
+    If no sensitivity makes the draws show the scale well enough, return the probe whose draws show it best.
+    """
+    found: list[tuple[float, Probe]] = []
+    for halvings in range(MOST_HALVINGS):
+        share = Fraction(1, 2**halvings)
+        declared = [scale_sensitivity(sensitivity, share) for sensitivity in probe.facts.sensitivities]
+        smaller = attrs.evolve(probe, facts=attrs.evolve(probe.facts, sensitivities=declared)) if halvings else probe
+        if not serves(mechanism, smaller):
+            break
+        sample = DrawnOutputs(mechanism, smaller, SeededRandomness(0))
+        sample.draw(TRIED)
+        found.append((min(sample.evidence(factor) for factor, _ in OFF), smaller))
+        if found[-1][0] >= TELLING:
+            return smaller
+    return max(found, key=lambda one: one[0])[1] if found else probe

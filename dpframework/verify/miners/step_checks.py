@@ -1,0 +1,311 @@
+"""Checks of each step of a miner's runs: the sensitivity of its query, and the draws and claims of its mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import attrs
+
+from dpframework.facts.privacy_losses import Relation
+from dpframework.mechanisms import Mechanism
+from dpframework.mechanisms.randomness import SeededRandomness
+from dpframework.queries import Query, QueryFacts
+from dpframework.verify.mechanisms.loss_claim_check import UNIT, check_losses
+from dpframework.verify.mechanisms.loss_report import LossReport
+from dpframework.verify.mechanisms.neighbour_answers import invent_answers
+from dpframework.verify.mechanisms.probe_answers import Probe
+from dpframework.verify.mechanisms.sampler_check import SamplerReport, check_sampler
+from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.query_trace import (
+    QueryCall,
+    are_equal,
+    call_answers,
+    evaluate,
+    fit_rows,
+    takes_any_answers,
+    trace_queries,
+)
+from dpframework.verify.patience import Patience
+from dpframework.verify.queries.other_process import LocalAnswer, OtherProcess, differences, is_foreign
+from dpframework.verify.queries.schema_variants import related_mechanisms, related_miners, related_schemas
+from dpframework.verify.queries.sensitivity_report import SensitivityReport
+from dpframework.verify.queries.sensitivity_search import search_sensitivity, search_smallest_tables
+
+ALIKE = 3  # how many queries of one name, with the same sensitivities, are searched in full
+SAMPLED = 2  # of how many mechanisms of one name, with different parameters, the draws are tested
+DRAWN = 6_000  # about how many outputs a mechanism's tests draw or weigh, if it takes answers of a type of its own
+UNITS = (UNIT, 2 * UNIT + 1)  # numbers of rows in a unit: a claim that holds for few rows may fail for more
+MORE_UNITS = (UNIT - 1, 20)  # even numbers, for plugins: a claim that holds for odd numbers may fail for these
+COMPARED = 2  # for how many queries the claims of mechanisms with one name are compared, under each relation
+
+
+@final
+class StepChecks:
+    """Checks of the queries that runs ask, and of the draws and claims of some of their mechanisms.
+
+    Parameters
+    ----------
+    replays
+        The number of replays of an audit. Each query is searched on an eighth as many pairs of tables, at least on 60.
+    seed
+        The seed of the searches.
+    left_out
+        The list to which a text is added for each check that is not made: there was no time for it, or a query cannot
+        be sent to another process.
+    tell
+        Called with a text that says what is about to be done.
+    foreign
+        Whether only plugins' mechanisms are checked. The project's own mechanisms have suites of their own.
+
+    Attributes
+    ----------
+    steps
+        A text for each step and relation, which says how near the searches came to the declared sensitivities and to
+        the mechanism's claim.
+    sensitivities
+        The reports of the searches for the sensitivities of queries.
+    samplers
+        The reports on the draws of mechanisms.
+    losses
+        The comparisons of mechanisms' claims with their losses, by mechanism, facts of the query, and relation.
+    """
+
+    def __init__(
+        self,
+        replays: int,
+        seed: int,
+        left_out: list[str],
+        tell: Callable[[str], None] = lambda what: None,
+        *,
+        foreign: bool = False,
+    ) -> None:
+        self._pairs, self._seed, self._left_out, self._tell = max(replays // 8, 60), seed, left_out, tell
+        self._foreign = foreign
+        self.steps: dict[str, str] = {}
+        self.sensitivities: dict[Any, SensitivityReport] = {}
+        self._local_answers: dict[Any, LocalAnswer] = {}
+        self._other: OtherProcess | None = None
+        self._searched: dict[Any, list[Query]] = {}
+        self._units: set[Any] = set()
+        self._related: set[Any] = set()
+        self._alike: dict[Any, list[tuple[str, SensitivityReport]]] = {}
+        self.samplers: dict[Mechanism, SamplerReport] = {}
+        self.losses: dict[tuple[Mechanism, QueryFacts, Relation], LossReport] = {}
+
+    def check(self, subject: Subject, patience: Patience) -> None:
+        """Check the queries and mechanisms of a subject's runs, except those that were checked before.
+
+        A plugin's miner is tried on other schemas and with other parameters too.
+        """
+        if self._other is None and is_foreign(subject.miner):
+            self._other = OtherProcess()  # started now, before the miner's code sees a table
+        own: list[Any] = []
+        for asked in trace_queries(subject):
+            own.append(asked.query)
+            if patience.over:
+                self._left_out.append(f"the sensitivity of {asked.query.text}")
+            else:
+                searched = self._search(subject, asked, patience)
+                self._check_mechanism(subject, asked, searched, patience)
+                self._search_unit(subject, asked, patience)
+                self._note(subject, asked, searched)
+        if is_foreign(subject.miner):
+            for how, schema in related_schemas(subject.schema):
+                self._check_related(attrs.evolve(subject, schema=schema, kinds=()), how, own, patience)
+            for how, miner in related_miners(subject.miner, subject.schema):
+                self._check_related(attrs.evolve(subject, miner=miner), how, own, patience)
+
+    def _check_related(self, subject: Subject, how: str, own: Sequence[Any], patience: Patience) -> None:
+        """Search the queries that a plugin's miner makes on another schema or with another parameter.
+
+        Nothing is searched if the miner claims nothing there. A query that the miner makes for its example too depends
+        on neither schema nor parameter, and is not searched again.
+        """
+        try:
+            if subject.delta_needed is None:
+                return
+            asked = list(trace_queries(subject))
+        except Exception:  # the miner does not accept this schema or parameter, and so claims nothing for it
+            return
+        for one in asked:
+            facts = one.query.facts()
+            key = facts, subject.relation, subject.schema.fingerprint, how
+            like = facts.name, facts.sensitivities, subject.relation, how
+            known = (
+                key in self.sensitivities or like in self._related or any(are_equal(one.query, query) for query in own)
+            )
+            if known or not is_foreign(one.query):
+                continue
+            if patience.over:
+                self._left_out.append(f"the sensitivity of {one.query.text} {how}")
+                continue
+            self._tell(f"searching the sensitivity of {one.query.text} {how}")
+            self._related.add(like)
+            found = self._search_sensitivity(subject, one, self._pairs // 2, patience)
+            self.sensitivities[key] = attrs.evolve(found, query=f"{found.query}, {how}")
+
+    def evaluate_in_new_process(self) -> None:
+        """Evaluate the queries again in one new process, and note those whose answers differ there."""
+        if not self._local_answers:
+            return
+        answered, self._local_answers = self._local_answers, {}
+        other, self._other = self._other, None
+        for (key, one), problem in zip(answered.items(), differences(list(answered.values()), other), strict=True):
+            if problem is not None:
+                found = self.sensitivities[key]
+                self.sensitivities[key] = attrs.evolve(found, wrong=(*found.wrong, problem))
+            if one.pickled is None:
+                self._left_out.append(f"asking {one.query.text} in another process, to which it cannot be sent")
+
+    def problems(self) -> list[str]:
+        """Return the failed claims, in words."""
+        self.evaluate_in_new_process()
+        return [
+            *(f"{one.relation}: {one}" for one in self.sensitivities.values() if not one.passed),
+            *(str(one) for one in self.samplers.values() if not one.passed),
+            *(str(one) for one in self.losses.values() if not one.passed),
+        ]
+
+    def _note(self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None) -> None:
+        """Write down how near the searches came to the sensitivities of a step's query and to its mechanism's claim."""
+        found = ["an equal query was searched before"]
+        if searched is not None:
+            found = [
+                f"reached {one.ratio:.0%} of the {one.norm} change that its query declares" for one in searched.measured
+            ]
+        compared = self.losses.get((asked.mechanism, asked.query.facts(), subject.relation))
+        if compared is not None:
+            found.append(f"reached {compared.tightness:.0%} of what its mechanism claims")
+        self.steps[f"step '{asked.path}', {subject.relation}"] = ", ".join(found)
+
+    def _search(self, subject: Subject, asked: QueryCall, patience: Patience) -> SensitivityReport | None:
+        """Search a query's sensitivity, or return the earlier report of an equal query on the same schema.
+
+        None if earlier searches for such queries were all on other schemas.
+        """
+        facts, schema = asked.query.facts(), subject.schema.fingerprint
+        rows = subject.by.rows if asked.query.for_rows(subject.by.rows) else 1
+        key = facts, subject.relation, schema
+        alike = self._alike.setdefault((facts.name, facts.sensitivities, subject.relation), [])
+        if key in self.sensitivities or len(alike) >= ALIKE:
+            # A plugin's query may be wrong although one with equal facts is right. So it is searched too, on the
+            # smallest tables.
+            known = self._searched.setdefault(key, [])
+            if is_foreign(asked.query) and not any(are_equal(asked.query, one) for one in known):
+                known.append(asked.query)
+                given = asked.query, subject.schema, subject.relation
+                smallest = search_smallest_tables(
+                    *given, inputs=asked.inputs, derived=asked.derived, seconds=patience.left / 2
+                )
+                if not smallest.passed:
+                    self.sensitivities[key, len(known)] = attrs.evolve(
+                        smallest, query=f"{smallest.query}, of step '{asked.path}'"
+                    )
+            return self.sensitivities.get(key) or next((found for at, found in alike if at == schema), None)
+        self._tell(f"searching the sensitivity of {asked.query.text}")
+        self.sensitivities[key] = self._search_sensitivity(subject, asked, self._pairs, patience, rows)
+        self._searched.setdefault(key, []).append(asked.query)
+        alike.append((schema, self.sensitivities[key]))
+        if is_foreign(asked.query):
+            some = fit_rows(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
+            self._local_answers[key] = LocalAnswer.of(asked.query, subject.schema, some, asked.derived, asked.inputs)
+        return self.sensitivities[key]
+
+    def _search_sensitivity(
+        self, subject: Subject, asked: QueryCall, pairs: int, patience: Patience, rows: int = 1
+    ) -> SensitivityReport:
+        return search_sensitivity(
+            asked.query,
+            subject.schema,
+            subject.relation,
+            inputs=asked.inputs,
+            derived=asked.derived,
+            pairs=pairs,
+            seed=self._seed,
+            seconds=patience.left / 2,
+            rows=rows,
+        )
+
+    def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:
+        """Search the sensitivities that a query declares for units of several rows, although here a unit is one row."""
+        facts, bound = asked.query.facts(), subject.schema.row_bound
+        for rows in (*UNITS, *MORE_UNITS) if is_foreign(asked.query) else UNITS:
+            declared = asked.query.for_rows(rows)
+            like = facts.name, tuple(declared), subject.relation, rows
+            if subject.by.rows > 1 or not declared or like in self._units or patience.over:
+                return
+            if bound is not None and bound <= rows:
+                return  # beside such a unit there is no room for another row
+            self._units.add(like)
+            found = self._search_sensitivity(subject, asked, self._pairs // 2, patience, rows)
+            self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {rows} rows")
+
+    def _check_mechanism(
+        self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None, patience: Patience
+    ) -> None:
+        mechanism, facts = asked.mechanism, asked.query.facts()
+        if self._foreign and not is_foreign(mechanism):
+            return
+        made_up = takes_any_answers(mechanism)
+        if patience.over:
+            self._left_out.append(f"the draws and claims of {mechanism.name} on {facts.text}")
+            return
+        if not made_up and not _can_be_drawn(subject, asked, patience):
+            self._left_out.append(f"sampling {mechanism.name} on {facts.text}, since one draw takes too long")
+            return
+        alike = sum(1 for known in self.samplers if known.name == mechanism.name)
+        if mechanism not in self.samplers and alike < SAMPLED:
+            self._tell(f"sampling {mechanism.name}")
+            drawn_from, beside = _probes(subject, asked)
+            foreign = is_foreign(mechanism)  # the project's own mechanisms are tried in every setting by their suites
+            self.samplers[mechanism] = check_sampler(mechanism, given=drawn_from, beside=beside, settings=foreign)
+        compared = [known for by, known, at in self.losses if (by.name, at) == (mechanism.name, subject.relation)]
+        tables = [] if searched is None else [measured.tables for measured in searched.measured]
+        if (tables or made_up) and len(compared) < COMPARED and facts.name not in [known.name for known in compared]:
+            self._tell(f"comparing the claims of {mechanism.name}")
+            given = [call_answers(subject, asked, tables)]
+            relations = [subject.relation]
+            found = check_losses(mechanism, given=given, relations=relations, seconds=patience.left / 2)
+            if found.cut_short:
+                self._left_out.append(f"comparing all claims of {mechanism.name} on {facts.text}")
+            self.losses[mechanism, facts, subject.relation] = found
+            if made_up and is_foreign(mechanism):
+                self._check_spending(mechanism, facts, subject.relation, patience)
+
+    def _check_spending(self, mechanism: Mechanism, facts: QueryFacts, relation: Relation, patience: Patience) -> None:
+        """Test a plugin's mechanism with less and with more to spend than in its example."""
+        for how, other in related_mechanisms(mechanism):
+            if other in self.samplers or patience.over:
+                continue
+            self._tell(f"sampling {mechanism.name} {how}")
+            drawn = check_sampler(other, settings=False)
+            given = [invent_answers(facts)]
+            lost = check_losses(other, given=given, relations=[relation], seconds=patience.left / 2)
+            self.samplers[other] = attrs.evolve(drawn, mechanism=f"{drawn.mechanism}, {how}")
+            self.losses[other, facts, relation] = attrs.evolve(lost, mechanism=f"{lost.mechanism}, {how}")
+
+
+def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> bool:
+    """Tell whether there is time for the draws that a mechanism's tests make from an answer of the plan."""
+    answer = evaluate(subject, asked, fit_rows(subject, bytes(1)))
+    calibration = asked.mechanism.calibrate(asked.query.facts(), subject.relation)
+    if calibration is None:
+        return True
+    randomness = SeededRandomness(0).handed(asked.mechanism.assumptions)
+    return patience.allows(DRAWN, lambda: asked.mechanism.release(answer, calibration, randomness))
+
+
+def _probes(subject: Subject, asked: QueryCall) -> tuple[Sequence[Probe] | None, Sequence[Probe]]:
+    """Return the probes that replace the kit's probes (None: keep the kit's), and the probes that are added to them.
+
+    A mechanism that takes only answers of a type of its own draws from the plan's answer alone. Any other mechanism of
+    a plugin draws from the kit's probes and from the plan's answer.
+    """
+    made_up = takes_any_answers(asked.mechanism)
+    if made_up and not is_foreign(asked.mechanism):
+        return None, ()
+    rows = fit_rows(subject, bytes(k * k % subject.universe.kinds for k in range(30)))
+    answer = evaluate(subject, asked, rows)
+    own = Probe(asked.query.facts(), lambda scale: answer)
+    return (None, [attrs.evolve(own, relation=subject.relation, by=subject.by)]) if made_up else ([own], ())
