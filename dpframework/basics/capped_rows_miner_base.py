@@ -29,7 +29,7 @@ from dpframework.run.private_table import PrivateTable
 
 if TYPE_CHECKING:  # A study without a released number of rows loads neither of these modules.
     from dpframework.queries.row_cap_queries import AtReleasedRows
-    from dpframework.results.unit_rows import RowsPerUnit
+    from dpframework.results.row_cap_result import RowsPerUnit
 
 #: The note of an error bound where the number of rows per unit is released.
 _AT_MOST = "for all rows per unit that the study keeps; smaller in proportion if a smaller number is released"
@@ -116,7 +116,7 @@ class RowsMiner(BasicMiner):
         """Return why the miner cannot use the results of the steps of `sources`, or None if it can."""
         if self.rows_per_unit is None:
             return self.own_misfit(sources)
-        from dpframework.results.unit_rows import RowsPerUnit
+        from dpframework.results.row_cap_result import RowsPerUnit
 
         source = sources[self.rows_per_unit]
         if source.result is not RowsPerUnit:

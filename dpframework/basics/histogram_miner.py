@@ -23,7 +23,7 @@ from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 
 if TYPE_CHECKING:
-    from dpframework.queries.released_bounds import ReleasedBins
+    from dpframework.queries.released_bounds_queries import ReleasedBins
 
 #: A number of bins, the edges of the bins, or the names of the steps that release the cuts between bins.
 Bins: TypeAlias = "int | tuple[float, ...] | tuple[str, ...]"
@@ -139,7 +139,7 @@ class HistogramMiner(TableMiner):
         (attribute,) = self.cells(schema)
         if not self.own_sources or not isinstance(attribute, Numeric):
             return None
-        from dpframework.queries.released_bounds import ReleasedBins
+        from dpframework.queries.released_bounds_queries import ReleasedBins
 
         return ReleasedBins(attribute, len(attribute.interior_cuts) + 1)
 

@@ -23,7 +23,7 @@ from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.plan.nodes import Node
 from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.group_queries import GroupMoments
-from dpframework.queries.released_bounds import ScaledSums
+from dpframework.queries.released_bounds_queries import ScaledSums
 from dpframework.queries.sums import BoundDistances, BoundedSum, WithinBounds
 from dpframework.results.error_bounds import WORST_ROWS, ErrorBound
 from dpframework.results.estimates import Estimate

@@ -19,7 +19,7 @@ from dpframework.plan.nodes import Node, step
 from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.row_cap_queries import RowsPerUnitScores
 from dpframework.results.error_bounds import BoundKind, ErrorBound
-from dpframework.results.unit_rows import RowsPerUnit
+from dpframework.results.row_cap_result import RowsPerUnit
 from dpframework.run.miner import Example, Miner
 from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable

@@ -23,7 +23,7 @@ from dpframework.mechanisms.base import Mechanism
 from dpframework.plan.nodes import Node, Step, beside, step
 from dpframework.plan.planned_part import PlannedPart
 from dpframework.queries.group_queries import GroupSums
-from dpframework.queries.released_bounds import AtReleasedBounds, ScaledSums
+from dpframework.queries.released_bounds_queries import AtReleasedBounds, ScaledSums
 from dpframework.queries.sums import BoundedSum, WithinBounds
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.estimates import Estimate

@@ -78,7 +78,7 @@ def write_entry(
 ) -> None:
     """Write the entry of a study for the public registry of deployments."""
     from dpframework.reports.dossier import registry_entry, registry_text
-    from dpframework.reports.dossier.registry_entry import ENTRY_FILE
+    from dpframework.reports.dossier.deployment_registry_entry import ENTRY_FILE
 
     if out is not None:
         require_output(out, ENTRY_FILE)

@@ -119,7 +119,7 @@ def verify(
 
 def _verify_mechanism(name: str) -> tuple[Verification, Iterator[VerifiedCode]]:
     from dpframework.verify import Verification, check_losses, check_sampler
-    from dpframework.verify.records import mechanism_records
+    from dpframework.verify.verified_component_records import mechanism_records
 
     with _progress() as tell:
         tell(f"sampling {name}")
@@ -149,7 +149,7 @@ def _verify_examples(
     subject: str, example: str | None, relation: Relation | None, amounts: Mapping[str, int], unit: PrivacyUnit
 ) -> tuple[Verification, Iterator[VerifiedCode]]:
     from dpframework.verify import verify_examples
-    from dpframework.verify.records import code_records
+    from dpframework.verify.verified_component_records import code_records
 
     # A study has its own relation and unit. A miner is verified under both relations and for the unit that is given.
     relations, own = tuple(Relation), None

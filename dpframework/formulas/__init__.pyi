@@ -38,7 +38,7 @@ from .largest_change_search import (
     find_refutation as find_refutation,
     nearest_neighbours as nearest_neighbours,
 )
-from .mathml import (
+from .mathml_writer import (
     mathml as mathml,
     shape_mathml as shape_mathml,
 )

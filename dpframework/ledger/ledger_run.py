@@ -30,7 +30,7 @@ from dpframework.plan.plan import Plan
 from dpframework.run.gate import Gate
 from dpframework.run.observers import Observer
 from dpframework.run.release_scope import Charge, require_own
-from dpframework.tables.contributions import KEY_BYTES
+from dpframework.tables.contribution_bounding import KEY_BYTES
 from dpframework.tables.engine_base import Engine
 from dpframework.version import __version__
 

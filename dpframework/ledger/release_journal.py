@@ -22,7 +22,7 @@ from dpframework.facts.json_reader import parsed_json
 from dpframework.ledger.chain import canonical
 from dpframework.ledger.release_codec import from_json, to_json
 from dpframework.ledger.sqlite import connect, explain_errors, meaning
-from dpframework.tables.contributions import KEY_BYTES
+from dpframework.tables.contribution_bounding import KEY_BYTES
 
 WHAT = "journal of a run"
 

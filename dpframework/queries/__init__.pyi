@@ -18,7 +18,7 @@ from .one_way_marginals_query import Marginals as Marginals
 from .plan_file_query import PlanFileQuery as PlanFileQuery
 from .query_counting import Counting as Counting
 from .ranks import QuantileScores as QuantileScores
-from .released_bounds import (
+from .released_bounds_queries import (
     AtReleasedBounds as AtReleasedBounds,
     ReleasedBins as ReleasedBins,
     ScaledSums as ScaledSums,

@@ -17,8 +17,8 @@ Each moves the query by at most the largest of its sensitivities for these, and 
 the squared l2 norm, a path of k steps of length d is at most k d long, and (w k d)**2 is at most (K d)**2.
 
 **The places.** Which rows are a unit's first k must depend on the unit alone, like which K rows are kept. So a keyed
-hash fixes the place of each row within its unit while the table is read (`tables.contributions.RowChoice`), and one
-more unit changes no other unit's places. The query reads the places itself, so a miner need not be trusted.
+hash fixes the place of each row within its unit while the table is read (`tables.contribution_bounding.RowChoice`), and
+one more unit changes no other unit's places. The query reads the places itself, so a miner need not be trusted.
 
 **Single rows.** If units are not known, or their rows lie in several parts of a table, each row is charged by itself. A
 single row, whatever its place, moves the answer by at most w D, and w is at most K. So K D is declared for one row too,

@@ -14,7 +14,7 @@ import attrs
 
 from dpframework.checks import check_page
 from dpframework.facts.privacy_losses import PrivacyLoss, readable
-from dpframework.formulas.mathml import shape_mathml
+from dpframework.formulas.mathml_writer import shape_mathml
 from dpframework.formulas.score_structures import Shape
 from dpframework.plan.node_kind_table import KINDS
 from dpframework.reports import section_blocks

@@ -1,8 +1,8 @@
 """Several miners in one plan, where later miners are given the results of earlier ones.
 
 A result is made of releases, so a later miner may use it like its own releases. The plan, with the loss of every step,
-is fixed before anything runs, and only inputs of queries are left open (see `queries.released_bounds`). If a plan must
-depend on a result, make a second study.
+is fixed before anything runs, and only inputs of queries are left open (see `queries.released_bounds_queries`). If a
+plan must depend on a result, make a second study.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ from .blocks import (
     cells_of as cells_of,
 )
 from .coded_table import Table as Table
-from .contributions import kept_rows as kept_rows
+from .contribution_bounding import kept_rows as kept_rows
 from .dask_engine import Dask as Dask
 from .database_table import DatabaseTable as DatabaseTable
 from .duckdb_engine import DuckDB as DuckDB

@@ -28,7 +28,7 @@ from dpframework.tables.cluster_reading import MOST_LOSSES, ClusterReader
 from dpframework.tables.cluster_table import ClusterRows, OpenedTable, pickle
 from dpframework.tables.cluster_worker import ClusterWorker, CountRequest, Mask, SampleOf, versions
 from dpframework.tables.coded_table import Table
-from dpframework.tables.contributions import KEY_BYTES
+from dpframework.tables.contribution_bounding import KEY_BYTES
 from dpframework.tables.dask_client import PATIENCE, Connection
 from dpframework.tables.engine_base import Engine, rows_of
 from dpframework.tables.open_attribute_keys import add_counts

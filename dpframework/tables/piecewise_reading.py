@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from dpframework.tables.coded_table import Table
-from dpframework.tables.contributions import KEY_BYTES
+from dpframework.tables.contribution_bounding import KEY_BYTES
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.row_bound_shuffle import BoundedRows
 from dpframework.tables.shuffle_into_buckets import Shuffle, ShuffleFindings

@@ -17,7 +17,7 @@ from dpframework.facts.unit import ROW, PrivacyUnit
 from dpframework.facts.unit_schemas import UnitRows
 from dpframework.tables.cell_notation_reader import as_written
 from dpframework.tables.coded_table import Table
-from dpframework.tables.contributions import KEY_BYTES, RowChoice, number_units
+from dpframework.tables.contribution_bounding import KEY_BYTES, RowChoice, number_units
 from dpframework.tables.ids import Ids, ids_in
 from dpframework.tables.plain_cell_series import as_column
 from dpframework.tables.row_dates import rows_in

@@ -1,9 +1,9 @@
 """A table whose units have several rows, read in pieces. Each piece sends how many rows it has of each id.
 
 Whether a row is kept depends on a hash of its unit's id and of its place among the unit's own rows (see
-`contributions`). A bucket adds up, in the order of the table, how many rows of a unit the earlier pieces have. So it
-knows the place of each row, and which places are kept. Its answer to a piece is one bit for each row with an id, and
-one more for each open attribute (see `keys_per_unit_shuffle`). Rows stay where they were read.
+`contribution_bounding`). A bucket adds up, in the order of the table, how many rows of a unit the earlier pieces have.
+So it knows the place of each row, and which places are kept. Its answer to a piece is one bit for each row with an id,
+and one more for each open attribute (see `keys_per_unit_shuffle`). Rows stay where they were read.
 
 A piece sends each of its ids once, with a count. So without open attributes, a person with very many rows causes no
 longer messages than another person.
@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpframework.tables.contributions import choose_places, number_units, ranges, unit_keys
+from dpframework.tables.contribution_bounding import choose_places, number_units, ranges, unit_keys
 from dpframework.tables.ids import exact_ids
 from dpframework.tables.keys_per_unit_shuffle import (
     find_keys_counted_once,

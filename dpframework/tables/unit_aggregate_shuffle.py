@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.attributes import Attribute
 from dpframework.facts.unit_schemas import UnitRows
-from dpframework.tables.contributions import number_units
+from dpframework.tables.contribution_bounding import number_units
 from dpframework.tables.encoding import EncodedColumn
 from dpframework.tables.ids import exact_ids
 from dpframework.tables.reading import with_ids

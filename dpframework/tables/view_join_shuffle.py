@@ -16,7 +16,7 @@ import numpy as np
 
 from dpframework.facts.attributes_by_side import attributes_of_views
 from dpframework.facts.errors import DoesNotFit
-from dpframework.tables.contributions import number_units
+from dpframework.tables.contribution_bounding import number_units
 from dpframework.tables.ids import exact_ids, ids_in
 from dpframework.tables.plain_cell_series import Column, as_column
 from dpframework.tables.shuffle_into_buckets import (

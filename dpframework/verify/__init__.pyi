@@ -42,10 +42,6 @@ from .queries.sensitivity_report import (
     SensitivityReport as SensitivityReport,
 )
 from .queries.sensitivity_search import search_sensitivity as search_sensitivity
-from .records import (
-    code_records as code_records,
-    mechanism_records as mechanism_records,
-)
 from .tables.contribution_bounding_checks import (
     BoundingReport as BoundingReport,
     UnitReader as UnitReader,
@@ -68,4 +64,8 @@ from .verification import verify_examples as verify_examples
 from .verification_report import (
     ExampleAudit as ExampleAudit,
     Verification as Verification,
+)
+from .verified_component_records import (
+    code_records as code_records,
+    mechanism_records as mechanism_records,
 )

@@ -57,7 +57,7 @@ from dpframework.verify.queries.answer_changes import measure
 from dpframework.verify.queries.other_process import LocalAnswer, differences, is_foreign
 from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.reference_engines import ByTables, Together
-from dpframework.verify.tables.table_handles import SmallTables
+from dpframework.verify.tables.small_table_handles import SmallTables
 
 # A budget at which outputs are hardly anything but noise, and one at which they have hardly any noise.
 EXTREMES = (Fraction(1, 10**6), Fraction(10**6))

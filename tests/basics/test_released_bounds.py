@@ -20,7 +20,7 @@ from dpframework.facts.privacy_losses import Relation
 from dpframework.plan.nodes import beside
 from dpframework.queries import AtReleasedBounds, BoundDistances, GroupMoments, QuantileScores, Query, Sensitivity
 from dpframework.queries.base import Norm
-from dpframework.queries.released_bounds import ReleasedBins, ScaledSums
+from dpframework.queries.released_bounds_queries import ReleasedBins, ScaledSums
 from dpframework.run.miner_chain import MinerChain
 from dpframework.verify import audit, search_sensitivity
 from dpframework.verify.miners.audit_subject import Subject

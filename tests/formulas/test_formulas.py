@@ -50,7 +50,7 @@ from dpframework.formulas import (
 )
 from dpframework.formulas.formula import Formula, at_least, largest_over_classes, least, x_log2_x
 from dpframework.formulas.largest_change_search import tables_of
-from dpframework.formulas.mathml import shape_mathml
+from dpframework.formulas.mathml_writer import shape_mathml
 from dpframework.formulas.score_structures import Adds, Shape
 from dpframework.formulas.sensitivity_derivation import fit_bound
 from dpframework.queries import FormulaScores, Norm

@@ -22,7 +22,7 @@ from dpframework.plan import Node, Step, walk
 from dpframework.reports import text_drawings
 from dpframework.reports.difference import Mark, MergedNode
 from dpframework.reports.difference.plan_changes import Difference, Topic, difference
-from dpframework.reports.difference.plan_wide import total_headline
+from dpframework.reports.difference.whole_plan_changes import total_headline
 
 SCHEMA = dpf.Schema([dpf.Boolean("a"), dpf.Categorical("c", ["x", "y", "z"]), dpf.Numeric("age", 0, 10, cuts=[3.5])])
 SLOW = settings(max_examples=60)

@@ -21,8 +21,8 @@ from dpframework.results.groups import Groups
 from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.matrix import Matrix, matrices_of
 from dpframework.results.results_by_key import ByKey
+from dpframework.results.row_cap_result import RowsPerUnit
 from dpframework.results.table_text import TextTable, align_columns
-from dpframework.results.unit_rows import RowsPerUnit
 
 
 def texts(number: int, begin: str = "t") -> list[str]:

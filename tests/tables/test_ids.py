@@ -26,7 +26,7 @@ import dpframework as dpf
 from dpframework.facts import DoesNotFit
 from dpframework.facts.canonical_cells import id_of_decimal, id_of_float, id_of_whole, of_id
 from dpframework.mechanisms import DiscreteLaplace
-from dpframework.tables.contributions import kept_rows
+from dpframework.tables.contribution_bounding import kept_rows
 from dpframework.tables.ids import MARK, SPACE, ids_of
 from dpframework.tables.schema_fit import check_fit
 

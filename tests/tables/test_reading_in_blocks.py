@@ -17,7 +17,7 @@ from dpframework.facts.errors import DoesNotFit, NotOpened
 from dpframework.facts.unit import ROW
 from dpframework.study import load_study
 from dpframework.tables import csv_file, parquet_files
-from dpframework.tables.contributions import RowChoice
+from dpframework.tables.contribution_bounding import RowChoice
 from dpframework.tables.reading_progress import watch_progress
 from dpframework.tables.sources import open_source
 

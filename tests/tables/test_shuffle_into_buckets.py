@@ -20,7 +20,7 @@ import pytest
 import dpframework as dpf
 from dpframework.tables import row_bound_shuffle
 from dpframework.tables.coded_table import Table
-from dpframework.tables.contributions import ranges
+from dpframework.tables.contribution_bounding import ranges
 from dpframework.tables.encoding import Unfit
 from dpframework.tables.ids import ids_of
 from dpframework.tables.keys_per_unit_shuffle import firsts_of_units

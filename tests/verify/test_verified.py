@@ -19,7 +19,7 @@ from dpframework.queries import Histogram
 from dpframework.run.miner import Example
 from dpframework.study.plugin_registry import PluginComponent, registry
 from dpframework.verify import Verification, verify_examples
-from dpframework.verify.records import code_records
+from dpframework.verify.verified_component_records import code_records
 
 SCHEMA = dpf.Schema([dpf.Boolean("ill")])
 ADD, REPLACE = dpf.Relation

@@ -11,7 +11,7 @@ import attrs
 from dpframework.accountant import AccountedPlan
 from dpframework.checks import BUILT_IN, Check, findings
 from dpframework.plan.code import changes as changes_of_code
-from dpframework.reports.difference import plan_wide, sentences
+from dpframework.reports.difference import node_change_sentences, whole_plan_changes
 from dpframework.reports.difference.alignment import align_plans
 from dpframework.reports.difference.merged_plans import MergedNode
 
@@ -119,19 +119,19 @@ def difference(before: AccountedPlan, after: AccountedPlan, checks: Iterable[Che
     tree = align_plans(before, after)
     found = findings(before, checks), findings(after, checks)
     texts = {
-        Topic.TOTAL: plan_wide.total_changes(before, after),
-        Topic.FINDINGS: plan_wide.finding_changes(*found),
-        Topic.BUDGET: plan_wide.budget_changes(before, after),
-        Topic.RELATION: plan_wide.relation_changes(before, after),
-        Topic.UNIT: plan_wide.unit_changes(before, after),
-        Topic.PLACES: plan_wide.place_changes(before, after),
-        Topic.SCHEMA: plan_wide.schema_changes(before, after),
-        Topic.MINERS: plan_wide.miner_changes(before, after),
+        Topic.TOTAL: whole_plan_changes.total_changes(before, after),
+        Topic.FINDINGS: whole_plan_changes.finding_changes(*found),
+        Topic.BUDGET: whole_plan_changes.budget_changes(before, after),
+        Topic.RELATION: whole_plan_changes.relation_changes(before, after),
+        Topic.UNIT: whole_plan_changes.unit_changes(before, after),
+        Topic.PLACES: whole_plan_changes.place_changes(before, after),
+        Topic.SCHEMA: whole_plan_changes.schema_changes(before, after),
+        Topic.MINERS: whole_plan_changes.miner_changes(before, after),
         Topic.CODE: changes_of_code(before.code, after.code) if before.code and after.code else (),
-        Topic.ASSUMPTIONS: plan_wide.assumption_changes(before, after),
-        Topic.COMPOSITION: sentences.composition_changes(tree),
-        Topic.STEPS: sentences.step_changes(tree),
+        Topic.ASSUMPTIONS: whole_plan_changes.assumption_changes(before, after),
+        Topic.COMPOSITION: node_change_sentences.composition_changes(tree),
+        Topic.STEPS: node_change_sentences.step_changes(tree),
     }
     changes = tuple(PlanChange(topic, text) for topic, some in texts.items() for text in some)
-    headlines = (plan_wide.total_headline(before, after), plan_wide.checks_headline(*found))
+    headlines = (whole_plan_changes.total_headline(before, after), whole_plan_changes.checks_headline(*found))
     return Difference(before, after, headlines, changes, tree)

@@ -23,7 +23,7 @@ from dpframework.study.study_plan import StudyPlan
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.large_tables import largest_number
 from dpframework.verify.tables.neighbours import SAMPLED_ROWS, Universe
-from dpframework.verify.tables.table_handles import SmallTables
+from dpframework.verify.tables.small_table_handles import SmallTables
 
 SCOPE = "audited"  # the name of the scope that holds the miner's plan
 USUAL_DELTA = Fraction(1, 10**6)  # the delta for testing a plan without a pure claim if its example gives no delta

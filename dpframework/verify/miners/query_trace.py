@@ -24,7 +24,7 @@ from dpframework.verify.miners.transcript import DerivationEvent, PartitionEvent
 from dpframework.verify.queries.other_process import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, climb_rows
 from dpframework.verify.tables.neighbours import Rows, Universe
-from dpframework.verify.tables.table_handles import RowsHandle
+from dpframework.verify.tables.small_table_handles import RowsHandle
 
 MOST_ALIKE = 24  # the most queries of a plugin with equal facts that are traced
 MOST_CLIMBED = 4  # for this many queries of a miner, a search looks for the rows that change the answer most

@@ -32,7 +32,7 @@ from dpframework.verify.miners.transcript import Event, ReleaseEvent, Transcript
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.code_constants import constants_of
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.table_handles import RowsHandle
+from dpframework.verify.tables.small_table_handles import RowsHandle
 
 LARGE = 10**6  # a chosen output far above all usual ones
 ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # the aims of two runs that are kept even if they reach nothing new

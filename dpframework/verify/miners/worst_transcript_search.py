@@ -36,7 +36,7 @@ from dpframework.verify.miners.transcript import (
 )
 from dpframework.verify.miners.transcript_replay import core_loss
 from dpframework.verify.tables.neighbours import Rows
-from dpframework.verify.tables.table_handles import RowsHandle
+from dpframework.verify.tables.small_table_handles import RowsHandle
 
 NEARLY = 0.98  # the share of a release's largest loss from which on an output counts as equally bad
 MOST_POSITIONS = 12  # the most positions of a selection that are tried: half those that lose most, half at random

@@ -21,7 +21,7 @@ from dpframework.queries.exact_answers import answer_of
 from dpframework.tables.blocks import Block
 from dpframework.verify.queries.large_tables import irregular_sizes, telling_kinds
 from dpframework.verify.tables.neighbours import Change, Rows, Universe
-from dpframework.verify.tables.table_handles import RowsHandle, SmallTables
+from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
 
 MOST = 2**31 - 2  # the most rows that neighbours share, so that one more row still gives a table
 END_OF_FLOATS = 2**24 + 1  # the first number of rows that a float of 32 bits cannot hold

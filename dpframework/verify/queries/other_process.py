@@ -31,7 +31,7 @@ from dpframework.queries import PiecewiseScores, Query
 from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.queries.answer_changes import measure
 from dpframework.verify.tables.neighbours import Rows, Universe
-from dpframework.verify.tables.table_handles import RowsHandle, SmallTables
+from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
 
 CORE = __name__.partition(".")[0]
 CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # the environment variable that keeps a new process from starting another one

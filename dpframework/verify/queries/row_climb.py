@@ -21,7 +21,7 @@ from dpframework.queries.exact_answers import answer_of
 from dpframework.verify.queries.answer_changes import FALL, RISE, measure
 from dpframework.verify.queries.code_constants import constants_of
 from dpframework.verify.tables.neighbours import MOST_KINDS, Rows, Universe
-from dpframework.verify.tables.table_handles import RowsHandle, SmallTables
+from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
 
 ROUNDS = 8  # the most rounds of one climb
 DIRECTIONS = ("l1", "l1" + RISE, "l1" + FALL)  # what each climb makes as large as it can (see `measure`)

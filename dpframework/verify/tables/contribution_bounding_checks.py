@@ -31,7 +31,7 @@ from dpframework.facts.unit import PrivacyUnit, UnitChange
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.queries import Histogram
 from dpframework.tables.coded_table import Table
-from dpframework.tables.contributions import KEY_BYTES
+from dpframework.tables.contribution_bounding import KEY_BYTES
 from dpframework.tables.engine_base import InMemory
 from dpframework.tables.piecewise_reading import read_in_pieces
 from dpframework.tables.reading import read_table, table_from_columns, table_from_frame

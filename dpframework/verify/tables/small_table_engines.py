@@ -7,7 +7,7 @@ from typing import Any, final
 
 from dpframework.tables.blocks import Block
 from dpframework.verify.tables.reference_engines import by_tables
-from dpframework.verify.tables.table_handles import RowsHandle, SmallTables
+from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTables
 
 
 @final

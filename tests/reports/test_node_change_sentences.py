@@ -11,7 +11,7 @@ import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace
 from dpframework.plan import Node
 from dpframework.reports.difference.alignment import align_plans
-from dpframework.reports.difference.sentences import composition_changes, step_changes
+from dpframework.reports.difference.node_change_sentences import composition_changes, step_changes
 
 SCHEMA = dpf.Schema([dpf.Boolean("a")])
 NAMES = st.sampled_from(["one", "two", "three"])

@@ -16,8 +16,8 @@ from hypothesis import given, strategies as st
 import dpframework as dpf
 from dpframework.facts import DoesNotFit
 from dpframework.study.study_file import load_study
-from dpframework.tables import contributions, unit_row_choice_kernels
-from dpframework.tables.contributions import kept_rows, unit_codes
+from dpframework.tables import contribution_bounding, unit_row_choice_kernels
+from dpframework.tables.contribution_bounding import kept_rows, unit_codes
 from dpframework.tables.schema_fit import check_fit
 
 SCHEMA = dpf.Schema([dpf.Categorical("row", [f"r{k}" for k in range(40)])])
@@ -343,13 +343,13 @@ def test_rows_of_the_smallest_keys_are_chosen_by_a_sort_and_without_one(
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_places_are_found_when_they_are_read_and_once(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     asked: list[int] = []
-    hashed = contributions.order_by_hash
+    hashed = contribution_bounding.order_by_hash
 
     def counted(*given: Any) -> Any:
         asked.append(1)
         return hashed(*given)
 
-    monkeypatch.setattr(contributions, "order_by_hash", counted)
+    monkeypatch.setattr(contribution_bounding, "order_by_hash", counted)
     schema, unit = dpf.Schema([dpf.Boolean("ill")]), dpf.PrivacyUnit("person", most)
     people = ["a", "b", "a", "c", "a", "b", None, "a"]
     table = dpf.table_from_frame(pl.DataFrame({"person": people, "ill": [True] * 8}), schema, unit=unit, key=b"key")
