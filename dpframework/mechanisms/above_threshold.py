@@ -1,26 +1,26 @@
-"""Above threshold, the sparse vector technique, which finds the first of several counts above a public threshold.
+"""The above-threshold mechanism (sparse vector technique): find the first count that reaches a public threshold.
 
 Source: Dwork, Naor, Reingold, Rothblum and Vadhan 2009; Lyu, Su and Li 2017, Algorithm 1 with one positive outcome. The
 threshold gets noise once, each count gets noise of its own, and the position of the first count whose noisy value
 reaches the noisy threshold is released. No number is released. All noise is integer Laplace noise of one scale s.
 
-**The loss is (C + S) / s**, where C is the largest change of a count and S the spread, the most by which one row can
-move two counts apart. Let a row raise counts by r at most and lower them by f at most, and let position i be released
-on the table without it. On the table with it, raise the noisy threshold by r. Then every count before i, raised by r at
-most, still misses the threshold. Raise the noise of count i by r + f. Then count i still reaches the threshold,
-although it may have fallen by f. The first shift costs r / s, the second (r + f) / s, whatever the noise of the other
-counts is. From the table with the row to the table without it, the same holds with f and r exchanged, so the loss is
-f / s + (r + f) / s. That no count reaches the threshold costs the first shift alone. Under replace-one counts move by c
-either way: c / s + 2 c / s.
+**The loss is (C + S) / s.** Here C is the largest change of a count between neighbours, and S is the spread: the most
+by which the changes of two counts differ. For the proof, let count j change by d_j from a table to its neighbour, let R
+be the largest d_j, and let position i be released on the first table. On the neighbour, raise the noise of the
+threshold by R. No count has risen by more than R, so every count before i still misses the threshold. Also raise the
+noise of count i by R - d_i, which is 0 or more. Then count i still reaches the threshold. Integer Laplace noise that is
+shifted by x loses at most abs(x) / s. So the first shift costs at most C / s and the second at most S / s, whatever the
+noise of the other counts is. If no count reaches the threshold, the first shift is enough.
 
-For monotonic counts, r is 1 and f is 0, so the loss is 2 / s: half of it for the threshold and half for the released
-count, however many counts are compared. The loss is attained in the limit. Let three counts be far above the threshold,
-and the fourth far below it. Then the fourth position is released most likely if the noise of the threshold is far up in
-its tail.
+If an added row raises each count by 0 or 1, then C and S are 1, and the loss is 2 / s, however many counts are
+compared. Half of it pays for the threshold, and half for the released count. This loss is attained in the limit: let
+three counts be far above the threshold, let the fourth be far below it, and let the added row raise the first three.
+When position 4 is released nevertheless, the noise of the threshold and of count 4 is most likely far up in its tail,
+and both would have to be larger by 1.
 
-Known wrong variants (Lyu, Su and Li 2017, section 3) leave out the noise of the threshold or of the counts, go on after
-the first position without paying for it, or release the noisy count that was compared.
-`tests/mechanisms/test_above_threshold.py` catches each.
+Known wrong variants (Lyu, Su and Li 2017, section 3) leave out the noise of the threshold or of the counts, continue
+after the first position without paying for it, or release the noisy count that was compared. The tests in
+`tests/mechanisms/test_above_threshold.py` detect each of them.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class AboveThreshold(PureMechanism):
     name: ClassVar[str] = "above-threshold"
     norm: ClassVar[Norm] = Norm.LINF
     selects: ClassVar[bool] = True
-    in_score_order: ClassVar[bool] = False  # the first count above the threshold wins, however high others are
+    in_score_order: ClassVar[bool] = False  # the first count above the threshold wins, however high later counts are
     needs_length: ClassVar[bool] = False
     threshold: int = attrs.field(default=0, validator=whole_number(-_LARGEST, _LARGEST))
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse real-valued queries too."""
+        """Refuse real-valued answers, besides the answers that every mechanism refuses."""
         if not facts.integer:
             return "compares integer counts, and the query's answer is not integer"
         return super().misfit(facts)
@@ -82,14 +82,17 @@ class AboveThreshold(PureMechanism):
         return ByRelation(_sum(one.add_or_remove_one, two.add_or_remove_one), _sum(one.replace_one, two.replace_one))
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> int:
-        """Return the position. Noise is drawn for all counts, so that the time of a draw reveals nothing."""
+        """Return the position of the first count that reaches the threshold.
+
+        Noise is drawn for all counts, so that the time of a draw reveals nothing.
+        """
         counts = calibration.on_lattice(answer).ravel()[:-1]
         noise = randomness.discrete_laplace(counts.size + 1, calibration.lattice_scale)
         reached = np.flatnonzero(counts + noise[1:] >= self.threshold + noise[0])
         return int(reached[0]) if reached.size else counts.size
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> float:
-        """Return the log-probability of a position as a sum over the threshold's noise."""
+        """Return the log-probability of a position. The probability is a sum over all values of the noisy threshold."""
         counts = calibration.on_lattice(answer).ravel()[:-1] - self.threshold
         chosen, scale = int(output), calibration.lattice_scale
         if not 0 <= chosen <= counts.size:
@@ -107,7 +110,7 @@ class AboveThreshold(PureMechanism):
         return float(most + math.log(np.exp(logs - most).sum()))
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Bound how far a count may be on the wrong side of the threshold (Lyu, Su and Li 2017, Theorem 1).
+        """Bound how far a count may lie on the wrong side of the threshold (Lyu, Su and Li 2017, Theorem 1).
 
         Let m be the number of draws of noise: one for the threshold, and one for each count. Each draw exceeds
         s ln(m / 0.05) in absolute value with a probability of at most 0.05 / m, apart from the rounding of integer
@@ -117,7 +120,10 @@ class AboveThreshold(PureMechanism):
         if size is None:
             return Preview(math.nan, math.nan, f"noise of scale {scale:.3g}; the number of counts is not known")
         within = 2.0 * math.ceil(scale * math.log(20 * max(size, 2)))
-        text = f"the released count above the threshold - {within:.3g}, counts before it below + {within:.3g} (95 %)"
+        text = (
+            f"the released count is above the threshold - {within:.3g}, and counts before it are below the threshold + "
+            f"{within:.3g} (95 %)"
+        )
         return Preview(2 * scale, within, text)
 
 

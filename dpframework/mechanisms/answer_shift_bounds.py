@@ -1,4 +1,4 @@
-"""How far one privacy unit moves the integers of an answer, and which shifts of noise lose at least as much."""
+"""Bounds on how one privacy unit changes an integer answer, in the form of shifts of the noise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 
 def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
-    """Return how many coordinates of an integer answer a row changes at most, each by 1, or None if this is unknown."""
+    """Return the largest number of coordinates that a row changes in an integer answer, if it changes each by 1.
+
+    The result is None if a row may change a coordinate by more than 1, or if the declared sensitivities do not bound
+    the number of changed coordinates.
+    """
     changes = {
         norm: declared.change.under(relation)
         for norm in Norm
@@ -21,37 +25,39 @@ def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
     }
     largest = changes.get(Norm.LINF)
     counts = [bound for norm in (Norm.L1, Norm.SQUARED_L2) if (bound := changes.get(norm)) is not None]
-    # An integer that moves by less than 2 moves by 1. So the l1 and the squared l2 norm count the integers that move.
+    # An integer that changes by less than 2 changes by 1. So the l1 norm and the squared l2 norm count the changes.
     if largest is None or largest >= 2 or not counts:
         return None
     return math.floor(min(counts)) or None
 
 
 def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int] | None:
-    """Return (n, s): noise on an integer answer loses at most as much as noise on n integers that move by s each.
+    """Return (n, s): noise on an integer answer loses at most what noise on n integers loses that move by s each.
 
-    Let the noise p on each integer be independent, symmetric and log-concave, as discrete Laplace and discrete Gaussian
-    noise are, and let a unit of k rows move the integers by w_1, w_2, ...
+    Let the noise on each integer be independent of the others, with a distribution p that is symmetric and log-concave,
+    such as discrete Laplace or discrete Gaussian noise. Let a unit of k rows move the integers by w_1, w_2, ...
 
-    **One shift dominates all that add up to it.** Let T_s be the trade-off function of p and p moved by s. The best
-    tests of these two are thresholds, for every s, since log-concave noise has monotone likelihood ratios; so
-    T_(s+t) = T_t o (1 - T_s). Let T(P, Q) >= f and T(Q, R) >= g; then T(P, R) >= g o (1 - f) (Dong, Roth and Su 2022,
-    the lemma of group privacy). Move one integer after another, each of which changes one coordinate of a product: the
-    trade-off function of both tables' outputs is at least that of p and p moved by the sum of all abs(w_i).
+    **One large shift loses at least what several shifts lose that add up to it.** Let T(P, Q) be the trade-off function
+    of two distributions: the least type II error of a test between them, for each type I error. Let T_s be the
+    trade-off function of p and of p moved by s. Log-concave noise has monotone likelihood ratios, so the best tests
+    between these two are thresholds. Therefore T_(s+t) = T_t o (1 - T_s). If T(P, Q) >= f and T(Q, R) >= g, then
+    T(P, R) >= g o (1 - f) (Dong, Roth and Su 2022, the lemma of group privacy). Now move one integer after another.
+    Each move changes one coordinate of a product distribution. So the trade-off function of the outputs on both tables
+    is at least T_s, with s the sum of all abs(w_i).
 
-    **Add-or-remove-one.** A row changes the answer by at most l in the l1 norm. So that sum is at most l k, and the
-    result is (1, l k). Where l is above 1, this is returned only if a single number may move by l, as far as the linf
-    and the l2 norm tell. Otherwise several smaller shifts cost less, such as a shift by 1 in each of several
-    histograms.
+    **Add-or-remove-one.** A row changes the answer by at most l in the l1 norm. So the sum of all abs(w_i) is at most
+    l k, and the result is (1, l k). If l is above 1, a row may have to spread its change over several numbers, such as
+    a shift by 1 in each of several histograms. Several small shifts cost less than one large shift. So the result is
+    None if the declared linf or squared l2 norm rules out that a single number moves by l.
 
-    **Replace-one.** Let an added row only raise integers, or only lower them. Rows that leave move the integers one
-    way, by at most l k in all, and rows that come move them the other way, by at most l k in all. An integer that ends
-    up higher has moved by at most its share of the one sum, and an integer that ends up lower by at most its share of
-    the other. Noise is independent, so these two groups are two events, and the result is (2, l k). Where a replaced
-    row changes the answer by at most l, such as the number of rows for which a description holds, k replacements change
-    it by at most l k, and the result is (1, l k).
+    **Replace-one.** Let an added row only raise integers; if it only lowers them, the same holds with the signs
+    exchanged. The rows that enter raise the integers by at most l k in all, and the rows that leave lower them by at
+    most l k in all. So all integers that end up higher have risen by at most l k in all, and all that end up lower have
+    fallen by at most l k in all. The noise of these two groups is independent, so each group counts as one integer, and
+    the result is (2, l k). If a replaced row, too, changes the answer by at most l, the result is (1, l k), since k
+    replacements change the answer by at most l k. An example is the number of rows for which a description holds.
 
-    The result is None where none of this applies. For a unit of one row that changes each integer by at most 1, n is
+    The result is None if none of this applies. For a unit of one row that changes each integer by at most 1, n is
     `unit_changes`, and s is 1.
     """
     facts, rows = calibration.facts, calibration.by.rows
@@ -76,7 +82,7 @@ def _sum_of_changes(facts: QueryFacts, relation: Relation) -> int | None:
 
 
 def _in_one_number(facts: QueryFacts, moved: int) -> bool:
-    """Tell whether one number of the answer may move as far as all its numbers together."""
+    """Tell whether a row may move one number of the answer by `moved`, the bound on the moves of all its numbers."""
     for norm, power in ((Norm.LINF, 1), (Norm.SQUARED_L2, 2)):
         declared = facts.sensitivity(norm)
         bound = None if declared is None else declared.change.add_or_remove_one

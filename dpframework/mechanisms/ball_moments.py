@@ -34,10 +34,11 @@ class BallMoments:
     entries: Mapping[int, float]
 
     def difference(self, size: int) -> float:
-        """Return the mean square of a weighted sum of a histogram's entries, with weights of sum 0 and length 1.
+        """Return the mean square of a weighted sum of a histogram's entries, if the weights add up to 0.
 
-        By symmetry it is the same for all such weights. The squares of the entries add up to the squares of size - 1
-        such sums with orthogonal weights, plus the squared sum of all entries divided by size.
+        The squares of the weights add up to 1. By symmetry, the result is the same for all such weights. It follows
+        from an orthonormal basis: the squares of the entries add up to the squares of size - 1 such sums with
+        orthogonal weights, plus the squared sum of all entries divided by size.
         """
         return (size * self.entries[size] - self.total / size) / (size - 1)
 

@@ -17,14 +17,14 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import QueryFacts
 
 LARGEST_DIMENSION = 1_000  # the largest dimension of one release's noise; the time of a draw grows with it
-_SPREADS = 2.3  # with at least 95 %, the noise of a number lies within this many standard deviations
+_SPREADS = 2.3  # the noise of a number lies within this many standard deviations with a probability of at least 95 %
 
 
 @attrs.frozen
 class BallNoise(PureMechanism):
     """Integer noise of probability proportional to exp(-norm / scale). The norm is the largest l1 norm of a block."""
 
-    blocks: ClassVar[str]  # what errors call the blocks
+    blocks: ClassVar[str]  # the word for the blocks in error messages
 
     def misfit(self, facts: QueryFacts) -> str | None:
         """Refuse answers that do not consist of blocks of whole numbers, and answers of too many dimensions."""
@@ -71,7 +71,7 @@ class BallNoise(PureMechanism):
 
     @abc.abstractmethod
     def _norm(self, noise: NDArray[np.int64], calibration: Calibration) -> float:
-        """Return the radius of the smallest ball with this noise, or infinity if no ball holds it."""
+        """Return the radius of the smallest ball that contains this noise, or infinity if no ball contains it."""
 
     @abc.abstractmethod
     def _variances(self, calibration: Calibration) -> tuple[float, ...]:

@@ -1,10 +1,10 @@
-"""The random radius of noise that is uniform on balls, drawn exactly (see `knorm` and `block_norm`).
+"""Exact draws of a random radius, for noise that is uniform on a ball of that radius (see `knorm` and `block_norm`).
 
-Let D be the dimension of a space, and let N(r), the number of points of its ball of radius r, be the sum over k of h_k
-C(r-k+D, D). Here C is the binomial coefficient, and h_0, ..., h_D are whole numbers of 0 or more that belong to the
-space (see `knorm_ball_points`). Let the probability of radius r be proportional to N(r) q**r, where q is exp(-1 /
-scale). Then the radius R is a sum of independent numbers: a k with probability proportional to h_k q**k, and D + 1
-geometric numbers.
+Let D be the dimension of a space of integer points, and let N(r) be the number of points in its ball of radius r. For
+the spaces used here, N(r) is the sum over k of h_k C(r-k+D, D), where C is the binomial coefficient. The whole numbers
+h_0, ..., h_D are 0 or more, and depend on the space (see `knorm_ball_points`). Let the probability of radius r be
+proportional to N(r) q**r, where q is exp(-1 / scale). Then the radius R is a sum of independent numbers: a k with
+probability proportional to h_k q**k, and D + 1 geometric numbers with ratio q.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BITS = 128  # how many bits of the uniform number that chooses k are drawn at f
 def geometric_sum(number: int, scale: float, randomness: Randomness) -> int:
     """Draw the sum of `number` independent k >= 0, each with probability proportional to exp(-k / scale).
 
-    Each k is a draw of discrete Laplace noise, and negative draws are left out.
+    Each k is drawn as discrete Laplace noise. Negative draws are dropped.
     """
     found, lacking = 0, number
     while lacking:
@@ -42,8 +42,8 @@ def geometric_sum(number: int, scale: float, randomness: Randomness) -> int:
 class RadiusWeights:
     """Draws k with probability proportional to h_k exp(-k / scale), exactly.
 
-    A uniform number is compared with whole numbers that bound the sums of probabilities. If it has too few bits to
-    decide, more bits of it are drawn.
+    A uniform number is compared with whole numbers that bound the cumulative probabilities. If the bits drawn so far do
+    not decide the comparison, more bits of the uniform number are drawn.
     """
 
     def __init__(self, h: Sequence[int], scale: Fraction, bits: int = _BITS) -> None:
@@ -55,19 +55,19 @@ class RadiusWeights:
         bits, number = self._bits, numbers.bits(self._bits)
         while True:
             below, above = self.between(bits)
-            # The first k whose sum of probabilities is not below the number's upper end.
+            # The first k whose cumulative probability is at least the upper end of the number's interval.
             k = bisect.bisect_left(below, number + 1)
             if k < len(below) and (k == 0 or above[k - 1] <= number):
                 return k
             bits, number = 2 * bits, (number << bits) | numbers.bits(bits)
 
     def between(self, bits: int) -> tuple[list[int], list[int]]:
-        """Return, for each k, a lower and an upper bound of 2**bits times the probability of 0, ..., k.
+        """Return, for each k, a lower and an upper bound of 2**bits times the probability that at most k is drawn.
 
-        The bounds are whole numbers, in one list of lower and one list of upper bounds.
+        The bounds are whole numbers: a list of lower bounds, then a list of upper bounds.
         """
         if bits not in self._between:
-            # All weights add up to at least h_0 = 1. So the relative error of this sum is at most its absolute error.
+            # The weights h_k q**k add up to h_0 = 1 or more. So the sum's relative error is at most its absolute error.
             wide = bits + 64 + sum(self._h).bit_length()
             low, high = exp_bounds(-1 / self._scale, wide)
             power_low = power_high = 1 << wide
@@ -98,7 +98,7 @@ class BallsOfPoints(Protocol):
         """Draw a uniform point of the ball of a radius."""
 
     def __hash__(self) -> int:
-        """Hash the value."""
+        """Return a hash, since the weights of radii are cached with the space as their key."""
 
 
 def draw_from_balls(space: BallsOfPoints, scale: float, randomness: Randomness) -> NDArray[np.int64]:
@@ -117,7 +117,7 @@ def _weights(space: BallsOfPoints, scale: Fraction) -> RadiusWeights:
 def log_normalizer(h: tuple[int, ...], dimension: int, scale: float) -> float:
     """Return the logarithm of the sum of exp(-norm / scale) over all integer points of a space (see the module).
 
-    With h(q) as the sum of h_k q**k, it is the logarithm of h(q) / (1-q)**D.
+    Let h(q) be the sum of h_k q**k. Then the result is the logarithm of h(q) / (1-q)**D.
     """
     logs = [math.log(weight) - k / scale for k, weight in enumerate(h)]
     most = max(logs)
@@ -128,7 +128,8 @@ def log_normalizer(h: tuple[int, ...], dimension: int, scale: float) -> float:
 def square_of_radius(h: Sequence[int], dimension: int, scale: float) -> float:
     """Return the mean of R (R + 1) over the random radius R.
 
-    Times a second moment in the unit ball, it is a variance of the noise.
+    The variance of the noise of a number is about this mean, times the mean square of that number in a uniform point of
+    the unit ball.
     """
     q = math.exp(-1 / scale)
     logs = np.array([math.log(weight) for weight in h]) - np.arange(len(h)) / scale

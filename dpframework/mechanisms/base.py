@@ -30,7 +30,7 @@ LARGEST_SCALE = 1 << 52  # the largest scale of noise, in lattice steps; 2**10 s
 
 @attrs.frozen
 class Preview:
-    """The error that a release is expected to have, known before it is run.
+    """The error that is expected of a release, known before the run.
 
     Attributes
     ----------
@@ -65,11 +65,11 @@ class Calibration:
     scale
         The exact scale of the noise, in units of the answer. For Gaussian noise it is the variance.
     unit
-        The distance of neighbouring points of the lattice to which answers are rounded: 1 for integer queries.
+        The step of the lattice to which answers are rounded, in units of the answer: 1 for integer queries.
     losses
         The losses of the release at this scale under each relation, where neighbours differ by one privacy unit.
     by
-        The largest change that one unit makes to the rows.
+        The largest change that one privacy unit makes to the rows.
     same_rows
         Whether neighbours have the same number of rows in the queried table, so that noise need not hide that number.
     """
@@ -124,8 +124,8 @@ class Calibration:
         Raises
         ------
         InputError
-            If the answer is not finite, not as declared (integer, length), not of numbers, or of a type that may wrap
-            round or round off (see `count_width.in_64_bits`). The message shows no value.
+            If the answer is not numeric or finite, if it is not as declared (integer, length), or if sums in its type
+            may overflow or be rounded (see `count_width.in_64_bits`). The message shows no value.
         """
         array = self._usable(answer)
         if not self.facts.integer:
@@ -133,7 +133,9 @@ class Calibration:
         return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
 
     def scores(self, answer: Any) -> Scores:
-        """Return an answer as a flat sequence of lattice points. A long real answer is rounded only when it is read.
+        """Return an answer as a flat sequence of lattice points.
+
+        Real numbers of a long answer are rounded when they are read, which saves memory.
 
         Raises
         ------
@@ -156,7 +158,7 @@ class Calibration:
         return array
 
     def _numbers(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return an answer of another type than int64 in 64 bits, as floats or int64."""
+        """Return an answer that is not of type int64 as int64 or as 64-bit floats."""
         if array.dtype.kind not in "iufb":
             raise self._unusable(f"answered with {array.dtype}; numbers are needed")
         if array.dtype.kind == "b":  # `in_64_bits` refuses these, as sums of them are wrong, but here each is 0 or 1
@@ -180,25 +182,25 @@ class Mechanism(abc.ABC):
     """Turns a query's answer into a release at a privacy loss.
 
     A mechanism is a public value: it holds its privacy parameter and nothing of the data. `calibrate` fixes the
-    noise for a query under the study's relation; the other methods work with that calibration.
+    noise for a query under the study's relation. The methods that draw or describe a release take its result.
     """
 
     name: ClassVar[str]
     norm: ClassVar[Norm]
     selects: ClassVar[bool] = False  # whether an output is the position of one of the query's candidates
     chooses: ClassVar[bool] = False  # whether its preview bounds how far the output's score is below the best score
-    in_score_order: ClassVar[bool] = True  # for selections: whether a higher score is never less likely to be chosen
-    needs_length: ClassVar[bool] = True  # whether the noise on real numbers depends on their number
-    #: Whether the mechanism may release keys that are in no public list. It then never releases a key without rows.
+    in_score_order: ClassVar[bool] = True  # for selections: whether a higher score has an equal or higher probability
+    needs_length: ClassVar[bool] = True  # whether the noise on a real-valued answer depends on how many numbers it has
+    #: Whether the mechanism may release keys (values that nobody listed). It then never releases a key without rows.
     shows_keys: ClassVar[bool] = False
-    #: What its claim assumes besides the declared sensitivity, such as `randomness.REAL_ARITHMETIC`.
+    #: What the privacy claim assumes besides the declared sensitivity, such as `randomness.REAL_ARITHMETIC`.
     assumptions: ClassVar[tuple[str, ...]] = ()
     #: The attrs classes and enumerations that an output is made of, besides numbers, texts, arrays and collections of
-    #: these. A run that is resumed reads its outputs from a file, and makes objects of no other class.
+    #: these. A resumed run reads its outputs from a file, and creates objects of the listed classes only.
     outputs: ClassVar[tuple[type[Any], ...]] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let a class that defines `release` draw several outputs with it, unless it also defines `release_many`."""
+        """Give a class that defines only `release` a `release_many` that calls it, not its parent's."""
         super().__init_subclass__(**options)
         if "release" in vars(cls) and "release_many" not in vars(cls):
             cls.release_many = Mechanism.release_many  # type: ignore[method-assign]
@@ -217,11 +219,10 @@ class Mechanism(abc.ABC):
         return None
 
     def for_rows(self, rows: int) -> Mechanism | None:
-        """Return the mechanism to calibrate for one row, so that a unit of `rows` rows loses what this one states.
+        """Return this mechanism with a parameter for one row, such that a unit of `rows` rows loses this parameter.
 
-        Its pure epsilon is this one's divided by `rows`, or its rho is this one's divided by the square of `rows` (see
-        `facts.unit`). By default the result is None, since a mechanism with another kind of parameter has no claim for
-        units of several rows.
+        A pure epsilon is divided by `rows`, and a rho by the square of `rows` (see `facts.unit`). The default is None,
+        since nothing is known about other parameters.
         """
         return None
 
@@ -285,10 +286,10 @@ class Mechanism(abc.ABC):
         return unit if (unit * 2**LATTICE_BITS) ** power <= min(known) else unit / 2  # the logarithm may be rounded up
 
     def change(self, facts: QueryFacts) -> ByRelation:
-        """Return the change that the loss depends on, under each relation, rounding to the lattice included.
+        """Return the change of an answer that determines the loss, under each relation. It includes rounding.
 
-        By default it is the declared change in the mechanism's norm, which is the square of a length in the squared l2
-        norm. A mechanism that depends on another number, such as the spread of scores, defines this method.
+        By default it is the declared change in the mechanism's norm, increased by `padding`. A mechanism whose loss
+        depends on another number, such as the spread of scores, overrides this method.
         """
         declared = facts.sensitivity(self.norm)
         assert declared is not None  # `misfit` refuses other queries
@@ -296,7 +297,7 @@ class Mechanism(abc.ABC):
 
     @property
     def _power(self) -> int:
-        """The power of a length that the norm measures."""
+        """The power of a length that the norm measures: 2 for the squared l2 norm, else 1."""
         return 2 if self.norm is Norm.SQUARED_L2 else 1
 
     @abc.abstractmethod
@@ -349,21 +350,21 @@ class Mechanism(abc.ABC):
         raise InputError(f"{self.name} does not say how its noise is distributed; define Mechanism.noise_law")
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return dp-accounting's event for PLD accounting, or None.
+        """Return dp-accounting's event for accounting by privacy loss distributions (PLD), or None.
 
-        None stands for the worst mechanism of its pure epsilon, or of its rho if it has no pure epsilon. This method is
-        called if a privacy unit is one row, and `unit_event` if it is several rows. For a release that has a delta of
-        its own, it returns the event of the core (see `release_losses`).
+        With None, accounting assumes the worst mechanism with this pure epsilon, else with this rho. This method is
+        called if a privacy unit is one row, and `unit_event` if it is several rows. For a release with a delta of its
+        own, return the event of its core (see `release_losses`).
         """
         return None
 
     def unit_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return the event of a unit of several rows, `calibration.by.rows`. None means the same as in `dp_event`.
 
-        Under add-or-remove-one it must also dominate the changes that fewer rows make, and a unit whose rows spread
-        over several parts: if the numbers of its rows in these parts add up to k, the events of the parts must compose
-        to no more than the event of k rows (see `docs/composition.md`). Under replace-one the event may be used only if
-        adding rows never lowers a coordinate, or never raises one.
+        Under add-or-remove-one, the event must dominate the change by any smaller number of rows, too. It must also
+        hold for a unit whose rows spread over several parts: if the numbers of rows in these parts add up to k, the
+        events of the parts must compose to no more than the event of k rows (see `docs/composition.md`). Under
+        replace-one, return an event only for a monotonic query, where added rows move all coordinates the same way.
         """
         return None
 
@@ -371,8 +372,8 @@ class Mechanism(abc.ABC):
 def padding(facts: QueryFacts) -> Fraction:
     """Return the factor by which a real-valued sensitivity grows on the lattice.
 
-    Rounding adds at most one lattice step per coordinate, and one more is allowed for evaluation in floating point. In
-    every norm, the change grows by at most the sum of these steps.
+    Rounding adds at most one lattice step per coordinate, and one more step is allowed for evaluation in floating
+    point. In every norm, a change grows by at most the sum of these steps.
     """
     if facts.integer:
         return Fraction(1)
@@ -395,6 +396,6 @@ class PureMechanism(Mechanism):
         return change / self.epsilon
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return change / scale as pure epsilon, at most doubled by replacing a row, and half its square as rho."""
+        """Return change / scale as pure epsilon (for replaced rows at most doubled), and half its square as rho."""
         pure = double_at_most(divide(change, scale))
         return Losses(pure, half_square(pure))

@@ -4,15 +4,15 @@ Source: Hardt and Talwar 2010, section 4, on integers. Assumes that the declared
 Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
 
 **The noise** is a vector z of whole numbers with the scale s. Its probability is proportional to `exp(-max over blocks
-a of |z_a|_1 / s)`, where z_a is the part of z in block a. Answers of neighbours differ by a vector of norm `change` at
-most, so that by the triangle inequality no probability changes by more than a factor exp(change / s). For epsilon = 1
-and a change of 1, Laplace noise on m blocks has a variance of 2 m**2. Here the variance is about 2 (D+1)
-(D+2) / ((k+1) (k+2)) for a number in a block of k numbers, if there are D numbers in all. For m blocks of one number
-each that is about m**2 / 3.
+a of |z_a|_1 / s)`, where z_a is the part of z in block a. Answers of neighbours differ by a vector whose norm is at
+most `change`. So by the triangle inequality, no probability changes by more than a factor exp(change / s). For epsilon
+= 1 and a change of 1, Laplace noise on m blocks has a variance of 2 m**2. Here the variance is about 2 (D+1) (D+2) /
+((k+1) (k+2)) for a number in a block of k numbers, if there are D numbers in all. For m blocks of one number each, that
+is about m**2 / 3.
 
 **The noise is drawn** as in `knorm`: uniformly from a ball of random radius, which here is a product of l1 balls of
-that radius. All draws are of whole numbers, and exact. Their time grows with the number of numbers in an answer and
-with the digits of the radius, neither of which depends on the rows.
+that radius. All draws are of whole numbers, and exact. Their time grows with the length of the answer and with the
+number of digits of the radius, neither of which depends on the rows.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class BlockNorm(BallNoise):
 def block_variances(calibration: Calibration) -> tuple[float, ...]:
     """Return for each block the variance of the noise of one of its numbers.
 
-    It is the mean of R (R + 1) over the random radius, times the second moment of a number of a uniform point of the
-    unit l1 ball of k numbers, 2 / ((k+1) (k+2)). It is exact for k = 1, and nearly exact if the noise is much larger
-    than 1.
+    It is a product of two factors. The first is the mean of R (R + 1) over the random radius R. The second is the mean
+    square of one number of a uniform point of the unit l1 ball in k dimensions, 2 / ((k+1) (k+2)). The product is exact
+    for k = 1, and nearly exact if the noise is much larger than 1.
     """
     space = cross_polytopes(calibration.facts.histograms)
     square = square_of_radius(space.h, space.dimension, calibration.lattice_scale) * float(calibration.unit) ** 2

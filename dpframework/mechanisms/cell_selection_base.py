@@ -21,7 +21,7 @@ from dpframework.results.keys import ReleasedKeys
 @final
 @attrs.frozen
 class CellVisibility:
-    """The numbers of rows from which a mechanism shows a cell, and how far off the shown count is.
+    """How many rows a cell needs to be shown, and how far off a shown count is.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class CellVisibility:
     within
         A bound on the noise of a count that holds in at least 95 % of releases.
     hidden
-        A number of rows. A cell of more rows is left out with a probability of at most 2.5 %.
+        A number of rows. A cell with more rows than this is left out with a probability of at most 2.5 %.
     expected
         The mean of the noise's absolute value.
     sure
@@ -47,7 +47,7 @@ class CellVisibility:
     sure: Fraction = Fraction(1)
 
     def preview(self, cells: str) -> Preview:
-        """Return the mean error of a count that is shown, and a bound on any cell's error that holds with 95 %.
+        """Return the mean error of a shown count, and a bound on any cell's error that holds with 95 % probability.
 
         The count of a cell that is not shown is taken to be off by all its rows.
         """
@@ -59,13 +59,19 @@ class CellVisibility:
 
 @attrs.frozen
 class CellSelection(Mechanism):
-    """A mechanism that shows the noisy counts of cells, or of keys, with enough rows. All others are 0 or left out."""
+    """A mechanism that shows the noisy counts of cells, or of keys, with enough rows.
+
+    A key is a value that nobody listed beforehand. Other cells are released as 0, and other keys are left out.
+    """
 
     shows_keys: ClassVar[bool] = True
     outputs: ClassVar[tuple[type[Any], ...]] = (ReleasedKeys,)
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
-        """Return the noisy counts that are shown. Noise is drawn for all cells, so that the time reveals nothing."""
+        """Return the noisy counts that are shown.
+
+        Noise is drawn for all cells, so that the time of a draw reveals nothing.
+        """
         exact = exact_counts(answer, calibration)
         return released_of(answer, self._noisy_counts(exact, calibration, randomness), calibration)
 
@@ -83,13 +89,13 @@ class CellSelection(Mechanism):
     @staticmethod
     @abc.abstractmethod
     def cell_visibility(calibration: Calibration) -> CellVisibility:
-        """Return from how many rows on cells are shown, and how far their counts are off."""
+        """Return how many rows a cell needs to be shown, and how far off its count is."""
 
     @abc.abstractmethod
     def _noisy_counts(
         self, exact: NDArray[np.int64], calibration: Calibration, randomness: Randomness
     ) -> NDArray[np.int64]:
-        """Draw the noisy counts of all cells. Those that are not shown are 0."""
+        """Draw the noisy counts of all cells, with 0 for cells that are not shown."""
 
     @abc.abstractmethod
     def _log_chances(
@@ -104,16 +110,17 @@ def exact_counts(answer: Any, calibration: Calibration) -> NDArray[np.int64]:
 
 
 def released_of(answer: Any, counts: NDArray[np.int64], calibration: Calibration) -> Any:
-    """Return the release of some noisy counts, by key or by cell. Counts that are not shown are given as 0."""
+    """Return the release of these noisy counts, by key or by cell. A count of 0 means that the cell is not shown."""
     if isinstance(answer, KeyCounts):
         return ReleasedKeys.shown(answer.keys, counts.tolist())
     return from_lattice(counts, calibration)
 
 
 def points_of(answer: Any, output: Any, calibration: Calibration) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-    """Return the exact and the released counts of the same cells. The latter are None for an impossible output.
+    """Return the exact and the released counts of the same cells.
 
-    For keys, these are the counts of all keys that the answer or the output has, 0 where one of them lacks the key.
+    The released counts are None for an impossible output. For keys, both arrays have one count for every key of the
+    answer or the output: 0 where the key is missing.
     """
     if not isinstance(answer, KeyCounts):
         return calibration.on_lattice(answer), to_lattice(output, calibration)

@@ -7,21 +7,21 @@ y with probability proportional to exp(-abs(y) / t) is kept with the probability
 
 so that a number that is kept has a probability proportional to exp(-y**2 / (2 sigma**2)). Sigma is a binary fraction.
 
-**Floating point only spares work.** To decide whether a uniform number U is below p = exp(-g), the first 53 bits of U
-are compared with a float near p. If that leaves the decision open, U is compared with p exactly. Let x = sqrt(2 g) and
-u = 2**-53, so that one rounding changes a number by at most u times itself:
+**Floating point only saves time.** To decide whether a uniform number U is below p = exp(-g), the first 53 bits of U
+are compared with a float near p. If that leaves the decision open, U is compared with p exactly. This is how far the
+float may be from p. Let x = sqrt(2 g) and u = 2**-53, so that one rounding changes a number by at most u times itself.
 
-- sigma**2 / t is off by less than 2.1 u of itself, so by less than 2.1 u sigma, since t is larger than sigma. As a
-  float, abs(y) is off by u of itself, and so by less than (1 + x) u sigma, since abs(y) is at most sigma**2 / t + x
-  sigma. The difference and the quotient add u x each. So x is off by less than (3.2 + 3.2 x) u, and g, with two more
-  roundings, by less than (3.3 x + 5.3 x**2) u. For g < 63 this is less than 2**-43. So p is off by less than 2**-43
-  too, since its slope in g is at most 1.
+- The float of sigma**2 / t is off by less than 2.1 u of itself, so by less than 2.1 u sigma, since t is larger than
+  sigma. The float of abs(y) is off by u of itself, so by less than (1 + x) u sigma, since abs(y) is at most
+  sigma**2 / t + x sigma. Their difference and its quotient by sigma are rounded too, which adds u x each. So x is off
+  by less than (3.2 + 3.2 x) u. With two more roundings, g is off by less than (3.3 x + 5.3 x**2) u. For g < 63 this is
+  less than 2**-43. So p is off by less than 2**-43 too, since the slope of exp(-g) is at most 1 in absolute value.
 - exp(-g) is T[k] times Taylor's polynomial of degree 9 of exp(-r), for k = floor(16 g) and r = g - k / 16, which floats
   hold exactly. T[k] is exp(-k / 16), rounded once. The rest of the series is below (1/16)**10 / 10! < 2**-61, and the
   ten steps of Horner's scheme and the product are off by less than 2**-48.
 
-Both errors together are below the margin of 2**-42, which leaves about one decision in 2**40 open. From g = 63 on, p is
-taken as 0, which differs from it by less than 2**-90.
+Both errors together are below the margin of 2**-42, which leaves about one decision in 2**40 open. From g = 63 on, the
+float is 0, and p is below 2**-90.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def discrete_gaussian(words: DrawWords, size: int, scale: float, *, margin: floa
     scale
         sigma, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
     margin
-        A uniform number that is this near to p is compared with p exactly. The margin is at least `MARGIN`. Tests use a
-        larger one, with which exact comparisons are frequent.
+        A uniform number that is this near to p is compared with p exactly. The margin is at least `MARGIN`. Tests pass
+        a larger margin, to make exact comparisons frequent.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def exact_exponent(proposed: int, scale: float) -> Fraction:
 
 
 def exp_of_minus(exponents: Floats) -> Floats:
-    """Return about exp(-g), by additions and products alone, whose rounding IEEE 754 prescribes.
+    """Return about exp(-g), by additions and products alone, since IEEE 754 prescribes how these are rounded.
 
     Parameters
     ----------

@@ -7,17 +7,17 @@ independent. With q = r**(256**b), digit b has the distribution function
 
     F(d) = Pr[d_b <= d] = (1 - q**(d+1)) / (1 - q**256),    and F(d) = 1 - q**(d+1) for the last digit.
 
-With a random sign, where -0 is drawn anew, G becomes a whole number k with probability proportional to
-exp(-abs(k) / s).
+G gets a random sign, and if the result is -0, it is drawn anew. The result is a whole number k with probability
+proportional to exp(-abs(k) / s).
 
 **Each digit is drawn by inversion**: it is the least d with U < F(d), for a uniform number U in [0, 1). The first 31
 bits w of U are compared with t = floor(2**31 F(d)). If w < t, then U < (w + 1) / 2**31 <= F(d). If w > t, then
 U >= (t + 1) / 2**31 > F(d). If w = t, which has a probability of 2**-31 for each different t, more bits of U are drawn
-and compared with closer bounds of F(d), F(d+1) and so on, until the comparison is decided. That happens, since F(d) is
-irrational. No w is above all of the 256 tabulated t. The largest t is 2**31 for all digits but the last, and 2**31 - 1
-for the last, since 1 - F(255) is at most about exp(-45) there. So every outcome has exactly the probability that it
-should have, if the words are uniform. Floating point is used only for the scale, which is taken as exactly the binary
-fraction that it is.
+and compared with closer bounds of F(d), F(d+1) and so on, until the comparison is decided. Since F(d) is irrational, it
+is always decided in the end. No w is above all of the 256 tabulated t: w is at most 2**31 - 1, and the largest t is
+F(255) = 1 times 2**31 for all digits but the last. For the last digit it is 2**31 - 1, since 1 - F(255) is at most
+about exp(-45) there. So every outcome has exactly the probability that it should have, if the words are uniform. The
+only float is the scale, which is taken as exactly the binary fraction that it is.
 
 Each digit uses half a word of 64 bits. The last bit of the first digit's half word is the sign. Where the digit is the
 same for all w that begin with the same 12 bits, it is looked up by these bits.
@@ -74,7 +74,8 @@ def discrete_laplace(words: DrawWords, size: int, scale: float, *, bits: int = B
     drawn = np.zeros(0, dtype=np.int64)
     while len(drawn) < size:
         missing = size - len(drawn)
-        # Draw more than are missing, by the mean number of -0 and four standard deviations. A surplus is dropped.
+        # Some draws will be -0. Draw more than are missing, to make up for their mean number plus four standard
+        # deviations. A surplus is dropped.
         batch = math.ceil((missing + 4 * math.sqrt(missing * minus_zero)) / (1 - minus_zero))
         batch += batch % 2
         halves = words(batch * len(digits) // 2).view(np.uint32).reshape(len(digits), batch)

@@ -1,20 +1,23 @@
-"""The exponential mechanism over a public interval, with a score that is constant between breaks.
+"""The exponential mechanism over a public interval, with a score that is constant on each of several pieces.
 
 Source: Friedman and Schuster 2010 (the numeric split point). The density is proportional to exp(score / scale). So a
-piece, on which the score is constant, has weight exp(score / scale) times its length. Points are drawn from a lattice
-of the public interval. So the possible points do not depend on the breaks. Claim: pure epsilon; in zCDP
-rho = epsilon**2 / 8, since the mechanism has a bounded range.
+piece of the interval is drawn with a probability proportional to exp(score / scale) times its length. Where the pieces
+begin and end may depend on the data. So points are drawn from a lattice that depends on the public interval alone.
+Claim: pure epsilon; in zCDP rho = epsilon**2 / 8, since the mechanism has a bounded range.
 
-**Rounding.** Scores, and scale times the logarithms of lengths, are rounded to a lattice whose step is at most 2**-20
-of the sensitivity. Their sums are exact, since they are whole numbers of steps. A piece is drawn by a noisy maximum
-with Gumbel noise, and a point of the piece uniformly. Both draws are exact, over integers. So the draw is exactly the
-exponential mechanism on points with rounded scores. The rounded score of a point is the rounded weight of its piece,
-minus the scale times the exact logarithm of the length of that piece. It has four errors: half a step for the score,
-half a step for the length, the error that the query declares (`Query.rounding`), and the error of the computed
-logarithm. The last one is below 2**-45 scales. With u = 2**-53, it is a share of 8 u for the logarithm (4 units in the
-last place) and of u for its product with the scale. The logarithm is at most ln(2**32) < 23, so this is at most 207 u.
-The change of a score between neighbours is off by up to twice the sum of the four errors, and the difference of two
-such changes by up to four times. This is added to the spread.
+**Rounding.** The weight of a piece is its score plus the scale times the logarithm of its length. Both terms are
+rounded to a lattice whose step is at most 2**-20 of the sensitivity. Their sum is exact, since both are whole numbers
+of steps. A piece is drawn by a noisy maximum of the weights with Gumbel noise, and a point of the piece uniformly. Both
+draws are exact, over integers. So the draw is exactly the exponential mechanism on points with rounded scores: the
+rounded score of a point is the rounded weight of its piece, minus the scale times the exact logarithm of the piece's
+length.
+
+The rounded score has four errors: half a step for the score, half a step for the length, the error that the query
+declares (`Query.rounding`), and the error of the computed logarithm. The last one is below 2**-45 scales: with
+u = 2**-53, the relative error is 8 u for the logarithm (4 units in the last place) plus u for its product with the
+scale, and the logarithm is at most ln(2**32) < 23, which makes at most 207 u. A score changes between neighbours. This
+change is off by up to twice the sum of the four errors, and the difference of two such changes by up to four times that
+sum. So four times the sum is added to the spread.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ class ExponentialInterval(BoundedRange):
     chooses: ClassVar[bool] = False
 
     def lattice_unit(self, facts: QueryFacts) -> Fraction:
-        """Return a lattice step far below the sensitivity, also for integers, since logarithms of lengths are real."""
+        """Return a lattice step far below the sensitivity, for integers too, since logarithms of lengths are real."""
         return super().lattice_unit(attrs.evolve(facts, integer=False))
 
     def change(self, facts: QueryFacts) -> ByRelation:
@@ -69,7 +72,7 @@ class ExponentialInterval(BoundedRange):
         piece = pieces[randomness.noisy_max(weights, calibration.lattice_scale, Noise.GUMBEL)]
         first, end = int(edges[piece]), int(edges[piece + 1])
         position = first + int(randomness.integers(end - first, 1)[0])
-        # The point follows from the public bounds and its position alone, and so do its last digits.
+        # The point is computed from the public bounds and its position alone, so its last digits reveal nothing else.
         low, high = float(scores.breaks[0]), float(scores.breaks[-1])
         return low + (high - low) * (position / POINTS)
 
@@ -116,7 +119,7 @@ def _edges(scores: PiecewiseScores) -> NDArray[np.int64]:
 def _weights(
     scores: PiecewiseScores, edges: NDArray[np.int64], calibration: Calibration
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the positions of the pieces that hold lattice points, and the weights of these pieces in lattice steps.
+    """Return the positions of the pieces that contain lattice points, and their weights in steps (see the module).
 
     A weight is the score plus the scale times the logarithm of the number of points, both rounded to steps. Scores too
     large for 64-bit integers are clamped, which moves no two answers further apart.

@@ -23,9 +23,11 @@ from dpframework.mechanisms.randomness import Randomness
 from dpframework.mechanisms.release_losses import Losses, divide
 from dpframework.queries.base import Norm
 
-LARGEST_DEVIATION = 1e4  # the largest deviation of a discrete Gaussian in PLD accounting, whose time grows with it
-FURTHEST_SHIFT = 30  # the most deviations by which a unit may move an integer in PLD accounting; rho is then 450
-MOST_SLACK = 1e-7  # the largest slack of a fine lattice; the slack is added to delta
+# Accounting by privacy loss distributions (PLD) treats noise as discrete up to this standard deviation, in lattice
+# steps. Its time grows with the standard deviation.
+LARGEST_DEVIATION = 1e4
+FURTHEST_SHIFT = 30  # in PLD accounting, a unit moves an integer by at most this many deviations, where rho is 450
+MOST_SLACK = 1e-7  # the largest slack of a `FineGaussianEvent`; accounting adds the slack to delta
 _FURTHEST = 14  # a distance in standard deviations, which a Gaussian exceeds with a probability below 1e-42
 
 
@@ -47,19 +49,20 @@ class FineGaussianEvent:
     have the standard deviation s, in lattice steps. With u uniform on [-1/2, 1/2] and the normal density g, R(k) is the
     mean of g(k + u). That is g(k) times the mean of exp(-k u / s**2 - u**2 / (2 s**2)), which is at least
     exp(-1 / (24 s**2)), by Jensen's inequality, and at most exp(k**2 / (24 s**4)), since sinh(x) / x <= exp(x**2 / 6).
-    D(k) is g(k) but for a factor of 1 + 3 exp(-2 pi**2 s**2), which is 1 in double precision for s > 2. So up to t s
-    steps away, for t > 1, the logarithms of D and R differ by at most t**2 / (24 s**2).
+    D(k) differs from g(k) by a factor of at most 1 + 3 exp(-2 pi**2 s**2), which is 1 in double precision for s > 2. So
+    for t > 1, the logarithms of D(k) and R(k) differ by at most t**2 / (24 s**2) if k is at most t s.
 
-    Less than 1e-42 of the mass lies beyond t = 14. Around the other table's answer, t is 14 plus the sensitivity
-    divided by s. Coordinates are independent, and only those that change matter. So the slack is their number times the
-    bound.
+    Less than 1e-42 of the mass lies more than 14 s from the answer. A point within 14 s of one table's answer is within
+    t s of its neighbour's answer, where t is 14 plus the sensitivity divided by s. Coordinates are independent, and
+    only those that change matter. So the slack is the number of changed coordinates times t**2 / (24 s**2).
 
     Attributes
     ----------
     noise_multiplier
         The standard deviation divided by the l2 sensitivity.
     slack
-        A bound on how far logarithms of probabilities differ from those of continuous noise, over all coordinates.
+        A bound on how much the logarithm of an output's probability differs from that under continuous noise, over all
+        coordinates.
     """
 
     noise_multiplier: float
@@ -71,7 +74,7 @@ class FineGaussianEvent:
 class Gaussian(Mechanism):
     """Discrete Gaussian noise of variance change**2 / (2 rho), on integers or on a fine lattice of reals.
 
-    The calibration's `scale` is the variance, which is rational where the standard deviation need not be.
+    The calibration's `scale` is the variance, since the variance is rational and the standard deviation may not be.
 
     Examples
     --------
@@ -88,7 +91,7 @@ class Gaussian(Mechanism):
         return attrs.evolve(self, rho=self.rho / rows**2)
 
     def scale(self, change: Fraction) -> Fraction:
-        """Return the variance."""
+        """Return the variance of the noise."""
         return change / (2 * self.rho)
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
@@ -97,7 +100,7 @@ class Gaussian(Mechanism):
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate. Integers stay integers."""
-        # A subclass with its own `release` has a `release_many` that calls it. So this class's method is called here.
+        # Not self.release_many: a subclass with its own `release` has a `release_many` that calls that `release`.
         (output,) = Gaussian.release_many(self, [answer], calibration, randomness)
         return output
 
@@ -117,7 +120,7 @@ class Gaussian(Mechanism):
         return float(-exact.size * log_normalizer(sigma) - squares / (2 * sigma**2))
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Return the mean and the 95 % quantile of the noise's absolute value. For integers the quantile is whole."""
+        """Return the mean and the 95 % quantile of the noise's absolute value, rounded up for integer answers."""
         sigma = math.sqrt(calibration.scale)
         expected, within = sigma * math.sqrt(2 / math.pi), 1.959964 * sigma
         if calibration.facts.integer:
@@ -130,15 +133,15 @@ class Gaussian(Mechanism):
         return float(calibration.scale)
 
     def noise_law(self, calibration: Calibration) -> NormalLaw:
-        """Return the normal distribution, from which the noise hardly differs (see `noise_laws`)."""
+        """Return the normal distribution, which is nearly the distribution of the noise (see `noise_laws`)."""
         return NormalLaw(math.sqrt(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return discrete Gaussian events for the integers that a row moves (see `unit_shifts`).
 
         The continuous Gaussian's event is no bound for integer noise: at standard deviation 0.5, ten counts would be
-        reported at epsilon 48.0 instead of 49.3 (delta = 1e-6). Where the lattice is fine (real answers, or large noise
-        on integers), the event is that of a continuous Gaussian with a slack.
+        reported at epsilon 48.0 instead of 49.3 (delta = 1e-6). If the lattice is fine (real answers, or large noise on
+        integers), the result is the event of a continuous Gaussian with a slack.
         """
         return self.unit_event(calibration, relation)
 
@@ -169,9 +172,10 @@ def event_of(calibration: Calibration, relation: Relation, shifts: tuple[int, in
 
 
 def _fine_event(calibration: Calibration, relation: Relation, sigma: float, rows: int) -> FineGaussianEvent | None:
-    """Return the event of noise on a fine lattice. None if the lattice is coarse, or the shift unknown or too large.
+    """Return the event of noise on a fine lattice, or None.
 
-    A slack of at most `MOST_SLACK` needs a standard deviation of thousands of lattice steps.
+    The result is None if the slack would be above `MOST_SLACK`, which needs a standard deviation of thousands of
+    lattice steps. It is also None if the change of the answer is unknown or too large.
     """
     facts = calibration.facts
     change = calibration.mechanism.change(facts).under(relation)
@@ -180,7 +184,7 @@ def _fine_event(calibration: Calibration, relation: Relation, sigma: float, rows
     moved = math.nextafter(
         rows * math.sqrt(float_above(change)) / float(calibration.unit), math.inf
     )  # in lattice steps
-    most = math.floor(change) * rows if facts.integer else None  # a changed integer moves by 1 or more
+    most = math.floor(change) * rows if facts.integer else None  # a changed integer adds 1 or more to the squared norm
     numbers = min((n for n in (facts.answer_length, most) if n is not None), default=0)
     if not numbers:
         return None
@@ -196,8 +200,8 @@ def lattice_deviation(calibration: Calibration) -> float:
 def log_normalizer(sigma: float) -> float:
     """Return the log of the sum of exp(-k**2 / (2 sigma**2)) over all integers k.
 
-    For large sigma the sum is sqrt(2 pi) sigma, since the next term of Poisson's formula is 2 exp(-2 (pi sigma)**2)
-    times that.
+    For large sigma the sum is sqrt(2 pi) sigma, since the next term of Poisson's summation formula is smaller by a
+    factor of 2 exp(-2 (pi sigma)**2).
     """
     if sigma > 2:
         return math.log(math.sqrt(2 * math.pi) * sigma)

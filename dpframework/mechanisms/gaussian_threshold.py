@@ -1,8 +1,9 @@
 """Releases of keys whose noisy counts reach a threshold, for units with several keys, at a rho and an exact delta.
 
-Each count gets discrete Gaussian noise with the parameter sigma. A key is shown, with its noisy count, if the noisy
-count is at least a threshold t. A key without rows is never shown. Let a unit change up to m counts, each by 1, and let
-p be the probability that 1 plus noise is t or more.
+A key is a value that nobody listed beforehand, such as a town in a column of towns. Each count gets discrete Gaussian
+noise with the parameter sigma. A key is shown, with its noisy count, if the noisy count is at least a threshold t. A
+key without rows is never shown. Let a unit change up to m counts, each by 1, and let p be the probability that 1 plus
+noise is t or more.
 
 **Claim.** Under add-or-remove-one, the release has a rho of m / (2 sigma**2) and a delta of d = 1 - (1 - p)**m. Under
 replace-one, it has a rho of 2 m / (2 sigma**2) and the same delta. *Proof.* Let table v be table u with one more unit,
@@ -11,20 +12,21 @@ probability (1 - p)**k. Let Q be the release on v on the condition that none is 
 release on v is (1 - d) Q + d E for some E. The release on u is (1 - d) P + d P, where P is the release on u itself. P
 and Q differ in at most m - k counts. Each of these has changed by 1, and its own noisy count decides whether it is
 shown. So their divergence of order a is at most a (m - k) / (2 sigma**2), by the Gaussian mechanism and post-processing
-(Bun and Steinke 2016; on integers Canonne, Kamath and Steinke 2020). Under replace-one one unit leaves and another one
-comes. Let P be the release on u on the condition that no key is shown that only the first unit has, and Q the release
-on v on the condition that no key is shown that only the second has. Both conditions have a probability of 1 - d or
-more, and at most 2 m other counts differ. ∎
+(Bun and Steinke 2016; on integers Canonne, Kamath and Steinke 2020). Under replace-one, the first unit leaves and the
+second enters. Let P be the release on u on the condition that no key is shown that only the first unit has. Let Q be
+the release on v on the condition that no key is shown that only the second unit has. Both conditions have a probability
+of 1 - d or more, and at most 2 m other counts differ. ∎
 
-**One split serves all notions of privacy** (see `release_losses`). The core consists of m counts with Gaussian noise,
-or of 2 m under replace-one. So the privacy event of these counts dominates the core, as accounting by privacy loss
-distributions (PLD) needs it.
+**One split serves all notions of privacy.** The claim splits a release into the outputs E of probability d and the
+rest, the *core* (P and Q; see `release_losses`). In the core at most m counts with Gaussian noise differ, or 2 m under
+replace-one. So dp-accounting's event for these counts dominates the core, which accounting by privacy loss
+distributions (PLD) requires.
 
 **On integers.** sigma is the double with which noise is drawn. p is a sum of about 40 sigma exponentials, rounded up by
 more than its error. So d is not below the true delta.
 
-Where a unit has one key, `PartitionSelection` shows more keys, since its rule is optimal. From about four keys per unit
-on, this mechanism shows more, since its noise for m keys grows only with the square root of m.
+If a unit has one key, `PartitionSelection` shows more keys than this mechanism, since its rule is optimal. From about
+four keys per unit on, this mechanism shows more keys, since its noise for m keys grows with the square root of m only.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ from dpframework.mechanisms.release_losses import Losses, divide
 from dpframework.queries.base import Norm, QueryFacts
 
 SURE = Fraction(999, 1000)  # previews state the number of rows from which a key is shown with this probability
-_LEAST_CHANCE = 1e-40  # smaller probabilities that a key is shown are taken as this, as they may underflow
+_LEAST_CHANCE = 1e-40  # a smaller probability that a key is shown is replaced by this one, since it may underflow
 _MARGIN = 1e-9  # the relative margin by which probabilities are rounded up, far above the errors of their sums
 _FURTHEST = 40  # a distance in standard deviations, beyond which the noise lies with a probability below 1e-300
 LARGEST_DEVIATION = 1e5  # the largest standard deviation of the noise of a count, in rows
@@ -69,7 +71,7 @@ class GaussianThreshold(CellSelection):
     rho
         The rho that one privacy unit loses by the noise, under the study's neighbouring relation.
     delta
-        For each privacy unit, the largest probability that any key is shown that no other unit has.
+        A bound, for every privacy unit, on the probability that a release shows any key that only this unit has.
 
     Examples
     --------
@@ -93,23 +95,25 @@ class GaussianThreshold(CellSelection):
     def calibrate(
         self, facts: QueryFacts, relation: Relation, *, in_parts: bool = False, by: UnitChange = ONE_ROW
     ) -> Calibration | None:
-        """Fix the noise. A unit that moves from part to part may show keys in both, so each part gets half of delta.
+        """Fix the noise. For parts of a table under replace-one, each part gets half of delta.
+
+        A replaced unit may have keys both in the part that it leaves and in the part that it enters.
 
         Raises
         ------
         InputError
-            If delta is below 2**-100, or the noise too wide for a threshold.
+            If delta is below 2**-100, or if the noise is too wide for a threshold.
         """
         halved = in_parts and relation is Relation.REPLACE_ONE
         fixed = attrs.evolve(self, delta=self.delta / 2) if halved else self
         return Mechanism.calibrate(fixed, facts, relation, in_parts=in_parts, by=by)
 
     def scale(self, change: Fraction) -> Fraction:
-        """Return the variance."""
+        """Return the variance of the noise."""
         return change / (2 * self.rho)
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
-        """Return no pure epsilon, the noise's rho, and the delta of a unit's new keys under either relation."""
+        """Return no pure epsilon, the rho of the noise, and the delta of a unit's new keys, which no other unit has."""
         assert change.add_or_remove_one is not None  # `misfit` refuses other queries
         keys = math.floor(change.add_or_remove_one)
         delta = _delta_at(_threshold(scale, keys, self.delta), _sigma(scale), keys)
@@ -118,7 +122,7 @@ class GaussianThreshold(CellSelection):
 
     @staticmethod
     def cell_visibility(calibration: Calibration) -> CellVisibility:
-        """Return the numbers of rows from which cells are shown, and how far off their counts are."""
+        """Return how many rows a cell needs to be shown, and how far off its count is."""
         sigma, least = lattice_deviation(calibration), threshold_of(calibration)
         rows = range(least, least + math.ceil(_FURTHEST * sigma))
         sure = next(n for n in rows if _tail(least - n, sigma) >= SURE)
@@ -127,7 +131,7 @@ class GaussianThreshold(CellSelection):
         return CellVisibility(least, sure, within, hidden, sigma * math.sqrt(2 / math.pi), SURE)
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
-        """Return the core's event, a discrete Gaussian one for each count that changes."""
+        """Return the core's event: one discrete Gaussian event for each count that changes."""
         changed = unit_changes(calibration.facts, relation)
         return event_of(calibration, relation, None if changed is None else (changed, 1), 1)
 
@@ -157,19 +161,19 @@ def threshold_of(calibration: Calibration) -> int:
 
 
 def _sigma(scale: Fraction) -> float:
-    """Return the standard deviation with which noise of this variance is drawn, as `lattice_deviation` for counts."""
+    """Return the standard deviation with which noise of this variance is drawn: for counts, `lattice_deviation`."""
     return math.nextafter(math.sqrt(float_above(scale)), math.inf)
 
 
 @functools.lru_cache(maxsize=256)
 def _threshold(scale: Fraction, keys: int, delta: Fraction) -> int:
-    """Return the least threshold at which any new key of a unit is shown with a probability of at most delta."""
+    """Return the least threshold at which the probability that any new key of a unit is shown is at most delta."""
     sigma = _sigma(scale)
     if delta < LEAST_DELTA:
         raise InputError(f"delta is {float(delta):g}; keys need a delta of 1e-30 or more")
     if sigma > LARGEST_DEVIATION:
         raise InputError("the noise of keys would be wider than 100,000 rows; raise rho")
-    low, high = 0, 2 + math.ceil(_FURTHEST * sigma)  # above delta at `low`, and at most delta at `high`
+    low, high = 0, 2 + math.ceil(_FURTHEST * sigma)  # the probability is above delta at `low`, and not at `high`
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _delta_at(middle, sigma, keys) <= delta else (middle, high)

@@ -1,4 +1,7 @@
-"""One calibration for several releases of which only the joint loss is bounded, such as those chosen during a run."""
+"""A calibration that stands for several releases with one bound on their joint loss.
+
+An example are the releases that a miner chooses during a run, since they are not known beforehand.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ from dpframework.queries.base import Norm, QueryFacts
 def cap(losses: Losses, by: UnitChange = ONE_ROW) -> Calibration:
     """Return a calibration that stands for several releases, so that an accountant can compose them as one.
 
-    Its mechanism has no event of dp-accounting. So PLD accounting takes the worst mechanism of the same epsilon or,
-    without a pure epsilon, of the same rho.
+    Its mechanism has no event of dp-accounting. So accounting by privacy loss distributions (PLD) assumes the worst
+    mechanism of the same epsilon. Without a pure epsilon, it assumes the worst mechanism of the same rho.
 
     Parameters
     ----------
@@ -45,11 +48,11 @@ class CappedReleases(Mechanism):
     together: Losses
 
     def change(self, facts: QueryFacts) -> NoReturn:
-        """Refuse, since it answers no query."""
+        """Refuse, since this mechanism answers no query."""
         raise _refusal()
 
     def scale(self, change: Fraction) -> NoReturn:
-        """Refuse, since it has no noise of its own."""
+        """Refuse, since this mechanism has no noise of its own."""
         raise _refusal()
 
     def losses(self, change: ByRelation, scale: Fraction) -> Losses:
@@ -61,12 +64,12 @@ class CappedReleases(Mechanism):
         raise _refusal()
 
     def log_density(self, answer: Any, output: Any, calibration: Calibration) -> NoReturn:
-        """Refuse, since it has no outputs of its own."""
+        """Refuse, since this mechanism has no outputs of its own."""
         raise _refusal()
 
     def preview(self, calibration: Calibration) -> Preview:
         """State that the error is not known beforehand."""
-        return Preview(float("nan"), float("nan"), "chosen as the miner goes")
+        return Preview(float("nan"), float("nan"), "chosen by the miner during the run")
 
 
 def _refusal() -> InputError:

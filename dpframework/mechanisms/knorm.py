@@ -3,45 +3,50 @@
 Source: Hardt and Talwar 2010, section 4; here on integers, and for all one-way marginals of a table. Assumes that the
 declared sensitivity holds. Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
 
-**The norm.** Let each of the histograms a = 1, ..., m count every row once. Adding a row raises one count of each
-histogram by 1, so that the parts z_a of the change z have a common sum. The hull of all such changes and their
-negatives is K = {z: all z_a have the same sum, and the l1 norm of each z_a is at most 1}. To see this, write z as
-A u - B v, where u and v hold one probability vector for each histogram. For each a, A must be at least the sum P_a of
-the positive part of z_a, and B at least the sum N_a of its negative part; anything beyond that cancels. Since
-P_a - N_a is the same for all a, P_a and N_a are largest for the same a. So the least A + B is the largest P_a + N_a.
-Replacing a row makes each z_a a difference e - e' of two unit vectors, whatever the other parts are, and the hull of a
-product is the product of the hulls. So then K = {z: each z_a adds up to 0, and its l1 norm is at most 2}. In both::
+**The norm.** Let each of the histograms a = 1, ..., m count every row once. Let the vector z be the change of all
+counts, and z_a its part in histogram a. Adding a row raises one count of each histogram by 1, so all z_a have the same
+sum. The convex hull of all such changes and their negatives is K = {z: all z_a have the same sum, and the l1 norm of
+each z_a is at most 1}. To see this, write z as A u - B v, where u and v consist of one probability vector for each
+histogram. The least possible A + B says how far z must be shrunk to lie in the hull. Let P_a be the sum of the positive
+entries of z_a, and -N_a the sum of its negative entries. A must be at least P_a, and B at least N_a; anything beyond
+that cancels. Since P_a - N_a is the same for all a, the largest P_a and the largest N_a belong to the same a. So the
+least A + B is the largest P_a + N_a, which is the largest l1 norm of a z_a.
+
+Replacing a row makes each z_a a difference e - e' of two unit vectors, whatever the other parts are. The hull of a
+product is the product of the hulls, so now K = {z: each z_a adds up to 0, and its l1 norm is at most 2}. In both
+cases::
 
     |z|_K = max over a of |z_a|_1 / change
 
-with a change of 1 or of 2. The unit ball of this norm is the hull itself, not a bound of it. The maximum is
-`Norm.HISTOGRAMS`.
+with a change of 1 or of 2. The unit ball of this norm is the hull itself, not a larger set that contains it. The
+maximum in the formula is `Norm.HISTOGRAMS`.
 
-**The noise** has P(z) proportional to `exp(-max |z_a|_1 / s)` on the integer points of one of two spaces. Where
-neighbours have the same number of rows, it is the space of vectors whose parts each add up to 0. Otherwise it is the
-space of vectors whose parts have a common sum. The answers of neighbours differ by a point of that space, so the same
-outputs are possible, and by the triangle inequality no probability changes by more than a factor exp(change / s). If a
-single row of a whole table is replaced, all neighbours have the same number of rows, and the release shows that number.
-If a unit may be replaced by one with another number of rows, or if parts of a table are released for themselves, the
-second space is used.
+**The noise** has P(z) proportional to `exp(-max |z_a|_1 / s)` on the integer points of one of two spaces. If all
+neighbours have the same number of rows, it is the space of vectors whose parts each add up to 0. The release then shows
+the number of rows. This space is used if a unit is one row, and one row of a whole table is replaced. The other space
+consists of the vectors whose parts have a common sum. It is used if rows are added or removed, if a unit may be
+replaced by a unit with another number of rows, or if parts of a table are released separately. In both cases the
+answers of neighbours differ by a point of the space, so the same outputs are possible on both tables. By the triangle
+inequality, no probability changes by more than a factor exp(change / s).
 
 **How it is drawn.** With q = exp(-1/s), q**k = (1-q) times the sum over r >= k of q**r. So a uniform point of a *ball*
-of random radius R has the distribution above, if P(R = r) is proportional to N(r) q**r, where N(r) is the ball's number
-of points. Balls, unlike spheres, are products over histograms, or unions of such products over the common sum (see
-`knorm_ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D), with whole numbers
-h_k that `knorm_ball_points` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and of D + 1
-independent geometric numbers. And the sum over z of `q**|z|` is h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All
-draws are of whole numbers, and exact. (Where parts add up to 0, the l1 norm is even. There R is half of it, and s is
-halved.)
+of random radius R has the distribution above, if P(R = r) is proportional to N(r) q**r, where N(r) is the number of
+points of a ball of radius r. Balls, unlike spheres, are products over histograms, or unions of such products over the
+common sum (see `knorm_ball_points`). Let D be the dimension of the space. N(r) is a sum over k of h_k C(r-k+D, D), with
+whole numbers h_k that `knorm_ball_points` computes. So R is the sum of k, drawn with P(k) proportional to h_k q**k, and
+of D + 1 independent geometric numbers. The sum over z of `q**|z|`, by which the probabilities are divided, is
+h(q) / (1-q)**D, where h(q) is the sum of h_k q**k. All draws are of whole numbers, and exact. (If parts add up to 0,
+the l1 norm is even. Then R is half of the norm, and s is halved.)
 
 **One histogram.** The norm of a single histogram is its l1 norm divided by the change. So the noise of its entries is
-independent discrete Laplace noise of scale s, and is drawn as such. Where neighbours have the same number of rows, it
-is drawn on the condition that it adds up to 0. The noise of each of n cells then has a variance of about
-4 (n-1) (2n-1) / (n (n+1)) divided by epsilon**2, instead of 8 / epsilon**2: a quarter for two cells, half for four,
-98 % for a hundred.
+independent discrete Laplace noise of scale s, and is drawn as such. If all neighbours have the same number of rows, the
+noise has this distribution on the condition that it adds up to 0. The noise of each of n cells then has a variance of
+about 4 (n-1) (2n-1) / (n (n+1)) divided by epsilon**2. Independent noise would have 8 / epsilon**2. So two cells have a
+quarter of that variance, four cells half of it, and a hundred cells 98 %.
 
-**Time.** The time of a draw grows with the number of cells and with the digits of the radius, neither of which depends
-on the rows. Somebody who times a draw very closely learns something about the noise, as with other exact samplers.
+**Time.** The time of a draw grows with the number of cells and with the number of digits of the radius, neither of
+which depends on the rows. Somebody who times a draw very closely learns something about the noise, as with other exact
+samplers.
 """
 
 from __future__ import annotations
@@ -68,8 +73,8 @@ from dpframework.mechanisms.laplace import from_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
-LARGEST_SCALE = 1 << 30  # the largest scale for several histograms whose sum is not fixed, since such draws take longer
-_CONTINUOUS = 1000  # from this scale of an entry on, its noise is treated as continuous
+LARGEST_SCALE = 1 << 30  # the largest scale for several histograms whose sum is not fixed; a draw takes longer there
+_CONTINUOUS = 1000  # previews treat the noise of an entry as continuous from this scale on
 
 
 @final
@@ -121,14 +126,14 @@ class KNorm(BallNoise):
         """Add a uniform point of a ball of random radius."""
         space, scale = self._space(calibration)
         if len(space.sizes) == 1 and not space.same_rows:
-            # The ball of one histogram whose sum is free is that of the l1 norm: its entries' noise is independent.
+            # The balls of one histogram whose sum is not fixed are l1 balls, so its entries have independent noise.
             exact = calibration.on_lattice(answer)
             drawn = np.asarray(randomness.discrete_laplace(exact.size, scale), dtype=np.int64)
             return from_lattice(exact + drawn.reshape(exact.shape), calibration)
         return super().release(answer, calibration, randomness)
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Bound the noise of the noisiest cell, exactly for one histogram and else by its standard deviation."""
+        """Bound the noise of the noisiest cell: exactly for one histogram, else by a multiple of its deviation."""
         space, scale = self._space(calibration)
         if len(space.sizes) > 1:
             return super().preview(calibration)
@@ -144,7 +149,7 @@ class KNorm(BallNoise):
 
     def _norm(self, noise: NDArray[np.int64], calibration: Calibration) -> float:
         sums = sums_within_blocks(noise, calibration)
-        # Noise is only drawn with the same sum in all histograms, which is 0 if neighbours have equally many rows.
+        # Drawn noise has the same sum in all histograms. This sum is 0 if neighbours have the same number of rows.
         if (sums != (0 if calibration.same_rows else sums[0])).any():
             return math.inf
         return largest_sum(noise, calibration) // (2 if calibration.same_rows else 1)
@@ -156,10 +161,11 @@ class KNorm(BallNoise):
 def cell_variances(calibration: Calibration) -> tuple[float, ...]:
     """Return for each histogram the variance of the noise of one of its cells.
 
-    For a single histogram it is exact. For several it is right to within a few percent if it is 5 or more, to within a
-    third if it is about 1, and too small if it is less. It is the mean of R (R + 1) over the random radius, times the
-    second moment of an entry of a uniform point of the unit ball. For s cells whose noise adds up to 0 that moment is
-    4 (s-1) (2s-1) / (s**2 (s+1)**2); otherwise it is found by quadrature.
+    For a single histogram the variance is exact. For several histograms it is a product of two factors. The first is
+    the mean of R (R + 1) over the random radius R. The second is the mean square of an entry of a uniform point of the
+    unit ball. For s cells whose noise adds up to 0, it is 4 (s-1) (2s-1) / (s**2 (s+1)**2); otherwise it is computed by
+    quadrature. A product of 5 or more is right to within a few percent, and a product of about 1 to within a third. A
+    smaller product is too small.
     """
     space, scale = _space(calibration)
     known = _cell_variances(space, scale)
@@ -167,18 +173,19 @@ def cell_variances(calibration: Calibration) -> tuple[float, ...]:
 
 
 def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction]]:
-    """Divide histograms into groups for separate releases, with the shares of the budget that give least noise.
+    """Divide histograms into groups for separate releases, with the shares of the budget that give the least noise.
 
-    One radius serves a whole release, so that a large histogram makes the noise of small ones larger. Let D be the sum
-    of s - 1 over the sizes s of a release's histograms, and v_s the second moment of an entry (see `ball_moments`). At
-    epsilon w the total variance is close to c / w**2, with c = (D+1) (D+2) times the sum of s v_s. The shares that
-    minimise the sum of c_g / w_g**2 are proportional to the cube roots of c_g, and the minimum is the cube of the sum
-    of these roots. Histograms are sorted by size, and the cuts that minimise that sum are found by dynamic programming.
-    All of this follows from public facts.
+    All noise of a release has one random radius, so a large histogram increases the noise of small histograms in the
+    same release. Let D be the sum of s - 1 over the sizes s of a release's histograms, and let v_s be the mean square
+    of an entry (see `_second_moment`). If the release costs epsilon w, its total variance is close to c / w**2, with c
+    = (D+1) (D+2) times the sum of s v_s. Let group g have the constant c_g and the share w_g. The sum of c_g / w_g**2
+    is smallest if the shares are proportional to the cube roots of c_g. It is then the cube of the sum of these roots.
+    Histograms are sorted by size, and the cuts that minimise the sum of roots are found by dynamic programming. All of
+    this follows from public facts.
 
     Returns
     -------
-    The positions of each group's histograms, in increasing order, and its share; shares add up to 1.
+    For each group the positions of its histograms, in increasing order, and its share. The shares add up to 1.
 
     Examples
     --------
@@ -212,11 +219,12 @@ def groups_by_size(sizes: Sequence[int]) -> list[tuple[tuple[int, ...], Fraction
 
 
 def _root_of_variance(dimension: int, moments: float) -> float:
+    """Return the cube root of c (see `groups_by_size`), where `moments` is the sum of s v_s."""
     return float(((dimension + 1) * (dimension + 2) * moments) ** (1 / 3))
 
 
 def _second_moment(size: int) -> float:
-    """Return the second moment of an entry of a uniform point with sum 0 and a positive part of at most 1."""
+    """Return the mean square of an entry of a uniform vector of sum 0 whose positive entries add up to at most 1."""
     return 4 * (size - 1) * (2 * size - 1) / (size**2 * (size + 1) ** 2)
 
 
@@ -239,12 +247,12 @@ def _cell_variances(space: Balls, scale: float) -> dict[int, float]:
 
 
 def _of_one(space: Balls, scale: float) -> tuple[float, NDArray[np.float64]]:
-    """Return a unit, and the probabilities that a cell of a single histogram has noise of 0, 1, ... units, up to sign.
+    """Return a unit, and the probabilities that the noise of a cell is 0, 1, 2, ... units in absolute value.
 
-    Entries are discrete Laplace numbers, with probability proportional to q**|z|. Where they add up to 0, that is
-    multiplied by the probability that the others add up to -z. That probability is the Fourier transform of a power of
-    their characteristic function, taken at more points than any likely sum is large. Large noise is close to
-    continuous, so it may be computed in a larger unit.
+    The cell is one of a single histogram. An entry z of the noise has a probability proportional to q**|z|. If entries
+    add up to 0, that is multiplied by the probability that all other entries add up to -z. The latter is computed as a
+    Fourier transform of a power of the characteristic function of an entry, at more points than the largest sum that is
+    likely. Large noise is close to continuous noise, so it is computed in a larger unit than 1.
     """
     # With sums of 0, the norm is half of the l1 norm.
     entry = scale * (2 if space.same_rows else 1)

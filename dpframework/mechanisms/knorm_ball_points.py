@@ -1,9 +1,10 @@
 """Integer points of the balls of the K-norm, counted and drawn uniformly (see `knorm`).
 
-A *section* holds the integer vectors of one histogram whose entries add up to a total, and whose negative entries add
-up to -depth or more. A *layer* holds those whose negative entries add up to -depth exactly. A *ball* of radius r is a
-product of sections, one for each histogram. If neighbours have the same number of rows, all sections have total 0 and
-depth r. Otherwise a ball is a union of such products over totals t, with depth `(r - |t|) / 2` rounded down.
+A *section* is a set of integer vectors for one histogram: all vectors whose entries add up to a given total, and whose
+negative entries add up to -depth or more. A *layer* is the part of a section whose negative entries add up to exactly
+-depth. If all neighbours have the same number of rows, a *ball* of radius r is a product of sections, one for each
+histogram, with total 0 and depth r. Otherwise a ball is a union of such products over all totals t from -r to r, with
+depth `(r - |t|) / 2` rounded down.
 
 Below, C(n, k) is the binomial coefficient.
 """
@@ -30,9 +31,9 @@ def section_size(size: int, total: int, depth: int) -> int:
 
     A vector has `size` entries, and `total` is 0 or more.
 
-    Let the power of x be an entry's positive part, and the power of y its negative part. Then one entry has the
-    generating function 1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). The result is the coefficient of x**(total+depth)
-    y**depth in the `size`-th power of that function, divided by 1-xy in order to add up over depths.
+    Let a positive entry z stand for x**z, and a negative entry -z for y**z. Then one entry has the generating function
+    1/(1-x) + y/(1-y) = (1-xy) / ((1-x)(1-y)). The result is the coefficient of x**(total+depth) y**depth in the
+    `size`-th power of that function divided by 1-xy. The division adds up the layers of all depths up to `depth`.
 
     Examples
     --------
@@ -58,11 +59,11 @@ def section_size(size: int, total: int, depth: int) -> int:
 def draw_section(size: int, total: int, depth: int, numbers: WholeNumbers) -> list[int]:
     """Draw one of the vectors that `section_size` counts, uniformly.
 
-    First the sum of the negative entries is found, by bisection on the count. Then the number of negative entries is
-    drawn, then their positions, then all values.
+    First the sum of the negative entries is drawn: a position among all vectors is drawn, and its layer is found by
+    bisection. Then the number of negative entries is drawn, then their positions, then all values.
     """
     position, low, high = numbers.below(section_size(size, total, depth)), 0, depth
-    # Find the least depth that holds more vectors than `position`.
+    # Find the least depth whose section has more vectors than `position`.
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if section_size(size, total, middle) > position else (middle + 1, high)
@@ -151,10 +152,10 @@ class Balls:
     def h(self) -> tuple[int, ...]:
         """The numbers h_k, k = 0, ..., D, from which the number of points of every ball follows (see `number`).
 
-        The unit ball is a polytope with integer vertices, so that the number of points is a polynomial in the radius
-        (Ehrhart 1962), and h_k = sum over j of (-1)**j C(D+1, j) times the number of points of radius k - j is a whole
-        number of 0 or more (Stanley 1980). Each facet is {z: l(z) = 1} with l a sum of entries with integer
-        coefficients, so that h_k = h_(D-k) (Hibi 1992). Only half of them are computed.
+        The unit ball is a polytope with integer vertices, so the number of points is a polynomial in the radius
+        (Ehrhart 1962). Then h_k is the sum over j of (-1)**j C(D+1, j) times the number of points of radius k - j. It
+        is a whole number of 0 or more (Stanley 1980). Each facet is {z: l(z) = 1} for a linear form l with integer
+        coefficients, so h_k = h_(D-k) (Hibi 1992). Therefore only half of the h_k are computed.
         """
         dimension = self.dimension
         half = dimension // 2 + 1
@@ -181,10 +182,11 @@ class Balls:
         """Return the absolute total of the point at a position, and the point's position among those with that total.
 
         A ball's points are in the order of their totals: 0, 1 and -1, 2 and -2, and so on. The first totals are tried
-        in turn. Beyond these totals points are counted by polynomials. `section_size` is a polynomial in total and
-        depth, of degree 2 (`size` - 1) at most. If the total grows by two, the depth falls by one. So the sizes of the
-        sections of all even totals are a polynomial in their index, and so are those of all odd totals. With Newton's
-        forward differences d_k of the first few sizes, the first m sizes add up to the sum over k of d_k C(m, k + 1).
+        in turn. The points of larger totals are counted by polynomials. This works since `section_size` is a polynomial
+        in total and depth, of degree 2 (`size` - 1) at most, and the depth falls by one if the total grows by two. So
+        the sections of even totals have sizes that are a polynomial in the index of the total. The same holds for odd
+        totals. Let d_k be Newton's forward differences of the first few of these sizes. Then the first m sizes add up
+        to the sum over k of d_k C(m, k + 1).
         """
         degree = 2 * sum(size - 1 for size in self.sizes)
         sections, before = [], 0
@@ -222,7 +224,7 @@ class Balls:
 
 
 def _forward_differences(values: Sequence[int]) -> list[int]:
-    """Return the first of the values, the first of their differences, the first of the differences of these, ..."""
+    """Return Newton's forward differences: the first value, the first difference, the first second difference, ..."""
     found, left = [], list(values)
     while left:
         found.append(left[0])

@@ -69,8 +69,8 @@ class CrossPolytopes:
     def number(self, radius: int) -> int:
         """Return the number of points for this radius.
 
-        It is the sum over k of h_k C(radius - k + D, D), with C the binomial coefficient, D the dimension and h_k from
-        `h`.
+        It is equal to the sum over k of h_k C(radius - k + D, D), where C is the binomial coefficient, D is the
+        dimension, and the h_k are those of `h`.
         """
         return math.prod(points_of_ball(size, radius) ** times for size, times in self._alike)
 
@@ -78,9 +78,10 @@ class CrossPolytopes:
     def h(self) -> tuple[int, ...]:
         """The numbers h_k, k = 0, ..., D, from which the number of points of every radius follows (see `number`).
 
-        A product of cross-polytopes has integer vertices, and its facets are {z: l(z) = 1} with l a sum of numbers with
-        coefficients 1 and -1. So, as in `balls.Balls.h`, h_k = sum over j of (-1)**j C(D+1, j) times the number of
-        points of radius k - j is a whole number of 0 or more, and h_k = h_(D-k). Only half of them are computed.
+        h_k is the sum over j of (-1)**j C(D+1, j) times the number of points of radius k - j. A product of
+        cross-polytopes has integer vertices, and its facets are {z: l(z) = 1}, where l is a linear form with
+        coefficients 1, 0 and -1. So, as in `knorm_ball_points.Balls.h`, each h_k is a whole number of 0 or more, and
+        h_k = h_(D-k). Therefore only half of the h_k are computed.
         """
         dimension = self.dimension
         half = dimension // 2 + 1

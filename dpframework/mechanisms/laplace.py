@@ -26,13 +26,13 @@ from dpframework.results.noisy_counts import discrete_laplace_variance
 
 @attrs.frozen
 class _LatticeLaplace(PureMechanism):
-    """Adds noise with probability proportional to exp(-|k| unit / scale), k an integer, to every coordinate."""
+    """Adds a number k of lattice steps to every coordinate, with probability proportional to exp(-|k| unit / scale)."""
 
     norm: ClassVar[Norm] = Norm.L1
 
     def release(self, answer: Any, calibration: Calibration, randomness: Randomness) -> Any:
         """Add noise to each coordinate. Integers stay integers."""
-        # A subclass with its own `release` has a `release_many` that calls it. So this class's method is called here.
+        # Not self.release_many: a subclass with its own `release` has a `release_many` that calls that `release`.
         (output,) = _LatticeLaplace.release_many(self, [answer], calibration, randomness)
         return output
 
@@ -55,7 +55,8 @@ class _LatticeLaplace(PureMechanism):
     def preview(self, calibration: Calibration) -> Preview:
         """Return the mean and the 95 % quantile of the noise's absolute value. For integer noise the quantile is whole.
 
-        With q = exp(-1 / scale), the mean of |k| is 2 q / (1 - q**2), and Pr[|k| > m] = 2 q**(m + 1) / (1 + q).
+        For integer noise k and q = exp(-1 / scale), the mean of |k| is 2 q / (1 - q**2), and Pr[|k| > m] is
+        2 q**(m + 1) / (1 + q).
         """
         expected = scale = float(calibration.scale)
         within = scale * math.log(20)
@@ -71,14 +72,14 @@ class _LatticeLaplace(PureMechanism):
         return discrete_laplace_variance(calibration.lattice_scale) * float(calibration.unit) ** 2
 
     def noise_law(self, calibration: Calibration) -> LaplaceLaw:
-        """Return the continuous Laplace distribution, from which the noise hardly differs (see `noise_laws`)."""
+        """Return the continuous Laplace distribution, nearly the distribution of the noise (see `noise_laws`)."""
         return LaplaceLaw(float(calibration.scale))
 
     def dp_event(self, calibration: Calibration, relation: Relation) -> Any | None:
         """Return discrete Laplace events for the integers that a row moves (see `unit_shifts`).
 
-        The continuous Laplace's event would claim too little. On integers a change by 1 has a loss of plus or minus
-        1 / scale and nothing in between, which composes to more.
+        The event of continuous Laplace noise would understate the loss. On integers, the loss of a change by 1 is plus
+        or minus 1 / scale and nothing in between, which composes to a larger total.
         """
         return self.unit_event(calibration, relation)
 
@@ -99,7 +100,7 @@ class _LatticeLaplace(PureMechanism):
 class Laplace(_LatticeLaplace):
     """Laplace noise on real numbers, drawn exactly on a lattice whose step is at most 2**-20 of the sensitivity.
 
-    The rounding is part of the sensitivity. To answers of integer queries the mechanism adds integer noise.
+    The sensitivity includes the rounding. Integer queries get integer noise.
 
     Examples
     --------
@@ -124,7 +125,7 @@ class DiscreteLaplace(_LatticeLaplace):
     name: ClassVar[str] = "discrete-laplace"
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse real-valued queries too."""
+        """Refuse real-valued answers, besides the answers that every mechanism refuses."""
         if not facts.integer:
             return "adds integer noise, and the query's answer is not integer; use laplace"
         return super().misfit(facts)

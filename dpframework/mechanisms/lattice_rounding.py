@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 AT_ONCE = 1 << 18  # how many numbers are rounded at once
-LARGEST_REAL = 1 << 52  # the largest rounded number, in units; floats beyond it have no fractions
+LARGEST_REAL = 1 << 52  # the largest rounded number, in units; larger floats have no fractions
 
 
 @final

@@ -1,7 +1,7 @@
 """The distributions of noise on real numbers, for the errors of results that depend on several numbers.
 
-The noise itself lies on a lattice whose step is about 2**-20 of the sensitivity. No printed figure shows how it differs
-from continuous noise.
+The noise itself lies on a lattice whose step is about 2**-20 of the sensitivity. Its difference from continuous noise
+is too small to show in a printed figure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-#: The sum of more Laplace draws than this is taken as normal. The law of the sum of up to this many is exact.
+#: The sum of more Laplace draws than this is treated as normal. For at most this many draws, the law is exact.
 MOST_TERMS = 1_000
 HALVINGS = 60  # how often an interval is halved, which makes it 2**-60 times as wide
 
@@ -31,7 +31,7 @@ class NoiseLaw(Protocol):
         ...
 
     def quantile(self, probability: NDArray[Any]) -> NDArray[np.float64]:
-        """Return, for each probability, the number that the noise does not exceed with this probability."""
+        """Return, for each probability, the number x such that the noise is at most x with this probability."""
         ...
 
     def sum_of(self, number: int) -> NoiseLaw:
@@ -57,7 +57,7 @@ class LaplaceLaw:
         return np.asarray(-self.scale * np.sign(probability - 0.5) * np.log(2 * tail))
 
     def sum_of(self, number: int) -> NoiseLaw:
-        """See `NoiseLaw`. The sum of more than `MOST_TERMS` draws is taken as normal, which no printed figure shows."""
+        """See `NoiseLaw`. The sum of more than `MOST_TERMS` draws is treated as normal."""
         if number == 1:
             return self
         if number > MOST_TERMS:
@@ -138,9 +138,9 @@ class NormalLaw:
 
 @functools.lru_cache(maxsize=64)
 def _coin_tails(m: int) -> NDArray[np.float64]:
-    """Return the chance that m or more of 2 m - 1 - k tosses of a coin are heads, for k = 0, ..., m - 1."""
-    # This is betainc(m, m - k, 1/2) of scipy, which planning must not load. With one more toss, the chance grows by
-    # half of the chance that the tosses before show exactly m - 1 heads.
+    """Return the probability of m or more heads in 2 m - 1 - k tosses of a coin, for k = 0, ..., m - 1."""
+    # This is scipy's betainc(m, m - k, 1/2), but planning must not load scipy. One more toss adds half of the
+    # probability that the tosses before it show exactly m - 1 heads.
     chance = 0.5**m
     found = [chance]
     for tosses in range(m, 2 * m - 1):

@@ -24,12 +24,12 @@ KEPT = 256  # the most measurements of each kind that are kept
 
 
 def require_installed() -> None:
-    """Refuse to go on if the package opendp is not installed. The package is not imported yet.
+    """Check that the package opendp is installed, without importing it.
 
     Raises
     ------
     InputError
-        If it is not installed.
+        If the package is not installed.
     """
     try:
         version("opendp")
@@ -83,7 +83,7 @@ def _noisy_max(scale: float, gumbel: bool) -> Any:
 def _invoke(measurement: Any, array: Integers, kind: type[np.generic]) -> NDArray[Any]:
     """Return the draws of a measurement for an array of eight-byte numbers."""
     call = _library()
-    # Other versions of the binding may keep these functions elsewhere.
+    # Another version of the binding may lack these functions.
     if call is None:
         return np.atleast_1d(np.asarray(measurement(array), dtype=kind))
     return np.frombuffer(call(measurement, array), dtype=kind).copy()

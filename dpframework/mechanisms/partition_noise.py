@@ -1,25 +1,29 @@
 """Bounded noise on a count, for an epsilon and an exact delta, derived from the optimal rule for showing keys.
 
-**The rule.** Let x = e**epsilon, pi(0) = 0, and let pi(n) be the smallest of x pi(n-1) + delta, of
-1 - (1 - pi(n-1) - delta) / x, and of 1. If keys of n rows are shown with probability pi(n), then no (epsilon, delta)-DP
-rule that shows no key without rows shows any key more often (Desfontaines, Voss, Gipson and Mandayam 2022). Let
-`reach` be the first n with pi(n) = 1, and let the noise be reach - n with probability g(n) = pi(n) - pi(n-1), for
-n = 1 to reach. Then a count of c plus noise is reach or more with probability pi(c). So showing the keys whose noisy
-counts are reach or more is the optimal rule, and the noisy counts are released with them.
+A key is a value that nobody listed beforehand. It is shown with a probability that depends on its number of rows.
 
-**Theorem.** A count plus this noise is (epsilon, delta)-DP for rows that change it by 1. *Proof.* The delta is the sum
-over outputs of the positive parts of g(n) - x g(n-1), or of g(n) - x g(n+1), whichever is larger. By the rule, g starts
-with delta. It grows by a factor of x as long as the first bound is the smallest, and falls by a factor of 1 / x as long
-as the second is. Between these two stretches lies one ratio g(n) / g(n-1), with a value between the two factors, since
-where the bounds cross, pi(n) is below both. So the first sum is g(1), which is delta. Only the end contributes to the
-second sum: g(reach), and the excess of g(reach-1) over x g(reach). As 1 - pi(n) = (1 - pi(n-1) - delta) / x before the
-end, g(reach-1) = 1 - pi(reach-2) - g(reach) and 1 - pi(reach-2) = x g(reach) + delta, these add up to delta. If the
-rule has too few steps for this, they add up to at most delta.
+**The rule.** Let x = e**epsilon, pi(0) = 0, and let pi(n) be the smallest of x pi(n-1) + delta, of
+1 - (1 - pi(n-1) - delta) / x, and of 1. A key of n rows is shown with probability pi(n). Among all (epsilon, delta)-DP
+rules that never show a key without rows, this rule shows every key most often (Desfontaines, Voss, Gipson and Mandayam
+2022). Let `reach` be the first n with pi(n) = 1, and let the noise be reach - n with probability
+g(n) = pi(n) - pi(n-1), for n = 1 to reach. Then a count of c plus noise is reach or more with probability pi(c). So
+showing the keys whose noisy counts are reach or more is the optimal rule. Their noisy counts are released with them.
+
+**Theorem.** A count plus this noise is (epsilon, delta)-DP for rows that change the count by 1. *Proof.* Let g be 0
+outside of 1, ..., reach. The delta is the larger of two sums over n: the sum of the positive parts of g(n) - x g(n-1),
+and the sum of the positive parts of g(n) - x g(n+1). By the rule, g(1) = delta. From one n to the next, g grows by a
+factor of x while the first of the rule's bounds is the smallest, and falls by a factor of 1 / x while the second is.
+Between these two stretches, one ratio g(n) / g(n-1) lies between both factors, since pi(n) is at most both bounds. So
+in the first sum only n = 1 contributes, and the sum is delta. In the second sum only the last two n contribute:
+g(reach), and g(reach-1) - x g(reach). Since g(reach) + g(reach-1) = 1 - pi(reach-2), this sum is
+1 - pi(reach-2) - x g(reach). The second bound at n = reach - 1 says g(reach) = 1 - pi(reach-1) =
+(1 - pi(reach-2) - delta) / x. So the second sum is delta, too. If the rule ends before the second bound is the
+smallest, the second sum is at most delta.
 
 **On integers.** Probabilities are whole multiples of 2**-256. The rule is evaluated on them with x and delta rounded
-down, and both sums are then added up, in whole numbers, with x rounded down: they may not exceed delta. So the claim
-does not rest on floating point. The noise is drawn from uniform bits. The first word of 64 bits decides, unless one of
-the sums pi(n) begins with the same word. Then four words decide.
+down. Then both sums of the proof are computed in whole numbers, again with x rounded down, and compared with delta. So
+the claim does not rest on floating point. The noise is drawn from uniform bits. The first word of 64 bits decides,
+unless one of the sums pi(n) begins with the same word. Then four words decide.
 """
 
 from __future__ import annotations
@@ -123,7 +127,7 @@ class SelectionNoise:
 
     @functools.cached_property
     def _tops(self) -> NDArray[np.uint64]:
-        """The first 64 bits of each of `sums` but the last, which stands for a probability of 1."""
+        """The first 64 bits of each of `sums` except the last, which stands for a probability of 1."""
         return np.array([one >> (BITS - WORD_BITS) for one in self.sums[:-1]], dtype=np.uint64)
 
 
@@ -134,7 +138,7 @@ def selection_noise(epsilon: Fraction, delta: Fraction) -> SelectionNoise:
     Raises
     ------
     InputError
-        If delta is below 2**-100, or the noise would reach further than a million.
+        If delta is below 2**-100, or if the noise could exceed a million.
 
     Examples
     --------

@@ -43,14 +43,14 @@ _BEYOND = 0.025
 class PartitionSelection(CellSelection, PureMechanism):
     """The noisy counts of cells that have enough rows; 0 for all others, and so for every cell without rows.
 
-    For keys that nobody lists (`queries.Keys`) it releases those that have enough rows, sorted, with their noisy
-    counts.
+    For keys, which nobody listed beforehand (`queries.Keys`), it releases the keys that have enough rows, sorted, with
+    their noisy counts.
 
     Attributes
     ----------
     delta
-        The probability of outputs that only one of two neighbouring tables can give, for one privacy unit under the
-        study's relation.
+        The delta that one privacy unit loses under the study's relation. It bounds the probability of outputs that only
+        one of two neighbouring tables can give.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class PartitionSelection(CellSelection, PureMechanism):
         Raises
         ------
         InputError
-            If delta is below 2**-100, or the noise would reach further than a million rows.
+            If delta is below 2**-100, or if the noise could exceed a million rows.
         """
         found = PureMechanism.calibrate(self, facts, relation, in_parts=in_parts, by=by)
         claimed = None if found is None else found.losses.delta.under(relation)
@@ -105,7 +105,7 @@ class PartitionSelection(CellSelection, PureMechanism):
 
     @staticmethod
     def cell_visibility(calibration: Calibration) -> CellVisibility:
-        """Return the numbers of rows from which cells are shown, and how far off their counts are."""
+        """Return how many rows a cell needs to be shown, and how far off its count is."""
         noise = _noise_of(calibration)
         errors = np.abs(np.arange(noise.reach - 1, -1, -1) - noise.centre)
         chances = noise.shown(np.arange(noise.reach + 1))

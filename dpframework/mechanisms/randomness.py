@@ -6,8 +6,8 @@ operating system. A seeded run draws from the same distributions by fast samplin
 private.
 
 Noise that is made in floating point from a uniform number of 53 bits lies in a bounded interval. So some outcomes are
-possible on one neighbour and impossible on the other. Therefore a mechanism is not handed the generator for such noise,
-unless it says that it assumes real arithmetic (`Randomness.handed`).
+possible on one of two neighbours and impossible on the other. Therefore a mechanism gets the generator for such noise
+only if it lists the assumption `real-arithmetic` (see `Randomness.handed`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Noise(enum.StrEnum):
 
 
 class Samplers(enum.StrEnum):
-    """The code that turns random bits into noise and choices: OpenDP, or our own samplers, which are as exact."""
+    """The code that turns random bits into noise and choices: OpenDP's samplers or our own. Both are exact."""
 
     OPENDP = "opendp"
     ARRAYS = "arrays"
@@ -72,7 +72,7 @@ class Samplers(enum.StrEnum):
 
 
 class Randomness(abc.ABC):
-    """A source of the draws that mechanisms make. Its scales are in units of the integer lattice."""
+    """A source of the draws that mechanisms make. Scales of noise are in steps of the lattice of integers."""
 
     private: bool
     samplers: Samplers | None = None  # None for a source that is not private
@@ -110,9 +110,10 @@ class Randomness(abc.ABC):
         return secrets.randbits(PUBLIC_BITS)
 
     def apart(self) -> Randomness:
-        """Return a source for draws whose number depends on the rows. These draws do not advance a seeded source.
+        """Return a source for draws whose number depends on the rows.
 
-        By default it is this source, since nobody can tell how often it has drawn.
+        Such draws from a seeded source would change all later draws, so a seeded source returns another source. By
+        default the result is this source, since nobody can tell how often it has drawn.
         """
         return self
 
@@ -127,7 +128,7 @@ class Randomness(abc.ABC):
     def handed(self, assumptions: Iterable[str]) -> Randomness:
         """Return the source that a mechanism with these assumptions may draw from.
 
-        Unless the mechanism assumes real arithmetic, that source hands out no generator, so all its draws are exact.
+        If the mechanism does not assume real arithmetic, that source has no generator, so all its draws are exact.
         """
         return self if REAL_ARITHMETIC in assumptions else _WithoutGenerator(self)
 
@@ -352,7 +353,7 @@ class SeededRandomness(Randomness):
         top, largest, position = scores.max(), -math.inf, 0
         for start in range(0, len(scores), AT_ONCE):
             some = scores[start : start + AT_ONCE]
-            # The largest score is subtracted, so that large scores do not cost the noise its last digits.
+            # The largest score is subtracted first: if noise is added to a large score, its last digits are lost.
             noisy = (some - top) + draw(scale=scale, size=len(some))
             best = int(np.argmax(noisy))
             if noisy[best] > largest:

@@ -6,21 +6,24 @@ distributions with
     M(u) = (1 - d) P + d E,   M(v) = (1 - d) Q + d E',
 
 where P and Q meet every amount that is claimed, in both directions: no output is more than e**epsilon times likelier
-under P than under Q, no Renyi divergence of order a is above a rho, and the mechanism's event dominates the pair. P and
-Q are the *core*, which is as private as if there were no delta. Epsilon alone is (epsilon, d)-DP (Kairouz, Oh and
-Viswanath 2015, whose split has a rho of epsilon**2 / 2); rho alone is d-approximate zCDP (Bun and Steinke 2016, Section
-8). Since one split serves all notions, a total may use any of them: it composes the cores, and adds up the deltas.
+under P than under Q, no Renyi divergence of order a is above a rho, and dp-accounting's event for the mechanism
+dominates the pair. P and Q are the *core*, which is as private as if there were no delta. A split for epsilon alone
+means (epsilon, d)-DP (Kairouz, Oh and Viswanath 2015; their split also has a rho of epsilon**2 / 2). A split for rho
+alone means d-approximate zCDP (Bun and Steinke 2016, Section 8). Since one split serves all notions, a total may use
+any of them: it composes the cores, and adds up the deltas.
 
 **Units of several rows.** Let a replaced row lose epsilon R and delta dR, and an added or removed row epsilon A and
-delta dA. Let c be the larger of dR / (e**R - 1) and dA / (e**A - 1). Go from u to v row by row. If
-P(S) <= e**x Q(S) + c (e**x - 1) and Q(S) <= e**y N(S) + c (e**y - 1) for all S, then
-P(S) <= e**(x + y) N(S) + c (e**(x + y) - 1), as the last terms add up. So r replaced rows and a added or removed rows
-lose epsilon r R + a A, and delta c (e**(r R + a A) - 1). For k rows in all, this delta is c (e**(k R) - 1) if rows are
-only replaced, and c (e**(k A) - 1) if they are only added or removed. It is convex in r and a, and 0 for no rows. So r
-replaced and a other rows, among at most k, lose at most the delta (r d + a d') / k, for the deltas d and d' of k
-replaced and of k other rows. `accountant.composition` needs this for units in parts. Nothing is known
-about rho in general, since the splits of different pairs of neighbours differ. So k rows get the split that follows
-from their epsilon, and half the square of that epsilon as rho.
+delta dA. Let c be the larger of dR / (e**R - 1) and dA / (e**A - 1). Go from u to v row by row, and let P, Q and N be
+the distributions of outputs on three successive tables. If P(S) <= e**x Q(S) + c (e**x - 1) and
+Q(S) <= e**y N(S) + c (e**y - 1) for all sets S, then P(S) <= e**(x + y) N(S) + c (e**(x + y) - 1), since
+e**x c (e**y - 1) + c (e**x - 1) = c (e**(x + y) - 1). So r replaced rows and a added or removed rows lose epsilon
+r R + a A, and delta c (e**(r R + a A) - 1).
+
+Let d be this delta for k replaced rows, and d' for k added or removed rows. The delta is convex in r and a, and 0 for
+no rows. So r replaced rows and a added or removed rows, at most k in all, lose a delta of at most (r d + a d') / k.
+`accountant.composition` needs this for units in parts. For rho there is no such rule, since the splits of different
+pairs of neighbours differ. So k rows get the split that follows from their epsilon, and half the square of that epsilon
+as rho.
 """
 
 from __future__ import annotations
@@ -56,8 +59,8 @@ class Losses:
     def of_rows(self, rows: int) -> Losses:
         """Return the losses of a group of rows, from these losses of one row.
 
-        Without a delta, epsilon is multiplied by the number of rows, and rho by its square. With a delta, see the
-        module.
+        Without a delta, epsilon is multiplied by the number of rows, and rho by the square of that number. With a
+        delta, see the module.
         """
         if rows == 1:
             return self
@@ -109,7 +112,7 @@ def either_way(pair: ByRelation) -> ByRelation:
 
 
 def double_at_most(pair: ByRelation) -> ByRelation:
-    """Bound a replace-one amount by twice the add-or-remove amount, since it is a removal and an addition."""
+    """Bound a replace-one amount by twice the add-or-remove amount: a replacement is a removal and an addition."""
     added, replaced = pair.add_or_remove_one, pair.replace_one
     if added is None:
         return pair

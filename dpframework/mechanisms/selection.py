@@ -73,9 +73,10 @@ class _NoisyMax(_ByScore):
     def change(self, facts: QueryFacts) -> ByRelation:
         """Return the spread of the scores, rounding included.
 
-        Rounding two scores, each on both tables, moves the change of their difference by at most two lattice steps.
-        Floating-point evaluation is allowed two more, so these are 4 steps of 2**-20. An error that the query declares
-        (`QueryFacts.rounding`) may occur in both scores on both tables, so it counts 4 times.
+        Two scores are rounded on each of two tables, which moves the change of their difference by at most two lattice
+        steps. Two more steps are allowed for evaluation in floating point. A step is at most 2**-20 of the sensitivity,
+        and so of the spread. An error that the query declares (`QueryFacts.rounding`) may occur in both scores on both
+        tables, so it counts 4 times.
         """
         spread = super().change(facts)
         if facts.integer:
@@ -101,10 +102,12 @@ class _NoisyMax(_ByScore):
     def preview(self, calibration: Calibration) -> Preview:
         """Bound the gap between the best score and the score of the chosen candidate.
 
-        A gap of t or more is likeliest if one candidate has the best score and all others are t below it. This is
-        because the candidate with the largest noisy score is chosen. So a gap of t or more can only become likelier if
-        candidates that are more than t below the best are raised to t below it, or if those that are less than t below
-        it are lowered to t below it. The stated gap is the one that has a probability of 5 % in that case.
+        A gap of t or more is likeliest if one candidate has the best score and the scores of all others are t below it.
+        To see this, start from any scores. Raise the candidates that are more than t below the best score to t below
+        it. Then they are chosen more often, so a gap of t or more becomes likelier. Lower the other candidates, except
+        one with the best score, to t below it. If the best candidate is chosen now, it or a lowered candidate was
+        chosen with the same noise before, so a gap of t or more becomes likelier again. The stated gap is the t for
+        which the probability is 5 % in the likeliest case.
         """
         scale, size = float(calibration.scale), calibration.facts.answer_length
         if size is None:
@@ -116,7 +119,7 @@ class _NoisyMax(_ByScore):
 
     @abc.abstractmethod
     def gap(self, size: int) -> float:
-        """Return how far, in scales, the chosen score is below the best of `size` scores at most, with 95 %."""
+        """Return a 95 % bound on how far the chosen score is below the best of `size` scores, in scales of noise."""
 
 
 @final
@@ -135,17 +138,20 @@ class Exponential(_NoisyMax, BoundedRange):
         return float(scaled[chosen] - np.log(np.exp(scaled).sum()))
 
     def gap(self, size: int) -> float:
-        """Solve (m - 1) w / (1 + (m - 1) w) = 1/20 for w = exp(-gap), with m candidates."""
+        """Solve (m - 1) w / (1 + (m - 1) w) = 1/20 for w = exp(-gap), with m candidates.
+
+        The fraction is the probability that the best candidate is not chosen, if all others have the weight w.
+        """
         return math.log(19 * (size - 1)) if size > 1 else 0.0
 
 
 @final
 @attrs.frozen
 class PermuteAndFlip(_NoisyMax):
-    """Permute-and-flip, as the largest score with exponential noise, never worse than the exponential mechanism.
+    """Permute-and-flip, as the largest score with exponential noise.
 
-    Source: McKenna and Sheldon 2020; as a noisy maximum Ding et al. 2021. In zCDP rho is epsilon**2 / 2, as for any
-    mechanism of pure epsilon.
+    The expected score of its choice is never below that of the exponential mechanism. Source: McKenna and Sheldon 2020;
+    as a noisy maximum Ding et al. 2021. In zCDP rho is epsilon**2 / 2, as for any mechanism of pure epsilon.
     """
 
     name: ClassVar[str] = "permute-and-flip"
@@ -175,10 +181,11 @@ class PermuteAndFlip(_NoisyMax):
 def with_relative_error(change: ByRelation, error: Fraction, epsilon: Fraction) -> ByRelation:
     """Return a change plus an allowance for an error of the scores that grows with the noise's scale.
 
-    Logarithms of weights are off by at most `error` at every scale, so scores are off by error times scale. The scale
-    is a change divided by epsilon. That change is at most twice the largest change that is returned here, since a row
-    that moves between parts pays twice. If error is at most epsilon / 4, the returned changes are at most twice the
-    given ones. So adding 4 error / epsilon times the largest given change is enough.
+    Logarithms of weights are off by at most `error` at every scale, so scores are off by at most error times scale. The
+    scale is a change divided by epsilon. That change is at most twice the largest change that is returned here, since a
+    row that moves between parts pays twice. If error is at most epsilon / 4, the returned changes are at most twice the
+    given changes. So the scale is at most 4 / epsilon times the largest given change, and it is enough to add error
+    times this.
 
     Raises
     ------

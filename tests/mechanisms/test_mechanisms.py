@@ -1061,7 +1061,9 @@ def test_previews_of_choices_are_in_units_of_the_score() -> None:
     counted = calibrated(above, attrs.evolve(VOTES, answer_length=8))
     assert counted.scale == 4
     assert counted.preview.within == 2 * math.ceil(4 * math.log(8 / 0.05))
-    assert counted.preview.text == ("the released count above the threshold - 42, counts before it below + 42 (95 %)")
+    assert counted.preview.text == (
+        "the released count is above the threshold - 42, and counts before it are below the threshold + 42 (95 %)"
+    )
     assert calibrated(above, attrs.evolve(VOTES, answer_length=1)).preview.within == 2 * math.ceil(4 * math.log(40))
     open_ended = calibrated(above, attrs.evolve(VOTES, answer_length=None)).preview
     assert open_ended.text == "noise of scale 4; the number of counts is not known"
