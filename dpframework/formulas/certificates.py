@@ -1,4 +1,4 @@
-"""Certificates: the proofs of a plan's claims as text, under the plan's hash, and their audit."""
+"""Certificates, which hold the proofs of a plan's claims as text and the plan's hash, and the audit of certificates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Certificate:
     plan
         The plan's hash.
     proofs
-        The arguments, each with the name of its score. Each is for one claim.
+        One argument for each claim that is proved, with the name of the claim's score.
     unproved
         One text for each claim without a proof, with the reason.
     solvers
@@ -156,8 +156,8 @@ def audit_certificate(
     plan
         The hash of the plan that the certificate should be for.
     scored
-        The formulas of the plan's steps with their claims. If an item has a scorer, the scorer is compared with the
-        formula.
+        The formulas of the plan's steps with their claims. If an item has a scorer, which is the query's own code, the
+        scorer is compared with the formula.
     effort
         The work that each solver may do per goal, as a multiple of the usual work.
     tell

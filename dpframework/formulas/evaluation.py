@@ -20,8 +20,8 @@ def value_of(formula: Formula, values: Mapping[Formula, Any], exact: bool = Fals
     formula
         Any formula.
     values
-        The values of its leaves: arrays that broadcast together. In a formula of parts, `n` has one more axis, the
-        last, for the classes.
+        The values of its leaves: arrays that broadcast together. In a formula of parts, the array for `n` has one more
+        axis than the others. It is the last axis, and stands for the classes.
     exact
         Whether values are whole numbers and fractions in arrays of objects, so that the result is exact.
 

@@ -63,7 +63,8 @@ class Formula:
     """A formula: an operation on formulas, or a leaf.
 
     Build one from `n`, `rows_of_part`, `cells`, numbers and the functions of `dpframework.formulas`, with `+ - * / **`.
-    `rows_of_part` is the number of rows in a part of the table, such as the rows of one leaf.
+    `rows_of_part` is the number of rows in a part of the table, such as the rows of one leaf of a tree. `n` is the
+    number of these rows that belong to one class.
 
     Attributes
     ----------
@@ -124,7 +125,7 @@ class Formula:
             yield from part.walk()
 
     def leaves(self, *operations: Operation) -> list[Formula]:
-        """Return this formula and the formulas within it, as far as their operations are among those given.
+        """Return the formulas with one of the given operations, among this formula and all formulas within it.
 
         Each is returned once, in the order of `walk`.
         """
@@ -241,12 +242,15 @@ def x_log2_x(given: Formula) -> Formula:
 
 
 def sum_over_classes(body: Formula) -> Formula:
-    """Return the sum, over the classes of a part, of a formula of a class's count `n`."""
+    """Return the formula of a sum over the classes of a part. `body` is a formula of the class's count `n`."""
     return _aggregate(Operation.SUM, body)
 
 
 def largest_over_classes(body: Formula) -> Formula:
-    """Return the largest value, over the classes of a part, of a formula of a class's count `n`. It is at least 0."""
+    """Return the formula of the largest value of `body` over the classes of a part, or of 0 if that is larger.
+
+    `body` is a formula of the class's count `n`.
+    """
     return _aggregate(Operation.LARGEST, body)
 
 

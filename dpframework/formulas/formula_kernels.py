@@ -82,7 +82,7 @@ def kernel_source(shape: Scored) -> str:
     return _HEAD.format(text=shape.text, score=body, fill=_FILL[isinstance(shape, Parts)])
 
 
-#: Stands for n log2(n / N) of a class. No formula of a user can hold it, since x log2 x has one operand there.
+#: Stands for n log2(n / N) of a class. Users cannot write this formula, since their x log2 x has one operand.
 _SHARED = Formula(Operation.X_LOG_X, (n, rows_of_part))
 #: The negative entropy of the classes, times the number of rows of the part.
 _INFORMATION = sum_over_classes(x_log2_x(n)) - x_log2_x(rows_of_part)
@@ -152,10 +152,10 @@ def score_kernel(shape: Scored) -> ScoreKernel:
 
 @functools.lru_cache(maxsize=256)
 def plain_score(shape: Scored) -> Callable[[Sequence[int]], float]:
-    """Return the function that `score_kernel` compiles, as plain Python. It serves for a few scores without numba.
+    """Return the function that `score_kernel` compiles, as plain Python. For a few scores, this saves loading numba.
 
-    Both have the same text. Numba keeps the order of additions, fuses no addition with a product, and calls the same
-    functions of the C library. A test compares the results of both bit by bit.
+    Both functions have the same text. Numba keeps the order of additions, fuses no addition with a product, and calls
+    the same functions of the C library. A test compares the results of both functions bit by bit.
     """
     space: dict[str, Any] = {}
     exec(compile(kernel_source(shape), "<generated score>", "exec"), space)

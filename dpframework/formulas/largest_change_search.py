@@ -132,7 +132,10 @@ def _measure(shape: Scored, low: Counts, high: Counts) -> Neighbours:
 
 
 def cell_gaps(shape: Cells, change: Change, shared: NDArray[Any], group: int = 1) -> tuple[NDArray[Any], Any, Any]:
-    """Return the largest change from each shared table, shape (tables,), and the tables of low and of high score."""
+    """Return the largest change for each shared table, shape (tables,), and the tables of low and of high score.
+
+    The rows of a shared table are in both neighbours. Up to `group` rows join it in one neighbour, or in both.
+    """
     joining = tables_of(group, shared.shape[-1])
     before, after = shape.scores(shared), np.stack([shape.scores(shared + more) for more in joining])
     up, down = joining[after.argmax(axis=0)], joining[after.argmin(axis=0)]
@@ -253,7 +256,7 @@ def describe_search(shape: Shape) -> str:
 def nearest_neighbours(shape: Shape, claim: Claim) -> Neighbours | None:
     """Return the neighbours with the largest change that is found.
 
-    It is None for claims that are not searched: about totals, vectors, or several rows of parts.
+    The result is None for claims that are not searched: about totals, vectors, or several rows of parts.
     """
     if isinstance(shape, Cells):
         found = [search_change(one, claim.change, claim.group) for one, _ in settings(shape)]

@@ -1,10 +1,10 @@
-"""The audit of an argument, without trust in the code that derived it.
+"""The audit of an argument for a claim, without trust in the code that derived the argument.
 
-A goal is an SMT-LIB text that solvers must find unsatisfiable. For each claim that an argument rests on, an auditor
-asks: do both solvers prove every goal? Does some table fit the assumptions of the goals? Do the goals describe real
-neighbours, with the scores of the formula and the bound of the claim (the ground test)? Is each fact about a sum or a
-maximum proved by an induction? Two things are trusted: the reasons of the rules (`proof_arguments.REASONS`), and that
-at least one of the two solvers is right.
+An argument consists of goals: SMT-LIB texts that solvers must find unsatisfiable. For each claim that an argument rests
+on, an auditor asks: do both solvers prove every goal? Does some table fit the assumptions of the goals? Do the goals
+describe real neighbours, with the scores of the formula and the bound of the claim (the ground test)? Is each fact
+about a sum or a maximum proved by an induction? Two things are trusted: the reasons of the rules
+(`proof_arguments.REASONS`), and that at least one of the two solvers is right.
 """
 
 from __future__ import annotations
@@ -172,7 +172,10 @@ def _denominator(shape: Parts | Cells, quotient: Formula, pair: GroundPair) -> A
 
 
 def _find_problems_of_facts(one: Argument, shape: Parts) -> Iterator[str]:
-    """Yield a problem if a fact is not proved by its induction, or a goal assumes of an aggregate what no fact says."""
+    """Yield a problem if an induction does not prove its fact, or if a goal assumes what no fact states.
+
+    Facts are about aggregates, which are sums and largest values over classes.
+    """
     aggregates = shape.body.leaves(*AGGREGATES)
     proved: dict[int, list[Expression]] = {k: [] for k in range(len(aggregates))}
     for fact in one.facts:
@@ -196,7 +199,7 @@ def _find_problems_of_facts(one: Argument, shape: Parts) -> Iterator[str]:
 
 
 def _is_root(assumed: Expression) -> bool:
-    """Tell whether an assumption only says that a constant is the root of a number, if that number is not negative."""
+    """Tell whether an assumption says no more than that a constant is the root of a number that is 0 or more."""
     match assumed:
         case ["or", ["<", top, "0.0"], ["=", ["*", str(name), *others], power]]:
             return top == power and name.startswith("root") and set(map(str, others)) == {name}
@@ -204,7 +207,7 @@ def _is_root(assumed: Expression) -> bool:
 
 
 def _is_case(assumed: Expression, shape: Parts, pairs: Sequence[GroundPair]) -> bool:
-    """Tell whether an assumption only says that a denominator is 0 or positive, in one of the two tables."""
+    """Tell whether an assumption says no more than that a denominator is 0, or positive, in one of the two tables."""
     if not isinstance(assumed, list) or assumed[0] not in ("=", ">", ">=") or assumed[2] not in ("0.0", "1.0"):
         return False
     for quotient in divisions(shape.body):

@@ -101,9 +101,9 @@ class Argument:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The names of the rules that this argument and those that it rests on follow, each once.
+        """The names of the rules of this argument and of the arguments that it rests on, each once.
 
-        "the rest" and "zero cases" are rules of how goals are written (see `smt_goals_for_parts`).
+        "the rest" and "zero cases" are names of rules by which goals are written (see `smt_goals_for_parts`).
         """
         own: list[str] = [str(self.rule)]
         if isinstance(self.shape, Parts) and self.shape.body.leaves(*AGGREGATES) and self.goals:

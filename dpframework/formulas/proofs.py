@@ -1,7 +1,8 @@
 """Proofs of claims.
 
-A claim is refuted if a search finds two neighbouring tables with a larger change. Otherwise goals are written by the
-rules, compared with real tables in the ground test, and put to two solvers.
+A claim is refuted if a search finds two neighbouring tables with a larger change than is claimed. Otherwise goals are
+written, which are SMT-LIB texts that deny the claim. In the ground test, the goals are compared with real tables. Then
+two solvers must refute every goal. The rules in `proof_arguments` say why this is enough.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ class Verdict(enum.StrEnum):
 @final
 @attrs.frozen
 class ProofSummary:
-    """The figures of an argument. They can be kept without its goals.
+    """The figures of an argument, which can be stored without its goals.
 
     Attributes
     ----------
     rules
-        The names of its rules.
+        The names of the argument's rules.
     number, size
-        How many goals it has, and their length in characters.
+        How many goals the argument has, and their length in characters.
     digest
         The SHA-256 of the goals.
     """
@@ -206,7 +207,7 @@ def _attempt(argument: Argument) -> _Attempt:
 
 
 def _attempt_extreme(shape: Cells, claim: Claim, whole: bool) -> _Attempt:
-    """Return an attempt that rests on claims about all formulas that an extreme is taken of."""
+    """Return an attempt at a minimum, a maximum or -x, which rests on claims about all operands."""
     simple = simpler_claims(shape, claim)
     if not simple:
         return _attempt_one_cell(shape, claim, whole)
@@ -236,7 +237,7 @@ def prove_facts(shape: Parts) -> dict[Formula, tuple[Fact, ...]]:
 
 
 def vacuous(argument: Argument, solver: Callable[[str, str], str] = solve) -> bool:
-    """Tell whether an argument, or one that it rests on, has goals that no table fits even without their claims.
+    """Tell whether an argument, or one that it rests on, has goals whose assumptions no table fits.
 
     Such goals would prove anything.
     """

@@ -26,9 +26,9 @@ _Bound: TypeAlias = "Formula | Number"
 class Change(enum.StrEnum):
     """The change that a claim bounds.
 
-    `RISE` and `FALL` are the changes of a score when rows are added. `REPLACED` is its change in either direction when
-    rows leave and equally many others join. `L1`, `SQUARED_L2` and `LINF` are norms of a vector's change when one row
-    is added or replaced.
+    `RISE` and `FALL` are the changes of a score when rows are added. `REPLACED` is the change of a score, up or down,
+    when rows leave and the same number of other rows join. `L1`, `SQUARED_L2` and `LINF` are norms of a vector's change
+    when one row is added or replaced.
     """
 
     RISE = "rise"
@@ -197,7 +197,7 @@ def _exact(bound: Formula, number: Fraction) -> Fraction:
 
 
 def _limit(bound: Formula) -> Fraction:
-    """Return the limit of a sum of constants and of constants divided by the number of rows."""
+    """Return the limit, for many rows, of a sum of constants and of constants divided by the number of rows."""
     if bound.constant is not None:
         return bound.constant
     match bound.operation:

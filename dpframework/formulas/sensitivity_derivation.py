@@ -1,6 +1,6 @@
-"""Sensitivities found from a formula: the largest changes on small tables, and a bound that fits them.
+"""Sensitivities derived from a formula: the largest changes on small tables, and a bound that fits these changes.
 
-The bound is a guess until it is proved. To find it takes no solver, and gives the same bound on every machine.
+The bound is a guess until it is proved. The search needs no solver, and finds the same bound on every machine.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _derive_for_cells(shape: Cells, change: Change, group: int) -> DerivedClaim:
     value = max(Fraction(found.change), Fraction())
     if max(sizes) <= MOST_ATTAINED_ROWS and value.denominator <= 10**6:
         return DerivedClaim(Claim(change, as_formula(value), group), found)
-    # The change grows up to the largest tables that are tried: towards a limit if it grows less and less, or else
-    # endlessly.
+    # The change still grows at the largest tables that are tried. If it grows less and less, it approaches a limit.
+    # Otherwise it grows without end.
     ends = [climb(shape, change, -(-np.array(found.low) // k), group, max(sizes) // k) for k in DIVISORS]
     less, least = (float(cell_gaps(shape, change, end[None], group)[0][0]) for end in ends)
     limit = next((one for one in _simple_above(value) if one <= value * Fraction(11, 10)), None)

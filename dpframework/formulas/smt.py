@@ -2,7 +2,7 @@
 
 Most goals state what is known about two neighbouring tables, and that their scores `high` and `low` differ by more than
 `bound`. A solver that answers `unsat` has proved the claim for all tables that the goal describes. The text names these
-three ratios, so that anybody can put the numbers of real tables in (see `smt_goal_ground_test`). Other goals state that
+three ratios, so that anybody can put in the numbers of real tables (see `smt_goal_ground_test`). Other goals state that
 a denominator is negative, or that a fact does not hold.
 """
 
@@ -73,7 +73,7 @@ class Goal:
     def count(self, name: str, gap: bool = True) -> str:
         """Declare a number of rows, and return its name.
 
-        With `gap`, also assume that it is not between 0 and 1, which costs the solvers time.
+        With `gap`, also assume that the number is not between 0 and 1. This costs the solvers time.
         """
         self.constants[name] = "Int" if self.whole else "Real"
         zero = self.whole_number(0)
@@ -104,7 +104,7 @@ class Goal:
         return f"(to_real {term})" if self.whole else term
 
     def log(self, term: str) -> str:
-        """Return the term for x log2 x of a number of rows, as an unknown function with the properties in `text`."""
+        """Return the term for x log2 x of a number of rows: an unknown function, whose properties `text` states."""
         self.logs[term] = None
         return f"(f {term})"
 

@@ -8,11 +8,12 @@ The numbers of rows in the cells are unknown, so one goal for each cell, and one
 different places of these two rows, where a place is a cell or no cell.
 3. *Several rows.* Up to k rows are added to cells in any way. One goal covers all ways, with an unknown number of new
 rows for each cell. Under replacement, a second unknown number for each cell counts the rows that leave.
-4. *Zero cases.* As in `smt_goals_for_parts`, there is a goal for each way that denominators are 0 or positive, and one
-for each denominator, which shows that it is negative on no table.
-5. *Extremes.* Let x and y change by at most b between two tables. Then so does max(x, y). On the table with the higher
-maximum, the maximum equals x or y, say x. On the other table x is lower by at most b, and the maximum is at least x.
-The same holds for a minimum, and by induction for any number of formulas. The fall of -x is the rise of x.
+4. *Zero cases.* As in `smt_goals_for_parts`, there is a goal for each way that denominators are 0 or positive. There is
+also one goal for each denominator, which shows that this denominator is negative on no table.
+5. *Extremes.* Let x and y change by at most b between two tables. Then max(x, y) changes by at most b, too. On the
+table with the higher maximum, the maximum equals x or y, say x. On the other table x is lower by at most b, and the
+maximum is at least x. The same holds for a minimum, and by induction for any number of formulas. The fall of -x is the
+rise of x.
 6. *Range.* A score that lies between 0 and b on every table moves by at most b, whatever the rows. There are two goals
 for each way that denominators are 0: that the score is above b, and that it is below 0.
 """
@@ -59,7 +60,7 @@ def cell_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
 
 
 def _signs(shape: Cells, whole: bool) -> list[str]:
-    """Return one goal for each denominator, which says that it is negative, to be refuted."""
+    """Return one goal for each denominator. The goal says that the denominator is negative, and must be refuted."""
     goals = []
     for quotient in divisions(shape.body):
         goal = Goal(whole)
@@ -71,7 +72,7 @@ def _signs(shape: Cells, whole: bool) -> list[str]:
 
 
 def range_goals(shape: Cells, claim: Claim, whole: bool) -> list[str]:
-    """Return the goals that say that some score is above the claim's bound or below 0, to be refuted (rule 6)."""
+    """Return goals that must be refuted: each says that a score is above the claim's bound, or below 0 (rule 6)."""
     goals, quotients = [], divisions(shape.body)
     for zeros in combinations((False, True), repeat=len(quotients)):
         for above in (True, False):

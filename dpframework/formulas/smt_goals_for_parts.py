@@ -3,15 +3,15 @@
 1. *One part.* A row is in one part, so a score, which is a sum over disjoint parts, changes by as much as that part's
 formula. Let the row's class have c rows before it is added, and let the other classes have R' rows together. The
 numbers c, R' >= 0 for which c + R' + 1 is at most the number of rows of the table cover all cases.
-2. *The rest.* Sums over the other classes do not change, so each is one unknown s. Facts about s are proved by
-induction over classes. A fact must hold for no class (s = 0, R' = 0). If it holds for s and R', it must still hold
-after a class of x rows joins. The aggregate is then s + phi(x), or max(s, phi(x)) for a largest value, and its classes
-have R' + x rows. So the number of classes is free. This needs a phi that reads the class's count alone: a sum whose
-terms read the part's rows is refused.
+2. *The rest.* A sum over the other classes does not change, so it is one unknown s. The same holds for a largest value.
+Facts about s are proved by induction over classes. A fact must hold for no class (s = 0, R' = 0). If it holds for s and
+R', it must still hold after a class of x rows joins. Let phi(x) be the term of this class. The sum is then s + phi(x),
+or the largest value is max(s, phi(x)), and the classes have R' + x rows. So the number of classes is free. The term phi
+may read the class's count alone: a sum whose terms read the part's rows is refused.
 3. *x log2 x* is an unknown function f with f(0) = f(1) = 0, whose increments f(x + 1) - f(x) grow and are at least 0.
 The true function is such a function (it is convex, and 0 at 0 and 1).
 4. *Zero cases.* A denominator is 0, positive or negative, before and after. There is a goal for each combination of the
-first two cases, and one for each denominator, which shows that it is negative on no table.
+first two cases. There is also one goal for each denominator, which shows that this denominator is negative on no table.
 5. *Replaced.* Both tables have at most R rows, and each is a shared table with one row added. The score of the first is
 at most `fall` below that of the shared table, and the score of the second at most `rise` above it. So the change is at
 most `rise + fall`, both at R rows, which is compared with the claim. Two tables attain this change if the score of one

@@ -1,11 +1,11 @@
 """Goals for functions of totals whose rise and fall are proved elsewhere, and for vectors that are summed over rows.
 
 1. *Outer.* A total lies between 0 and h N, where N is the number of rows and h is `Total.per_row`. An added row moves
-the total by something in [-fall, rise]. Take a formula that is of degree 1 in each total and divides by the number of
-rows alone. Its change is of degree 1 in each total and in each move, so it is largest at a vertex of the box of all of
-these. There is a goal for each vertex, with N alone unknown. If a total is only multiplied by a number and added, the
-change does not depend on where the total is in its range, so only one end is tried. Formulas of another form are
-refused.
+the total by a number in [-fall, rise]. Let a formula have degree 1 in each total, and divide only by the number of rows
+or by a constant. Its change has degree 1 in each total and in each move. So the change is largest at a vertex of the
+box of all totals and moves. There is a goal for each vertex, with N as the only unknown. If a total is only multiplied
+by a number and added, the change does not depend on where the total is in its range, so only one end is tried. Formulas
+of another form are refused.
 2. *Norm.* A row adds its entries to a vector. When a row is added, the norm of the vector's change is the norm of the
 row's entries. When a row is replaced, it is the norm of the difference of two rows' entries.
 """
@@ -88,7 +88,7 @@ def require_multilinear(shape: Outer) -> None:
 
 
 def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END], empty: bool) -> str:
-    """Return the goal of one vertex: each total and each total's move is at an end of its range."""
+    """Return the goal of one vertex, where each total and each total's move is at an end of its range."""
     goal = Goal(False)
     rows = goal.count("N")
     goal.assume(f"({'=' if empty else '>='} {rows} {'0.0' if empty else '1.0'})")
@@ -112,7 +112,7 @@ def _vertex(shape: Outer, claim: Claim, at: _END, moves: tuple[_END | None, _END
 
 
 def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:
-    """Yield the goals of a claim about a norm: a single one, or for the linf norm one for each entry."""
+    """Yield the goals of a claim about a norm: one goal, or for the linf norm one goal for each entry."""
     if claim.group > 1:
         raise UnprovableError("no rule covers several rows of a vector")
     for which in range(len(shape.entries)) if claim.change is Change.LINF else (None,):
@@ -130,7 +130,7 @@ def norm_goals(shape: Adds, claim: Claim) -> Iterator[str]:
 def _entries(goal: Goal, shape: Adds, tag: str) -> list[str]:
     """Return the terms for a row's entries.
 
-    The names of the row's public parameters end in `tag`, so that another row has other ones.
+    The names of the row's public parameters end in `tag`, so that two rows have different parameters.
     """
     terms: dict[Formula, Ratio] = {}
     for entry in shape.entries:

@@ -20,7 +20,7 @@ def has_solvers() -> bool:
 
 
 def require_solvers() -> None:
-    """Refuse to go on without solvers.
+    """Check that both solvers are installed.
 
     Raises
     ------
@@ -54,9 +54,9 @@ def solve(solver: str, text: str, effort: int = 1) -> str:
 
 
 def model(text: str, names: tuple[str, ...]) -> dict[str, Any] | None:
-    """Return the values of some constants in tables that z3 finds to fit a goal; None if it finds none.
+    """Return the values of some of a goal's constants in an example that fits the goal; None if z3 finds no example.
 
-    Such tables show that the goal is not proved.
+    An example shows that the goal is not proved.
     """
     answer, solver = _by_z3(text, 1)
     if answer != "sat":
@@ -81,7 +81,7 @@ def _by_z3(text: str, effort: int) -> tuple[str, Any]:
     solver.set("rlimit", Z3_WORK * effort)
     try:
         solver.from_string(text)
-    except z3.Z3Exception:  # raised if z3 cannot read the text, as when it is from a file that was changed
+    except z3.Z3Exception:  # raised if z3 cannot read the text, which may come from a file that was changed
         return "unknown", solver
     return str(solver.check()), solver
 

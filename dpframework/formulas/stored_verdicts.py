@@ -1,6 +1,6 @@
 """Verdicts on claims, kept on disk so that nobody waits twice for the same proof.
 
-They are kept by the digest of formula, claims, work per goal, rules and versions of solvers.
+Verdicts are stored under a digest of the formula, its claims, the work per goal, the rules and the solvers' versions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpframework.formulas.user_cache_folder import cache_folder, write_cached
 
 @functools.cache
 def rules_digest() -> str:
-    """Return the SHA-256 of the code of `dpframework.formulas`. After any change of it, no kept verdict is used."""
+    """Return the SHA-256 of the code of `dpframework.formulas`. After any change of it, claims are proved anew."""
     files = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
@@ -68,7 +68,7 @@ def read_verdicts(key: str, claims: tuple[Claim, ...]) -> tuple[Proof, ...] | No
 def keep(key: str, proofs: tuple[Proof, ...]) -> None:
     """Keep verdicts, if the user's cache folder can be written.
 
-    If one of them is a refutation, none is kept, since the tables that refute a claim are found again at once.
+    If one verdict is a refutation, none is kept: the tables that refute a claim are found again without solvers.
     """
     if any(proof.verdict is Verdict.REFUTED for proof in proofs):
         return

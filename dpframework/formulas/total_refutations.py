@@ -51,7 +51,7 @@ def _score(shape: Outer, totals: tuple[Fraction, ...]) -> Fraction:
 def find_refuting_rows(shape: Adds, claim: Claim) -> Neighbours | None:
     """Return the entries of two rows whose difference has a larger norm than is claimed; None if none are found.
 
-    For an added row, the first of them is all zeros.
+    For an added row, the first of the two rows is all zeros.
     """
     free = list(dict.fromkeys(one for entry in shape.entries for one in entry.leaves(Operation.PUBLIC)))
     if len(free) > MOST_ENDS:

@@ -133,9 +133,7 @@ class Calibration:
         return np.asarray(np.minimum(np.maximum(array, -LARGEST_INTEGER), LARGEST_INTEGER))
 
     def scores(self, answer: Any) -> Scores:
-        """Return an answer as a flat sequence of lattice points.
-
-        Real numbers of a long answer are rounded when they are read, which saves memory.
+        """Return an answer as a flat sequence of lattice points. To save memory, long answers are rounded when read.
 
         Raises
         ------

@@ -64,7 +64,7 @@ class Sensitivity:
         The largest change when a row is added or removed. None if there is no bound, so that the number of rows must be
         public.
     replace_one
-        The largest change when a row is replaced. None to count it as one removal and one addition.
+        The largest change when a row is replaced. None counts a replacement as one removal and one addition.
     rise, fall
         How far adding a row can raise coordinates, and how far it can lower them: the norm of the increases, and the
         norm of the decreases. By default each is `add_or_remove_one`. Removing a row does the reverse. Replacing a row
@@ -170,9 +170,9 @@ class QueryFacts:
     formulas
         The formulas that the query scores by, with their claims.
     unlisted
-        Whether the answer is counts of keys that no public list names (see `queries.Keys`).
+        Whether the answer consists of counts of keys: values that no public list names (see `queries.Keys`).
     places
-        Whether the query reads the place of each row within its unit (see `Query`).
+        Whether the query reads which row of its unit each row is: the first, the second, ... (see `Query`).
     no_attributes
         Whether the query reads no attribute (see `Query`).
     """
@@ -206,7 +206,7 @@ class QueryFacts:
 
 
 def _from_l1(declared: Sensitivity, norm: Norm) -> Sensitivity:
-    """Return the sensitivity in a norm, derived from that in the l1 norm, since no other norm of a change is larger."""
+    """Return the sensitivity in a norm, derived from the l1 norm, since the l1 norm of a change is the largest norm."""
     power = 2 if norm is Norm.SQUARED_L2 else 1
 
     def raise_bound(bound: Fraction | None) -> Fraction | None:
@@ -238,8 +238,8 @@ class Query(abc.ABC):
 
     name: ClassVar[str]
     integer: ClassVar[bool] = True
-    #: Whether the query reads the place of each row within its unit, for which ids are needed
-    #: (`Block.places_in_units`).
+    #: Whether the query reads which row of its unit each row is: the first, the second, ... (see
+    #: `Block.places_in_units`). The units must be known by their ids.
     places: ClassVar[bool] = False
     #: Whether the query reads no attribute, so that all are hidden from it.
     no_attributes: ClassVar[bool] = False
@@ -254,7 +254,7 @@ class Query(abc.ABC):
 
     @property
     def unlisted(self) -> bool:
-        """Whether the answer is counts of keys that no public list names, which only some mechanisms may release."""
+        """Whether the answer is counts of keys (values that nobody listed), which only some mechanisms may release."""
         return False
 
     @property
@@ -281,14 +281,14 @@ class Query(abc.ABC):
     def rounding(self) -> Fraction:
         """The largest error of a coordinate of the answer from floating point. Selections are charged for it.
 
-        Mechanisms tolerate a few steps of their lattice, 2**-20 of the sensitivity, in any case. Declare this error
-        where it grows with the rows, as for a sum of real numbers.
+        Every mechanism tolerates an error of a few steps of its lattice, each 2**-20 of the sensitivity. Declare an
+        error that may be larger, such as that of a sum of real numbers, which grows with the number of rows.
         """
         return Fraction(0)
 
     @property
     def histograms(self) -> tuple[int, ...]:
-        """The sizes of the histograms (or blocks) that the answer consists of, if it does (see `Norm.HISTOGRAMS`)."""
+        """The sizes of the histograms (or blocks) that make up the answer. Empty if it has none (see `Norm`)."""
         return ()
 
     @property

@@ -30,9 +30,8 @@ def share_sensitivities(source: str, moved: int = 2) -> tuple[Sensitivity, ...]:
     """Return the sensitivities of an answer to which each row adds a vector of numbers >= 0 with a sum of 1 or 0.
 
     Adding a row lowers no number, and every norm of the change is at most 1. All norms are 1 if one number gets the
-    whole sum.
-    Replacing a row changes the answer by the difference of two such vectors, whose inner product is not negative. So
-    the l1 change is at most 2, the squared l2 change at most 2, and the linf change at most 1.
+    whole sum. Replacing a row changes the answer by the difference of two such vectors, whose inner product is not
+    negative. So the l1 change is at most 2, the squared l2 change at most 2, and the linf change at most 1.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ def share_sensitivities(source: str, moved: int = 2) -> tuple[Sensitivity, ...]:
 
 
 def histogram_sensitivities(cells: int | None) -> tuple[Sensitivity, ...]:
-    """Return the sensitivities of counts over disjoint cells. An unknown number of cells counts as several.
+    """Return the sensitivities of counts over disjoint cells. If the number of cells is None, there may be several.
 
     A row lies in one cell or in none. So adding it raises at most one count, by 1, and every norm of the change is at
     most 1. Replacing it lowers at most one count and raises at most one other, each by 1. So the l1 change is 2, the
@@ -138,9 +137,9 @@ class Count(Query):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """A change of at most 1, in every norm and under either relation.
 
-        Without a description, replacing a row of the whole table changes nothing. Still 1 is declared under
-        replace-one. The number of all rows is public then, so the count is useful only in parts of the table, and a row
-        may move between parts.
+        Without a description, replacing a row of the whole table changes nothing, since the number of all rows is
+        public. So the count is useful only in parts of the table. A replaced row may move from one part to another, so
+        1 is declared under replace-one, too.
         """
         return histogram_sensitivities(1)
 
@@ -167,7 +166,7 @@ class Count(Query):
 
 
 class TableCounts(CellCounts):
-    """The numbers of rows in the cells of a table. Every row is in exactly one cell, so they are one histogram."""
+    """The numbers of rows in the cells of a table. Every row is in exactly one cell, so the cells are one histogram."""
 
     @property
     @abc.abstractmethod
@@ -251,7 +250,7 @@ def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
 def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
     """Count a block's rows in the cells of some attributes' cross table, as an array of its shape.
 
-    Rows are counted tile by tile. In a tile, each row takes one number of the smallest type that holds all cells.
+    Rows are counted tile by tile. In a tile, each row takes one number of the smallest type that can number all cells.
     """
     return Crosstab(of).count(block)
 

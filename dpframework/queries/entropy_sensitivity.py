@@ -7,26 +7,27 @@ have the value s and n_sy the values s and y,
 
 Let k_sy rows with the values s and y be added, k_s of them with the value s, at most k in all. Afterwards T_s = n_s +
 k_s rows have the value s, at most R in all. N H(Y|S) grows by the sum over s of D_s = h(n_s, k_s) - sum over y of
-h(n_sy, k_sy). It never falls: h grows in its first argument, so an added row contributes no less to f of all rows with
-s than to f of those that also have its y.
+h(n_sy, k_sy). It never falls: a single added row with the values s and y changes it by h(n_s, 1) - h(n_sy, 1), which is
+not negative, since h grows in its first argument.
 
 **One s.** h is concave in its first argument. So among all n_sy that add up to n_s, the sum over y is smallest if all
-rows have the same y. With m = k_s - k_sy for that y, D_s is at most
+n_s rows have the same y. With m = k_s - k_sy for that y, D_s is at most
 
     h(n_s, k_s) - h(n_s, k_sy) - sum over the other y of f(k_sy) = h(T_s - m, m) - sum over the other y of f(k_sy).
 
 The last sum is at least 0. For v values of y it is also at least m log2(m / (v - 1)), since f is convex.
 
-**All s.** h(T_s - m, m) is the sum of m increments of f. These increments grow. So with m now the sum over s, all of
-them together are at most h(R - m, m). And h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T times the entropy of a
-coin with probability m / T. It is concave and homogeneous of degree 1 in T and m. So its values for all s add up to at
-most its value for the sums. Hence
+**All s.** h(T_s - m, m) is the sum of m increments f(x) - f(x - 1), up to x = T_s. These increments grow with x. Let m
+now be the sum of the m of all s. Then the increments of all s add up to at most h(R - m, m), the sum of the m
+increments up to x = R. Moreover, h(T - m, m) - m log2(m) = f(T) - f(T - m) - f(m) is T times the entropy of a coin with
+probability m / T. It is concave and homogeneous of degree 1 in T and m. So its values for all s add up to at most its
+value for the sums of T and m. Hence
 
     the change is at most h(R - m, m) - max(0, m log2(m / (v - 1))) for some m from 0 to k.
 
-This grows in m up to v - 1, and beyond that up to R (v - 1) / v. `entropy_change` takes the largest value over whole m.
-It is attained by R - m equal rows and m rows that share the other values evenly, where m can be divided so. For one row
-it is f(R) - f(R - 1), whatever v is.
+This bound grows in m up to v - 1, and beyond that up to R (v - 1) / v. `entropy_change` takes its largest value over
+whole m. If m is a multiple of v - 1, it is attained by R - m equal rows and m rows that share the other values evenly.
+For one added row it is f(R) - f(R - 1), whatever v is.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from dpframework.tables.joint_counts import JointCounts, joint_counts_of
 @final
 @attrs.frozen
 class _HidingFunction:
-    """A function of blocks of rows that sees only the attributes in `names`. It can be sent to where the rows are."""
+    """A function of blocks of rows that sees only the attributes in `names`. It can be sent to another process."""
 
     function: Callable[[Block], Any]
     names: frozenset[str]
@@ -104,8 +104,8 @@ def answer_of(query: Query, engine: Engine, rows: Rows, inputs: Mapping[str, Any
 def answers_of(engine: Engine, queries: Sequence[tuple[Query, Rows, Mapping[str, Any]]]) -> list[Any]:
     """Return the exact answers of several queries, each the same as from `answer_of`.
 
-    If each call of the engine sends a message, one call counts for all queries. Otherwise queries are evaluated one
-    after another, and so is a query that overrides `evaluate`.
+    If each call of the engine sends a message, one call counts for all queries, except for queries that override
+    `evaluate`. Those, and all queries of other engines, are evaluated one after another.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def answers_of(engine: Engine, queries: Sequence[tuple[Query, Rows, Mapping[str,
         else:
             answers[k] = query.evaluate(engine_of(query, engine), rows, **inputs)
     # A generator is started by sending None. Each round then sends every query its counts, and makes one call for all
-    # the counts that they want next.
+    # counts that the queries request next.
     sent: dict[int, Any] = dict.fromkeys(counting)
     while sent:
         functions = {}

@@ -20,10 +20,10 @@ from dpframework.queries.scores import CandidateScores
 class FormulaScores(CandidateScores):
     """Scores of candidates by a formula of counts. A subclass states the formula and counts rows.
 
-    The candidates are given at run time, as `candidates`, unless a subclass says otherwise. `count` returns each
-    candidate's counts as an array, of shape (candidates, cells) for `Cells` and of shape (candidates, parts, classes)
-    for `Parts`. Sensitivities are derived from the formula on small tables, without a solver. For tables of any size
-    `dpframework prove` proves them.
+    The candidates are given at run time, as `candidates`, unless a subclass overrides that method. `count` returns each
+    candidate's counts as an array. Its shape is (candidates, cells) for a formula of a few counts (`Cells`), and
+    (candidates, parts, classes) for a formula of the class counts of each part of a split (`Parts`). Sensitivities are
+    derived from the formula on small tables, without a solver. `dpframework prove` proves them for tables of any size.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class FormulaScores(CandidateScores):
 
     @property
     def row_bound(self) -> int | None:
-        """The largest number of rows if it is public, else None. It is needed for bounds that grow with the rows."""
+        """The largest number of rows if it is public, else None. Bounds that grow with the number of rows need it."""
         return None
 
     @property
@@ -88,8 +88,8 @@ class FormulaScores(CandidateScores):
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
         """Return the sensitivity for several rows, if it is less than the sum over the rows.
 
-        For `Cells` it is derived like the sensitivity for one row. For `Parts` the bounds for rows that are added one
-        by one are summed, and the table grows with each row.
+        For `Cells` it is derived like the sensitivity for one row. For `Parts` the rows are added one by one, so that
+        the table grows with each row, and the bounds for one row are summed.
         """
         if rows == 1:
             return ()

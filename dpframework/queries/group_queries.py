@@ -40,7 +40,7 @@ def _number(by: tuple[Attribute, ...]) -> int:
 
 
 def groups_reached(by: tuple[Attribute, ...], where: Description | None) -> int:
-    """Return an upper bound on the number of groups of those rows for which the description `where` holds."""
+    """Return an upper bound on the number of groups to which rows with the description `where` can belong."""
     return _number(by if where is None else tuple(one for one in by if not fixes(where, one)))
 
 
@@ -59,11 +59,11 @@ def _by_text(by: tuple[Attribute, ...]) -> str:
 class GroupCounts(CellCounts):
     """The number of rows in each group, among the rows for which a public description holds.
 
-    With `of`, each group has two counts: the rows for which `of` holds, and the rows for which its negation holds. For
-    a row with a missing value neither may hold, and such a row is in no cell. Cells are disjoint in any case (see
-    `histogram_sensitivities`). If `where` allows only one value of each attribute in `by`, all counted rows are in one
-    group, and the counts of the other groups are 0 in every table. A replaced row then changes one count, or two with
-    `of`. The answer has the shape (groups,), or (groups, 2).
+    With `of`, each group has two counts: the rows for which `of` holds, and the rows for which its negation holds. If a
+    row has a missing value, it may be that neither holds; then the row is in no cell. Cells are disjoint in any case
+    (see `histogram_sensitivities`). If `where` allows only one value of each attribute in `by`, all counted rows are in
+    one group, and the counts of the other groups are 0 in every table. A replaced row then changes one count, or two
+    with `of`. The answer has the shape (groups,), or (groups, 2).
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class GroupCounts(CellCounts):
 
     @property
     def _reached(self) -> int:
-        """An upper bound on the number of cells in which a row can be."""
+        """An upper bound on the number of cells in which rows can be."""
         return groups_reached(self.by, self.where) * self._counts
 
     @property
@@ -171,7 +171,7 @@ class GroupNumbers(WithinBounds):
     def _add_up(self, block: Block, columns: int) -> NDArray[np.int64]:
         """Return the sums of `_entries` over the rows of each group, shape (groups, columns).
 
-        Doubles hold the sums of a tile exactly, since it has at most 2**17 rows, each of at most 2**31 steps.
+        Doubles hold the sums of a tile exactly, since a tile has at most 2**17 rows, each of at most 2**31 steps.
         """
         found = np.zeros((self.groups, columns), dtype=np.int64)
         for tile in block.tiles(TILE):
@@ -197,10 +197,11 @@ class GroupSums(GroupNumbers):
     of these, M.
 
     If a replaced row stays in its group, the sum changes by at most D, where D is U - L, or R + F if a row may add
-    nothing. If it leaves one group and enters another, two sums change by at most M each. The sensitivity is the larger
-    of both cases: 2 M in the l1 norm (which is at least R + F), the larger of D**2 and 2 M**2 in the squared l2 norm,
-    and the larger of D and M in the linf norm. With a single group there is only the first case. The same holds if
-    `where` allows only one value of each attribute in `by`, since a row of another group then adds nothing.
+    nothing. If a replaced row leaves one group and enters another, two sums change by at most M each. The sensitivity
+    is the larger of both cases: 2 M in the l1 norm (which is at least R + F), the larger of D**2 and 2 M**2 in the
+    squared l2 norm, and the larger of D and M in the linf norm. With a single group there is only the first case. The
+    same holds if `where` allows only one value of each attribute in `by`, since a row of another group then adds
+    nothing.
 
     Attributes
     ----------
@@ -292,7 +293,7 @@ def _degree(_: Any, attribute: attrs.Attribute[Any], value: int) -> None:
 @final
 @attrs.frozen
 class GroupMoments(GroupNumbers):
-    """Sums for the number, the mean and, with degree 2, the variance of each group, shape (groups, degree + 1).
+    """Sums that give each group's number of rows, mean and, with degree 2, variance, shape (groups, degree + 1).
 
     With t = (value - lower) / (upper - lower), clamped to [0, 1], a row adds to its group
 
@@ -300,13 +301,14 @@ class GroupMoments(GroupNumbers):
 
     the Bernstein polynomials of that degree. They are not negative and add up to 1, whatever t is. So a group's numbers
     add up to the number of its rows with a value. With degree 2, the sum of t**2 is the last number, and the sum of t
-    is the last number plus half of the middle one. All these numbers together cost as much as a count:
+    is the last number plus half of the middle number. All these numbers together cost as much as a count:
 
     Adding a row adds a vector of l1 norm 1 (or 0, if the row has no value) without negative coordinates. So every norm
-    of the change is at most 1, and is 1 where t is 0. Replacing a row changes the answer by the difference of two such
-    vectors, in one group or in two. The l1 change is at most 2. The squared l2 change is at most 2, since two vectors
-    without negative entries have no negative inner product. The linf change is at most 1. All are attained by t = 0 and
-    t = 1. Rounding keeps this, since a row's numbers stay whole numbers of steps, not negative, with the same sum.
+    of the change is at most 1, and is 1 if t is 0. Replacing a row changes the answer by the difference of two such
+    vectors, in one group or in two. The l1 change is at most 2. The squared l2 change is at most 2, since the inner
+    product of two vectors without negative entries is 0 or more. The linf change is at most 1. All these bounds are
+    attained by t = 0 and t = 1. They hold after rounding, too: a row's rounded numbers are whole numbers of steps, 0 or
+    more, with the same sum.
 
     Attributes
     ----------
@@ -345,10 +347,10 @@ class GroupMoments(GroupNumbers):
         return share_sensitivities("a row adds numbers from 0 on to one group, whose sum is 1")
 
     def _entries(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        """Return each row's numbers in steps of 2**-30. All but one are rounded, and that one is 1 minus the others.
+        """Return each row's numbers in steps of 2**-30. All but one are rounded; one is the remainder to 1.
 
-        With degree 2 the middle number is this remainder. It is not negative: both others are rounded up only if t and
-        1 - t are at least 2**-16, and then the remainder is at least 2**14 steps.
+        With degree 2 the middle number is this remainder. It is not negative: the other two numbers are both rounded up
+        only if t and 1 - t are at least 2**-16, and then the remainder is at least 2**14 steps.
         """
         t = (values - self.lower) / (self.upper - self.lower)
         if self.degree == 1:

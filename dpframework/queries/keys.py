@@ -107,9 +107,9 @@ class Keys(Query):
         return histogram_sensitivities(None)
 
     def for_rows(self, rows: int) -> Sequence[Sensitivity]:
-        """Declare the change by a unit that counts once for each of its keys. It has at most as many keys as rows.
+        """Declare the change by a unit that counts once for each of its keys. A unit has at most one key per row.
 
-        This holds where ids tell which unit each row belongs to. Adding a unit raises at most `rows` counts, each by 1.
+        This holds if ids tell which unit each row belongs to. Adding a unit raises at most `rows` counts, each by 1.
         """
         source = "each unit counts once for a key, and has as many keys as rows at most"
         return (

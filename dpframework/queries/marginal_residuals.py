@@ -2,9 +2,9 @@
 
 Source: Xiao, He, Zhang and Kifer 2023 (arXiv 2305.08175); Barak and others 2007 for attributes of two values. Let m_A
 be the counts in the marginal of a set A of attributes. The residual of A is m_A after its mean is subtracted along each
-axis in turn. The marginal of S is the sum over all subsets A of S of A's residual, repeated along the axes of S that A
-lacks and divided by their sizes. So noisy residuals of a set and all its subsets give noisy marginals that agree with
-each other.
+axis in turn. The marginal of S is a sum over all subsets A of S. Each A adds its residual, repeated along the axes of S
+that are not in A, and divided by the sizes of these axes. So noisy residuals of a set and all its subsets give noisy
+marginals that agree with each other.
 
 Here each residual is released as a block of whole numbers, from which it can be computed:
 
@@ -13,8 +13,8 @@ Here each residual is released as a block of whole numbers, from which it can be
 - An axis of n > 2 values is centred and multiplied by n for noise in the l2 norm: n times the count, minus the sum
   along the axis. For the l1 norm it is left as it is, and centred after noise is added, since centring increases the l1
   norm of a row's change.
-- The block is multiplied by a whole weight, so that noise of one size on all numbers is noise of several sizes on the
-  residuals.
+- The block is multiplied by a whole weight. All blocks get noise of the same size, so a residual of a larger weight has
+  less noise.
 
 Nothing is rounded. `residual_changes` derives how far a row moves all blocks.
 """

@@ -59,9 +59,10 @@ class Marginals(Query):
         """Return the sensitivities of m histograms that count every row once.
 
         Adding a row raises one count of each histogram by 1. Replacing a row lowers one count and raises another, in
-        each histogram of an attribute with at least two values. So the l1 change of one histogram is at most 1, or 2
-        under replace-one. If d of the m attributes have at least two values, the l1 change of all together is m, or at
-        most 2 d. So is the squared l2 change. A single count changes by at most 1.
+        each histogram of an attribute with at least two values. So the l1 change of one histogram is 1, or at most 2
+        under replace-one. If d of the m attributes have at least two values, the l1 change of all histograms together
+        is m, or at most 2 d under replace-one. The same holds for the squared l2 change. A single count changes by at
+        most 1.
         """
         source = "each histogram counts every row once"
         added, moved = len(self.of), 2 * sum(a.size > 1 for a in self.of)
@@ -74,7 +75,10 @@ class Marginals(Query):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The claims about one histogram. Norms of several histograms add up, except for linf and `Norm.HISTOGRAMS`."""
+        """The claims about one histogram.
+
+        The l1 changes of several histograms add up, and so do the squared l2 changes.
+        """
         return histogram_claims(max(self.histograms))
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""The counts of a query, as a function of blocks that also names the cross tables from which they follow."""
+"""The counts of a query, as a function of blocks that also names the cross tables from which the counts follow."""
 
 from __future__ import annotations
 

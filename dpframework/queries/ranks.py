@@ -65,13 +65,14 @@ class QuantileScores(CandidateScores, WithinBounds):
     -max(0, L(y) - q n, q n - U(y)). Some point always has the score 0, since L of a point is U of the point before.
 
     Adding a row raises n by 1, and L and U by 0 or 1. So L - q n and q n - U each move by at most max(q, 1 - q) up or
-    down, and so does the score. Replacing a row leaves n as it is and moves L and U by at most 1, and so the score too.
-    A row that gains or loses its value changes a score like a row that is added or removed, which is less.
+    down, and so does the score. Replacing a row leaves n as it is and moves L and U by at most 1, so it moves the score
+    by at most 1. A row that gains or loses its value changes a score like a row that is added or removed, which is less
+    than 1.
 
     If the query runs in each of several parts (`apart`), a replaced row may leave one part and enter another. The
-    scores of one part then move as if a row were removed, and the scores of the other as if one were added. Under
-    replace-one 2 max(q, 1 - q) is declared, so that the noise suffices for a row that moves as well as for one that
-    stays: two losses of max(q, 1 - q) are one loss of twice that.
+    scores of the first part then move as if a row were removed, and the scores of the second part as if a row were
+    added. The losses of both parts add up. So 2 max(q, 1 - q) is declared under replace-one, which is also enough for a
+    row that stays in its part.
 
     If the bounds are whole numbers at most 4096 apart, the grid is the whole numbers between them. Otherwise it has
     4096 equal steps.
@@ -104,13 +105,13 @@ class QuantileScores(CandidateScores, WithinBounds):
 
     @functools.cached_property
     def steps(self) -> int:
-        """The number of steps of the grid, which has one more point."""
+        """The number of steps of the grid. The grid has one point more than steps."""
         whole = self.lower.is_integer() and self.upper.is_integer() and self.upper - self.lower <= MOST_STEPS
         return int(self.upper - self.lower) if whole else MOST_STEPS
 
     @property
     def step(self) -> float:
-        """The distance between neighbouring points of the grid."""
+        """The distance between adjacent points of the grid, in the attribute's own unit."""
         return (self.upper - self.lower) / self.steps
 
     @property

@@ -5,8 +5,8 @@ an input that a run knows and a plan does not. So values are counted in units of
 the bounds and counts as a share of their width, or of the size of the larger bound. Such a share lies in [0, 1], or in
 [-1, 1], for **every** pair of bounds. The declared sensitivity is the largest over all inputs. It does not depend on
 the released bounds, so epsilon is fixed in the plan. Code that reads the answer multiplies it by the released width or
-size, which is post-processing. The noise is multiplied with it, so its size in the attribute's own unit follows from
-the released bounds.
+size, which is post-processing. This multiplies the noise, too, so the size of the noise in the attribute's own unit
+depends on the released bounds.
 
 Bounds must come from a release. If they came from the rows, a neighbouring table could be measured in another unit.
 """
@@ -71,7 +71,7 @@ class AtReleasedBounds(Query):
     query: WithinBounds = attrs.field(validator=attrs.validators.instance_of(SCALED))
 
     def at(self, bounds: Bounds | None = None) -> WithinBounds:
-        """Return the query at some bounds.
+        """Return the query with these bounds, or with the public bounds if `bounds` is None.
 
         Raises
         ------
@@ -198,7 +198,7 @@ class ScaledSums(GroupNumbers):
         return tuple(Sensitivity(norm, 1, most, rise=rise, fall=fall, source=source) for norm, most in replaced.items())
 
     def unit(self, bounds: Bounds | None = None) -> tuple[float, float]:
-        """Return two numbers in the attribute's own unit: the length of a share of 1, and the value at a share of 0."""
+        """Return two numbers in the attribute's own unit: the width of a share of 1, and the value at a share of 0."""
         lower, upper = bounds or (self.lower, self.upper)
         if self.centred:
             middle = lower + (upper - lower) / 2
@@ -231,8 +231,8 @@ class ReleasedBins(AttributeCounts, TableCounts):
     Whatever the cuts are, bins are disjoint and a row lies in one of them (see `histogram_sensitivities`). If the
     attribute may be missing, rows without a value are counted in one more cell after the bins. If there are fewer bins
     than planned, counts of 0 follow. So the answer has the same length for all cuts, and its noise may add up to 0
-    (`Norm.HISTOGRAMS`). The input is `cuts`: increasing, strictly between the attribute's public bounds, and fewer than
-    `most`. Without it there is one bin.
+    (`Norm.HISTOGRAMS`). The input is `cuts`: increasing numbers strictly between the attribute's public bounds, fewer
+    than `most` of them. Without this input there is one bin.
 
     Attributes
     ----------

@@ -1,24 +1,27 @@
-"""How far one row moves the residuals of a set of marginals. This is exact unless there are too many cases to try.
+"""How far one row moves the residuals of marginals: exactly, or as an upper bound if there are too many cases to try.
 
-To the block of a set A, a row adds the weight k of the block times a tensor product of one vector per attribute in A.
-This vector is +1 or -1 for an attribute with two values. For an attribute with n > 2 values it is n e - 1 (centred) or
-e (not centred), where e is the unit vector of the row's value. With t = n (n - 1) for a centred attribute and t = 1 for
-all others, a row that is
+The residuals of a set A of attributes are released as a block of numbers (see `marginal_residuals`). A row adds to this
+block the block's weight k times a tensor product of one vector per attribute in A. This vector is +1 or -1 for an
+attribute with two values. For an attribute with n > 2 values it is n e - 1 (centred) or e (not centred), where e is the
+unit vector of the row's value. Let t be the squared length of the vector: n (n - 1) for a centred attribute, and 1 for
+all others.
 
-- **added or removed** moves all blocks by a vector whose squared length is the sum of k**2 times the product of t. In
-  the l1 norm, where blocks are not centred, it moves them by the sum of k, and one block by its k.
-- **replaced** moves them by the difference of two such vectors. Let D be the attributes in which the rows differ. The
-  inner product of both tensors of a block has, instead of t, the factor -n for a centred attribute in D and -1 for one
-  with two values. So the squared change is twice the sum of k**2 times (the product of t minus the product of these
-  factors). In the l1 norm a block changes by 2 k, unless D meets it in an even number of attributes with two values and
-  in no others. Then it does not change.
+- An **added or removed** row moves all blocks together by a vector whose squared length is the sum of k**2 times the
+  product of t over the attributes of the block. In the l1 norm, where blocks are not centred, it moves a block by its
+  k, and all blocks together by the sum of k.
+- A **replaced** row moves the blocks by the difference of two such vectors. Let D be the attributes in which the old
+  and the new row differ. The inner product of both tensors of a block is the product of t, with t replaced by -n for a
+  centred attribute in D, and by -1 for an attribute in D with two values. So the squared change is twice the sum of
+  k**2 times (the product of t minus this inner product). In the l1 norm a block changes by 2 k, with one exception: it
+  does not change if its attributes in D all have two values, and their number is even.
 
-The change depends on D alone. Which D is worst depends on the sizes and weights, but by no formula known to us. For
-example, with eight attributes of two values, all pairs and equal weights, a D of four changes 2.5 times as much as all
-eight. So all D are tried, unless no attribute is in two sets. In that case one D gives every block its largest change,
-and these add up. If the workload treats attributes of equal size alike, only their numbers in D are tried. If there are
-still more than 65,536 choices, the largest changes of all blocks are added up. This is an upper bound, and may be too
-large.
+The change depends on D alone. Which D is worst depends on the sizes and weights, and we know no formula for it. For
+example, take eight attributes of two values, with a block for each attribute and each pair, all of equal weight. Then a
+D of four attributes gives 2.5 times the squared change that a D of all eight gives. So all D are tried, unless no
+attribute is in two sets. In that case one D gives every block its largest change, and these changes add up. If the
+workload treats all attributes of equal size alike, only the number of attributes of each size in D matters. If there
+are still more than 65,536 choices, the largest changes of all blocks are added up. The result is then an upper bound,
+and may be too large.
 """
 
 from __future__ import annotations
@@ -63,8 +66,8 @@ def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int
     if differing is None:
         return sum(_largest_change(tuple(sizes[a] for a in of), k, norm) for of, k in zip(sets, weights, strict=True))
     squared = norm is Norm.SQUARED_L2
-    # Each attribute's factor in the inner product of two rows. It is its squared length if the rows agree there, else
-    # -n for n > 2 values, or -1 for two.
+    # Each attribute's factor in the inner product of two rows. It is the squared length of the attribute's vector if
+    # the rows agree in the attribute. Otherwise it is -n for n > 2 values, and -1 for two values.
     other = [np.where(d, -1 if n == 2 else -n, _squared_length(n)) for d, n in zip(differing, sizes, strict=True)]
     total = np.zeros(differing.shape[1], dtype=np.int64)
     for of, k in zip(sets, weights, strict=True):
@@ -74,8 +77,8 @@ def change_by_replacement(sizes: tuple[int, ...], sets: Sets, weights: tuple[int
             inner = functools.reduce(np.multiply, [other[a] for a in of])
             total += 2 * k * k * (math.prod(_squared_length(sizes[a]) for a in of) - inner)
         else:
-            # A block stays the same only if no attribute with three or more values differs, and an even number of those
-            # with two values do.
+            # A block stays the same if no attribute with three or more values differs, and an even number of attributes
+            # with two values differ.
             several = functools.reduce(np.logical_or, [differing[a] & (sizes[a] > 2) for a in of])
             odd = functools.reduce(np.logical_xor, [differing[a] for a in of if sizes[a] == 2], False)
             total += 2 * k * (several | odd)
@@ -128,7 +131,8 @@ def _choices(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> ND
 def _symmetric(sizes: tuple[int, ...], sets: Sets, weights: tuple[int, ...]) -> bool:
     """Tell whether attributes of equal size may be exchanged.
 
-    They may if, for each set, all sets of attributes of the same sizes are there too, with the same weight.
+    They may be exchanged if, for each set, all other sets of attributes of the same sizes have a block, too, with the
+    same weight.
     """
     found: dict[tuple[int, ...], set[int]] = defaultdict(set)
     numbers: Counter[tuple[int, ...]] = Counter()

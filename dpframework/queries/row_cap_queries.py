@@ -8,17 +8,19 @@ unit.
 per unit. Let one row move the query by at most D in some norm. Adding or removing a unit moves the query by at most k
 D, and the answer by at most w k D <= K D, **for every k**. So the sensitivity declared for a unit does not depend on
 the released number. Epsilon, the noise and the plan's total are fixed beforehand, as if all K rows were read. Code that
-reads the release divides it by w, as `basics.row_cap_miners` does. This is post-processing, and it divides the noise
-too, to that for K / w rows, which is nearly k.
+reads the release divides it by w, as `basics.row_cap_miners` does. This is post-processing. It divides the noise, too,
+which is then the noise for K / w rows, and K / w is nearly k.
 
 Replace a unit of r rows by one of s rows. In the first k places, min(r, k) rows are removed and min(s, k) are added. In
 pairs, these are at most k changes of one row each, which are replacements, additions or removals (see `facts.unit`).
-Each moves the query by at most the largest of its sensitivities for these, and all together by at most k times that. In
-the squared l2 norm, a path of k steps of length d is at most k d long, and (w k d)**2 is at most (K d)**2.
+Let d be the largest of the query's sensitivities for a replaced, added or removed row. All changes together move the
+query by at most k d. In the squared l2 norm, let d be the root of the largest sensitivity. A path of k steps of length
+d is at most k d long, and (w k d)**2 is at most (K d)**2.
 
-**The places.** Which rows are a unit's first k must depend on the unit alone, like which K rows are kept. So a keyed
-hash fixes the place of each row within its unit while the table is read (`tables.contribution_bounding.RowChoice`), and
-one more unit changes no other unit's places. The query reads the places itself, so a miner need not be trusted.
+**The places.** Which rows are a unit's first k must depend on the unit alone, and so must the choice of the K rows that
+are kept. So a keyed hash fixes the place of each row within its unit while the table is read
+(`tables.contribution_bounding.RowChoice`), and an added unit does not change the places of another unit's rows. The query reads
+the places itself, so it need not trust a miner for them.
 
 **Single rows.** If units are not known, or their rows lie in several parts of a table, each row is charged by itself. A
 single row, whatever its place, moves the answer by at most w D, and w is at most K. So K D is declared for one row too,
@@ -229,13 +231,14 @@ class RowsPerUnitScores(CandidateScores):
     """For each number of rows per unit, minus the number of units that separate it from a right number (see below).
 
     The candidates are `numbers_of_rows(most)`: k_1 < k_2 < ... Let M(k) of n units have more than k rows, and let o be
-    the share of the units that may have more. Then k_i is right if M(k_i) <= o n <= M(k_{i-1}), with M(k_0) = n. Its
-    score is -max(0, M(k_i) - o n, o n - M(k_{i-1})). The smallest number with M(k) <= o n has the score 0.
+    the share of the units that may have more rows than the chosen number. Then k_i is right if
+    M(k_i) <= o n <= M(k_{i-1}), with M(k_0) = n. The score of k_i is -max(0, M(k_i) - o n, o n - M(k_{i-1})). The
+    smallest k with M(k) <= o n has the score 0.
 
     A unit counts once, however many rows it has. Adding a unit raises n by 1, and each M by 0 or 1. So M - o n moves by
     1 - o or by -o, o n - M by the reverse, and the score by at most max(o, 1 - o) up or down. Replacing a unit leaves n
-    as it is and moves each M by at most 1, and so the score too. (If the number of rows is not public, a unit without
-    rows may replace another. This moves the score no more than a removal.)
+    as it is and moves each M by at most 1, so it moves the score by at most 1. (If the number of rows is not public, a
+    unit may be replaced by a unit without rows. This moves the score like a removal.)
 
     If units are not known, each row is charged by itself. A row in the place k > 0, counted from 0, changes M(k) alone,
     and a row in the place 0 changes n alone. Then the score moves by at most 1, and by at most 2 if a row is replaced.
@@ -245,7 +248,7 @@ class RowsPerUnitScores(CandidateScores):
     most
         The most rows of a unit.
     outside
-        The share o of the units that may have more rows.
+        The share o of the units that may have more rows than the chosen number.
 
     Examples
     --------
@@ -279,7 +282,7 @@ class RowsPerUnitScores(CandidateScores):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """The sensitivity for a row that is charged by itself, or for a unit if each has only one row."""
+        """The sensitivity for a row that is charged by itself, or for a unit if every unit has only one row."""
         if self.most == 1:
             return self.for_rows(1)
         return (Sensitivity(Norm.LINF, 1, 2, source="a row says of one number that its unit has more, or is a unit"),)
@@ -294,7 +297,7 @@ class RowsPerUnitScores(CandidateScores):
         return self.numbers
 
     def count(self, block: Block, **inputs: Any) -> NDArray[np.int64]:
-        """Count this block's units, and for each number of rows but the last, the units with more rows."""
+        """Count this block's units, and for each number of rows except the last, the units with more rows than that."""
         places = block.places_in_units()
         sizes = np.bincount(places, minlength=1 + self.most)
         return sizes[[0, *self.numbers[:-1]]]

@@ -26,8 +26,8 @@ class RowSets:
     places
         The positions of the sets among all left or all right sets (see `in_common`), shape (sets,).
     members
-        A function that returns whether each cell of the attributes' cross table is in each set, as 1 or 0, shape (sets,
-        cells). It is called only when this is needed.
+        A function that returns, for each set and each cell of the attributes' cross table, 1 if the cell is in the set
+        and else 0, shape (sets, cells). It is called when counts are assembled.
     """
 
     of: tuple[Attribute, ...]
@@ -52,7 +52,7 @@ def in_common(
     shape: tuple[int, int],
     within: Sequence[Description | None] = (None,),
 ) -> JointCounts:
-    """Return cross tables from which the number of common rows of each left and each right set can be computed.
+    """Return cross tables that give, for each left set and each right set, the number of rows in both.
 
     Parameters
     ----------

@@ -24,9 +24,9 @@ from dpframework.tables.joint_counts import Crosstab, JointCounts
 class CandidateScores(Query):
     """One score for each of several public candidates, by which a mechanism selects one of them.
 
-    A subclass declares its sensitivity in the linf norm. If that is monotonic, so that adding a row never lowers a
-    score, a selection needs half the noise. A subclass lists its candidates from public inputs alone. A candidate that
-    depends on the rows breaks every claim.
+    A subclass declares its sensitivity in the linf norm. If the sensitivity is monotonic, so that an added row moves
+    all scores in the same direction, a selection needs half the noise. A subclass lists its candidates from public
+    inputs alone. A candidate that depends on the rows breaks every claim.
     """
 
     integer = False

@@ -113,7 +113,7 @@ class WithinBounds(Query):
 
     @property
     def where_columns(self) -> tuple[Cases, ...]:
-        """The column of a cross table that separates rows where `where` holds from others, or no column, as a tuple."""
+        """The column of a cross table that separates the rows for which `where` holds, as a tuple. Empty without it."""
         return () if self.where is None else (Cases([self.where]),)
 
     @property
@@ -178,7 +178,7 @@ class BoundedSum(WithinBounds):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """The sensitivities of the class docstring, squared for the squared l2 norm."""
+        """The sensitivities that the docstring of the class derives, squared for the squared l2 norm."""
         ends = self._ends
         reached = [*ends, *([Fraction(0)] if self.optional else [])]
         rise, fall, replaced = max(ends[1], Fraction(0)), max(-ends[0], Fraction(0)), max(reached) - min(reached)
@@ -242,9 +242,9 @@ class BoundDistances(WithinBounds):
     A row adds (t, 1 - t), whose l1 norm is 1 whatever t is, and whose squared l2 norm is at most 1. So one noisy pair
     contains both a sum and a count at the cost of a count. No other shape of noise fits better, since the convex hull
     of the vectors that a row can add, and of their negatives, is the unit ball of the l1 norm. Adding a row lowers
-    neither sum. Replacing a row moves d = t' - t from one sum to the other. The l1 change is 2 abs(d), the squared l2
-    change 2 d**2, the linf change abs(d), and each is largest at d = 1. A row that gains or loses its value changes the
-    pair like a row that is added or removed.
+    neither sum. Replacing a row with t by a row with t' moves d = t' - t from one sum to the other. The l1 change is
+    2 abs(d), the squared l2 change is 2 d**2, and the linf change is abs(d). Each is largest at d = 1. A row that gains
+    or loses its value changes the pair like a row that is added or removed.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ class BoundDistances(WithinBounds):
 
     @property
     def sensitivities(self) -> tuple[Sensitivity, ...]:
-        """The sensitivities of the class docstring, squared for the squared l2 norm."""
+        """The sensitivities that the docstring of the class derives."""
         return share_sensitivities("a row adds t to one sum and 1 - t to the other, with t in [0, 1]")
 
     @property
