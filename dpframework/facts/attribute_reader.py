@@ -20,7 +20,7 @@ _KINDS: dict[str, type[Attribute]] = {kind.kind: kind for kind in (Boolean, Cate
 
 
 def attribute_from_dict(form: object, position: int) -> Attribute:
-    """Read the output of `Attribute.to_dict`. Errors call an attribute without a name by its `position`, from 1."""
+    """Read the output of `Attribute.to_dict`. `position`, counted from 1, identifies an attribute without a name."""
     if not isinstance(form, Mapping):
         raise InputError(f"attribute number {position} must be a table of facts, written as [[attribute]]")
     name = form.get("name")

@@ -22,8 +22,8 @@ def attributes_of_side(schema: Schema, view: View, names: Iterable[str] | None =
     view
         The side whose attributes are wanted.
     names
-        The names of its attributes, which may belong to any view or to none. By default the attributes of the view, in
-        column order.
+        The names of the side's attributes, which may belong to any view or to none. By default the side has the
+        attributes of the view, in column order.
 
     Raises
     ------

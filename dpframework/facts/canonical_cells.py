@@ -197,6 +197,6 @@ def _spell(negative: bool, digits: str, exponent: int) -> str:
 
 
 def _narrow(number: float) -> float:
-    """Return the 32-bit float nearest to a number that is not whole. Such a number lies within their range."""
+    """Return the 32-bit float nearest to a number that is not whole, which lies within the range of 32-bit floats."""
     narrow: float = struct.unpack("f", struct.pack("f", number))[0]
     return narrow

@@ -1,4 +1,4 @@
-"""How the cells of one column are written. These options are public, and each cell is converted without the others."""
+"""How the cells of one column are written. These options are public, and each cell is converted by itself."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ class ColumnOptions:
     ranges
         For each label the numbers that it stands for, from the first bound up to the second, which is excluded.
     other
-        The label of every value that is neither listed in `labels`, nor in a range, nor itself one of the labels of
-        these options; None to keep such values.
+        The label of all remaining values: the values that are not listed in `labels`, lie in no range, and are not
+        labels of these options themselves. None keeps such values.
 
     Raises
     ------

@@ -94,7 +94,8 @@ class DerivedColumn:
     values
         The list of labels, or of numbers that become labels; by default all labels that the expression may give.
     outside
-        What a result outside the declared domain becomes: "clamp" for the nearest bound, or "missing".
+        What a result outside the declared domain becomes: "clamp" for the nearest bound, or "missing". If `values`
+        leave out a label that the expression may give, only "missing" is accepted.
     view
         The side in a two-view table; by default the side of the columns that the expression reads, if all are on one
         side.
@@ -265,8 +266,9 @@ def derive(
     """Describe a column that is computed from others, per row or per unit, for `Schema(..., derive=[...])`.
 
     The expression reads cells after they were put into the schema's domain. So the domain of its results follows from
-    their domains, and never from the rows. A result is missing where a cell that it needs is, or where it is undefined,
-    as x / 0 is. With `per="row"` neighbouring tables stay neighbours, since each row gives one row, from its own cells.
+    the domains of these cells, and never from the rows. A result is missing if a cell that it needs is missing, or if
+    it is undefined, such as x / 0. With `per="row"` neighbouring tables stay neighbours, since each row gives one row,
+    from its own cells.
 
     Parameters
     ----------
@@ -281,7 +283,8 @@ def derive(
     values
         The list of labels, or of numbers that become labels; by default all labels that the expression may give.
     outside
-        What a number beyond the bounds becomes: "clamp" for the nearest bound, or "missing", as other labels do.
+        What a number beyond the bounds becomes: "clamp" for the nearest bound, or "missing". If `values` leave out a
+        label that the expression may give, only "missing" is accepted.
     view
         The side in a two-view table.
     lookup

@@ -29,13 +29,14 @@ def inputs_of(
 def with_derived(
     attributes: Sequence[Attribute], derive: Sequence[DerivedColumn], read: ReadOptions
 ) -> tuple[Attribute, ...]:
-    """Return the attributes together with the derived ones. Derived ones that are not listed among them come last.
+    """Return the attributes together with the derived columns. Derived columns that are not among them come last.
 
     Raises
     ------
     InputError
-        If two derived columns have one name. If a derived column is listed with other facts than its own or before a
-        column that it reads, reads an unknown column, has no public domain, or has options for reading it from a file.
+        If two derived columns have one name. If a derived column is among the attributes with other facts than its own,
+        or before a column that it reads. If it reads an unknown column, has no public domain, or has options for
+        reading it from a file.
     """
     derived = {column.name for column in derive}
     if len(derived) < len(derive):
@@ -66,7 +67,7 @@ def with_inputs(
 ) -> tuple[list[Attribute], tuple[DerivedColumn, ...]]:
     """Return the attributes and the derived columns that a schema with only some attributes needs.
 
-    In place of each wanted attribute that is derived, the attributes are returned from which it is computed.
+    A wanted attribute that is derived is replaced by the attributes from which it is computed.
 
     Parameters
     ----------

@@ -239,6 +239,7 @@ class Shortener:
         return self._all[test.attribute] & ~cells & (-1 if cells == missing else ~missing)
 
     def _open(self, kind: type[And | Or], part: Description, test: Literal) -> int:
+        """Return the cells that a part leaves to the other parts: where it holds if joined by "and", else the rest."""
         held = self._cells_where(part, test)
         return held if kind is And else self._all[test.attribute] ^ held
 

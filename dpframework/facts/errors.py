@@ -113,7 +113,7 @@ def is_failure(error: BaseException) -> bool:
 
 @contextlib.contextmanager
 def refuse_loops(subject: str) -> Iterator[None]:
-    """Refuse a value that contains itself or is nested too deeply, while the block writes that value down.
+    """Run a block that writes a value down. Refuse the value if it contains itself or is nested too deeply.
 
     Parameters
     ----------

@@ -137,9 +137,9 @@ def domain_of(attribute: Attribute, date: DateUnit | None) -> Domain:
 
 
 def labels_of(values: Sequence[str]) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Return the distinct labels of a list, and the position of each text of the list among them.
+    """Return the distinct labels of a list, and the position of each text of the list among these labels.
 
-    To these positions -1 is appended, which is the entry for a missing cell.
+    The positions end with an additional -1, the entry for a missing cell.
 
     Raises
     ------
@@ -206,7 +206,8 @@ def as_labels(part: Operand) -> Operand:
 def unify(parts: Sequence[Operand]) -> tuple[Domain, list[Callable[[RowCells], Cells]]]:
     """Return one domain that holds the cells of several parts, and for each part its cells in that domain.
 
-    These cells are given as a function of the cells of rows, as in `Operand`. Beside numbers, truths become 0 and 1.
+    These cells are given as a function of the cells of rows, as in `Operand`. If some parts are numbers, truths become
+    0 and 1.
 
     Raises
     ------

@@ -4,7 +4,7 @@ Bounds of results follow from the bounds of the operands. Floating-point sums, p
 monotone, so the operation is applied to the bounds themselves. There is no logarithm or exponential: a library computes
 these in groups of rows, so the last digit may depend on where a row stands.
 
-The functions take and return operands. What they say of a result holds for the operand's cell in each row.
+The functions take and return operands. Their docstrings describe the cell of the returned operand in one row.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def root(part: Operand) -> Operand:
 
 
 def extreme(parts: Sequence[Operand], *, largest: bool) -> Operand:
-    """Return the least or the largest of several numbers. It is missing if one of them is."""
+    """Return the least or the largest of several numbers. The result is missing if one of the numbers is missing."""
     parts = [as_number(part) for part in parts]
     if len(parts) < 2:
         raise InputError("min() and max() take at least two numbers of one row")
@@ -187,7 +187,7 @@ _ORDERS: dict[str, Callable[[Cells, Cells], Cells]] = {
 
 
 def compare_parts(sign: str, left: Operand, right: Operand) -> Operand:
-    """Return whether `left < right`, or the comparison of another sign. It is missing where one side is.
+    """Return whether `left < right`, or the comparison of another sign. The result is missing if a side is missing.
 
     Raises
     ------
@@ -213,9 +213,9 @@ def compare_parts(sign: str, left: Operand, right: Operand) -> Operand:
 
 
 def _as_label_of(part: Operand, other: Operand) -> Operand:
-    """Return a part, or a constant label in its place if it is a constant number and the other side has labels.
+    """Return a part, or a label in its place, if the part is a constant number and the other side has labels.
 
-    The label is the one of the other side that stands for this number, or else the number as a text.
+    The label is the other side's label that stands for this number, or else the number as a text.
     """
     number = number_in(part)
     if number is None or not isinstance(other.domain, Labels):
@@ -232,7 +232,7 @@ def _require_label(part: Operand, other: Operand) -> None:
 
 
 def member(part: Operand, values: Sequence[float | str | bool]) -> Operand:
-    """Return whether a part is one of some constants. It is missing where the part is.
+    """Return whether a part is one of some constants. The result is missing if the part is missing.
 
     Raises
     ------
@@ -268,7 +268,7 @@ _NOT = np.array([1, 0, -1], dtype=np.int8)
 
 
 def logic(parts: Sequence[Operand], *, all_of: bool) -> Operand:
-    """Return whether all or any of some truths hold. It is missing only if the known truths do not settle it."""
+    """Return whether all or any of some truths hold. The result is missing if the known truths do not settle it."""
     truths = [_truth(part, "and" if all_of else "or") for part in parts]
     settles = np.int8(0 if all_of else 1)
 
@@ -287,7 +287,7 @@ def _truth(part: Operand, what: str) -> Callable[[RowCells], Cells]:
 
 
 def choice(condition: Operand, then: Operand, otherwise: Operand) -> Operand:
-    """Return one of two parts by a truth. It is missing where the truth is, or the part that the truth chooses."""
+    """Return one of two parts, chosen by a truth. The result is missing if the truth or the chosen part is missing."""
     truth = _truth(condition, "if")
     domain, (a, b) = unify([then, otherwise])
     gone = math.nan if isinstance(domain, Numbers) else -1
@@ -300,7 +300,7 @@ def choice(condition: Operand, then: Operand, otherwise: Operand) -> Operand:
 
 
 def fill(part: Operand, instead: Operand) -> Operand:
-    """Return a part, in which another part stands in for missing cells."""
+    """Return a part, with its missing cells replaced by the cells of another part."""
     domain, (a, b) = unify([part, instead])
 
     def cells(rows: RowCells) -> Cells:

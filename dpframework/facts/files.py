@@ -206,7 +206,7 @@ def write_whole(path: Path, content: str | bytes, kind: FileKind | None = None, 
     kind
         The kind of the file, which may replace an existing file of the same kind. With None no file is replaced.
     called
-        The path that error messages about writing name in place of `path`, if the file is moved there afterwards.
+        The path that error messages about writing show in place of `path`, if the file is moved there afterwards.
 
     Raises
     ------

@@ -24,10 +24,10 @@ def uninterrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def delay_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back until the block has ended, so that the code that closes its resources knows all of them.
+    """Hold Ctrl-C back until the block has ended, so that the block's resources can always be closed.
 
-    An interrupt after a lock is taken, and before a variable holds that lock, would leave a lock that no code can
-    release.
+    Otherwise an interrupt could come after a lock is taken, and before a variable holds that lock. Then no code could
+    release it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -294,9 +294,9 @@ class Or(_Joined):
 def fixes(description: Description, attribute: Attribute, *, holds: bool = True) -> bool:
     """Tell whether all rows for which a description holds, or fails, have the same value of an attribute.
 
-    A formula that joins tests by "and" holds only where each of them holds, so one test that fixes the attribute is
-    enough. The same is true where a formula that joins tests by "or" fails. False means that this is not known. It is
-    the result for all other formulas, and for numeric attributes, since these may be counted in other bins.
+    A formula that joins tests by "and" holds only if each of them holds, so one test that fixes the attribute is
+    enough. The same is true if a formula that joins tests by "or" fails. The result False means that nothing is known.
+    All other formulas give False, and so do numeric attributes, since these may be counted in other bins.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The formats of output files by their names, readable times, and CSV in which no spreadsheet sees a formula."""
+"""Helpers for output: the format that a file's name asks for, readable times, and CSV without spreadsheet formulas."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The rule by which an output may replace an existing file: only one of its own kind, recognized by its content.
 
-A name on a command line may by mistake be the name of the data, the ledger or the study. So every kind of file that
-dpframework writes can be recognized by its content, and an existing file is replaced only if it is of that kind.
+By mistake, a name on a command line may be that of the data, the ledger or the study. So every kind of file that
+dpframework writes can be recognized by its content, and an existing file is replaced only if it is of the kind that is
+to be written.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class FileKind:
 
     @classmethod
     def of_pattern(cls, name: str, pattern: str) -> FileKind:
-        """Return a kind whose files contain a pattern. `^` and `$` match at the file's ends only."""
+        """Return a kind whose files contain a pattern. `^` matches at the file's beginning only, and `$` at its end."""
         found = re.compile(pattern.encode())
         return cls(name, lambda content: found.search(content) is not None)
 

@@ -27,7 +27,8 @@ def importing_environment(**more: str) -> dict[str, str]:
 def place_of(package: str) -> Path | None:
     """Return the folder of an imported package or the file of a module, or None if it has no file of its own.
 
-    None also for a folder without `__init__.py`, since it may hold files that do not belong to the package.
+    The result is also None for a folder without `__init__.py`, since it may hold files that do not belong to the
+    package.
     """
     file = getattr(sys.modules.get(package), "__file__", None)
     if file is None or not Path(file).is_file():

@@ -1,9 +1,9 @@
 r"""Escapes for characters that control a terminal, or hide or reorder text, in texts that come from strangers.
 
-A label may hold any character, and so may a text from a plugin or a file. Printed as it is, `"\x1b[2K"` deletes
-the line before it, a carriage return writes over it, and U+202E turns the rest of a line around. `printable` shows such
-a character as an escape, such as `\n` or `\u202e`. Every format then adds its own rule: `facts.output_formats` for CSV,
-`reports.markdown` for Markdown, `reports.text_drawings` for Mermaid and DOT.
+A label may hold any character, and so may a text from a plugin or a file. Printed as it is, `"\x1b[2K"` deletes the
+line before it, a carriage return writes over it, and U+202E turns the rest of a line around. `printable` shows such a
+character as an escape, such as `\n` or `\u202e`. Every format then adds its own rule: `facts.output_format_helpers` for
+CSV, `reports.markdown` for Markdown, `reports.text_drawings` for Mermaid and DOT.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def last_digit(value: float | Fraction, digits: int) -> Fraction:
 
 
 def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return a rho of zCDP that costs at most epsilon at delta, in closed form. There may be a larger one.
+    """Return a rho of zCDP that costs at most epsilon at delta, in closed form. It may not be the largest such rho.
 
     A loss of rho costs an epsilon of rho + 2 sqrt(rho log(1 / delta)) at delta (Bun and Steinke 2016, Proposition 1.3).
     This is the given epsilon where sqrt(rho) is sqrt(log(1 / delta) + epsilon) - sqrt(log(1 / delta)).
@@ -241,8 +241,8 @@ class PrivacyLoss:
     epsilon
         Pure (or, with `delta` > 0, approximate) epsilon; None if there is no finite one.
     rho
-        The loss in zCDP (zero-concentrated differential privacy), if it is known and better than epsilon**2 / 2; None
-        else.
+        The loss in zCDP (zero-concentrated differential privacy), if it is known and better than epsilon**2 / 2; else
+        None.
     delta
         The delta of the claim; 0 for pure losses.
 

@@ -76,7 +76,7 @@ class PublicTable:
     ----------
     pairs
         Each key with its value, a text, a number or a truth, all of one kind. A mapping is accepted. Keys are compared
-        by their canonical forms, as labels are, so that "7.0" and "7" are one.
+        by their canonical forms, as labels are, so that "7.0" and "7" are one key.
 
     Raises
     ------

@@ -177,7 +177,7 @@ class ReadOptions:
         return self if len(kept) == len(self.columns) else attrs.evolve(self, columns=kept)
 
     def over(self, other: ReadOptions) -> ReadOptions:
-        """Return the options of `other`, with those replaced that this object gives."""
+        """Return the options of `other`, except for the options that this object gives, which replace them."""
         given = {f.name: getattr(self, f.name) for f in attrs.fields(ReadOptions) if f.name != "columns"}
         given = {name: value for name, value in given.items() if value != getattr(PLAIN, name)}
         if {"table", "query"} & given.keys():

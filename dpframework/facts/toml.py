@@ -33,7 +33,7 @@ def prefix_errors(where: str) -> Iterator[None]:
     Raises
     ------
     InputError
-        In place of any error of the project.
+        In place of any `DPFrameworkError`.
     """
     try:
         yield

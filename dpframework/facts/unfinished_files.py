@@ -22,7 +22,7 @@ except ImportError:  # such a system removes no file that another process has op
     fcntl = None  # type: ignore[assignment]
 
 #: The number of fixed names for parts of one output. If more processes than that write the output at once, the part of
-#: a further one has a random name, so nobody finds and removes it if that process is killed.
+#: each further process has a random name. Such a part is not found and removed if its process is killed.
 FIXED_NAMES = 4
 
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)

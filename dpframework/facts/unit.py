@@ -4,20 +4,21 @@ A unit is one row, or a person with at most k rows. A column of ids tells to who
 asserts k. Adding a person adds at most k rows. Replacing a person removes at most k rows and adds at most k others.
 These two numbers are sure to be equal only where the number of rows is public.
 
-**Group privacy.** Take such neighbours, and pair rows that leave with rows that come, as far as there are both. This
-gives r replacements, and a additions or removals of the rows left over, with r + a <= k. So a path of r + a steps leads
-from one table to the other, and each step is between neighbours by one row. A release that loses at most R for a
-replaced row, and at most A for an added or removed row, then loses at most r R + a A <= k max(R, A) in pure epsilon,
+**Group privacy.** Take two tables that differ by one unit. Pair rows that leave with rows that come, as long as there
+are both. This gives r replacements, and a additions or removals of the rows left over, with r + a <= k. So a path of
+r + a steps leads from one table to the other, and each step changes one row. Let a release lose at most R for a
+replaced row, and at most A for an added or removed row. Then it loses at most r R + a A <= k max(R, A) in pure epsilon,
 and (r sqrt(R) + a sqrt(A))^2 <= k^2 max(R, A) in zCDP (Bun and Steinke 2016, Proposition 1.9). This holds for every
-mechanism. Noise is calibrated with it: a release that may lose epsilon for a unit may lose epsilon / k for a row, and
-rho becomes rho / k^2. `docs/composition.md` derives the rules of composition from this.
+mechanism. Noise is calibrated by this rule: a release that may lose epsilon for a unit may lose epsilon / k for a row,
+and a release that may lose rho for a unit may lose rho / k^2 for a row. `docs/composition.md` derives the rules of
+composition from this.
 
 **A period.** A unit may be a person in one period (see `periods`). A run reads the rows of one period. So its table
-holds units of that period with at most k rows each, and all of the above holds for it. Rows of one period change
-nothing in the table of another. So for neighbours that differ by a person in one period, the releases of all periods
-together lose no more than the releases of that period. A person's whole history is one such unit in each period in
-which they have rows. It loses at most the sum over these periods. (The releases of a period follow from earlier
-releases and from the rows of that period, so losses add up as those of plans that are chosen one after another.)
+holds units of that period with at most k rows each, and all of the above holds for this table. It has no rows of other
+periods. So for neighbours that differ by a person in one period, the releases of all periods together lose no more than
+the releases of that period. A person's whole history consists of one such unit for each period in which they have rows.
+It loses at most the sum over these periods. (The releases of a period depend on earlier releases and on the rows of
+that period, so their losses add up as in adaptive sequential composition.)
 """
 
 from __future__ import annotations
@@ -254,7 +255,7 @@ def unit_of_groups(groups: object, rows: int) -> PrivacyUnit:
     """
     unit = PrivacyUnit(None if groups is None else GROUPS, rows)
     if unit.asserted:
-        raise InputError(f"rows_per_unit is {rows}, and nothing says whose a row is; give fit the groups")
+        raise InputError(f"rows_per_unit is {rows}, and nothing says to which unit a row belongs; give fit the groups")
     return unit
 
 

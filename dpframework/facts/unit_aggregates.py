@@ -34,7 +34,7 @@ from dpframework.facts.expressions import expression, names_in, syntax_of
 
 #: The aggregates of an expression over the rows of one unit, and the most arguments of each.
 AGGREGATES = {"any": 1, "all": 1, "count": 1, "sum": 1, "min": 1, "max": 1, "first": 2, "last": 2, "mode": 1}
-#: The key, in place of the name of an attribute, under which the cells of an aggregate are handed over.
+#: The key under which the cells of an aggregate are passed, in place of the name of an attribute.
 AGGREGATED = ""
 MOST_SUMMED = 1e290  # the largest bound of summed numbers, since 2^31 of them then have a finite sum
 

@@ -344,7 +344,9 @@ def test_the_unit_of_a_fit() -> None:
     assert unit_of_groups(None, 1) == PrivacyUnit()
     assert unit_of_groups(["x"], 3) == PrivacyUnit(GROUPS, 3)
     assert unit_of_groups(["x"], 1) == PrivacyUnit(GROUPS, 1)
-    with pytest.raises(dpf.InputError, match=r"^rows_per_unit is 3, and nothing says whose a row is; give fit the"):
+    with pytest.raises(
+        dpf.InputError, match=r"^rows_per_unit is 3, and nothing says to which unit a row belongs; give fit the"
+    ):
         unit_of_groups(None, 3)
     assert UnitChange() == UnitChange(rows=1, resizes=False)
 

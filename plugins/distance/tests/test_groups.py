@@ -34,7 +34,7 @@ def test_a_fit_protects_the_groups_that_it_is_given(rows, monkeypatch) -> None:
 def test_groups_that_cannot_be_are_one_sentence() -> None:
     with pytest.raises(dpf.InputError, match="X has 90 rows and groups has 3; give one group for each row"):
         ValueEmbedding(context_size=2, schema=SCHEMA).fit(CODES, groups=[1, 2, 3])
-    with pytest.raises(dpf.InputError, match="rows_per_unit is 4, and nothing says whose a row is"):
+    with pytest.raises(dpf.InputError, match="rows_per_unit is 4, and nothing says to which unit a row belongs"):
         ValueEmbedding(context_size=2, schema=SCHEMA, rows_per_unit=4).fit(CODES)
     with pytest.raises(dpf.InputError, match="the table already has its unit"):
         ValueEmbedding(context_size=2, schema=SCHEMA).fit(dpf.Table.from_codes(SCHEMA, CODES.T), groups=GROUPS)

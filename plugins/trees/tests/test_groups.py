@@ -43,7 +43,7 @@ def test_rows_beyond_the_bound_and_rows_of_nobody_are_left_out(estimator) -> Non
 def test_groups_that_cannot_be_are_one_sentence(estimator) -> None:
     with pytest.raises(dpf.InputError, match="y has 400 rows and groups has 3; give the same number of both"):
         clone(estimator).fit(X, Y, GROUPS[:3])
-    with pytest.raises(dpf.InputError, match="rows_per_unit is 4, and nothing says whose a row is; give"):
+    with pytest.raises(dpf.InputError, match="rows_per_unit is 4, and nothing says to which unit a row belongs; give"):
         clone(estimator).set_params(rows_per_unit=4).fit(X, Y)
     with pytest.raises(dpf.InputError, match="rows_per_unit is 0; write how many rows"):
         clone(estimator).set_params(rows_per_unit=0).fit(X, Y, GROUPS)
