@@ -59,13 +59,13 @@ from dpframework.verify.tables.neighbours import Sizes, Universe
 from dpframework.verify.tables.reference_engines import ByTables, Together
 from dpframework.verify.tables.small_table_handles import SmallTables
 
-# A budget at which outputs are hardly anything but noise, and one at which they have hardly any noise.
+# With the first budget, outputs are almost pure noise. With the second, they have almost no noise.
 EXTREMES = (Fraction(1, 10**6), Fraction(10**6))
 AMOUNTS = (int, float, str, Decimal, Fraction)  # the types that a parameter `epsilon` or `rho` may have
 
 
 def _study(example: Example, relation: Relation, *, delta: Fraction | None = None) -> Study:
-    """Return a study of one example that allows its plan's assumptions, with the delta given or else needed."""
+    """Return a study of one example that allows its assumptions. By default, it has the delta that its plan needs."""
     subject = _subject(example, relation)
     allow, unit = list(subject.plan.assumptions), example.unit
     least = subject.delta_needed or 0 if delta is None else delta
@@ -101,8 +101,8 @@ class MinerConformance:
         The number of replays for examples whose audits need more than `replays`, by the example's name.
     min_tightness
         The share of each example's pure claim that the search must reach, for all examples or by an example's name. A
-        number below the default needs a reason in a comment: the audit may then miss a mistake that makes the loss less
-        than 1 / `min_tightness` times as large.
+        number below the default needs a reason in a comment, since the audit may then miss a mistake that multiplies
+        the loss by less than 1 / `min_tightness`.
     """
 
     miner: ClassVar[type[Miner]]
@@ -185,7 +185,7 @@ class MinerConformance:
             assert str(results["example"])
 
     def test_blocks_of_rows_make_no_difference(self, example: Example, relation: Relation) -> None:
-        """The same seed gives the same result from one block of rows, and from three that are counted together."""
+        """With the same seed, the result is the same whether the rows are counted in one block or in three."""
         table = _table(example, relation)
         one, again, three = (
             to_json_safe(_study(example, relation).run(table, seed=3, engine=engine)["example"])
@@ -198,7 +198,7 @@ class MinerConformance:
         )
 
     def test_it_spends_no_more_than_its_parameter_says(self, example: Example, relation: Relation) -> None:
-        """The plan's total is at most the parameter `epsilon`, or `rho`, where the miner has one."""
+        """The plan's total is at most the miner's parameter `epsilon` or `rho`, if it has one."""
         subject = _subject(example, relation)
         total = ZCDPAccountant(subject.relation, delta=subject.delta or USUAL_DELTA).total(subject.plan)
         for name, spent in (("epsilon", subject.claim), ("rho", None if total is None else total.rho)):
@@ -295,7 +295,7 @@ class QueryConformance:
             assert_sensitivity_holds(query, schema, relation, inputs=inputs, pairs=self.pairs, min_tightness=least)
 
     def test_the_order_and_the_blocks_of_rows_make_no_difference(self, given: tuple[Query, Schema, Any]) -> None:
-        """The answer is the same for rows in another order or in several blocks, and together with another query."""
+        """The answer is the same for rows in another order, in several blocks, and when answered with another query."""
         query, schema, inputs = given
         universe, rows = Universe(schema), _rows(schema)
         engine = SmallTables(universe)
@@ -310,7 +310,7 @@ class QueryConformance:
             assert _is_unchanged(query, answer, again), f"{query.name} has another answer together with another query"
 
     def test_its_tables_give_what_it_counts(self, given: tuple[Query, Schema, Any]) -> None:
-        """The answer from the cross tables that the query names, if any, is the same (see `Query.tables`)."""
+        """The answer is the same if it is computed from the cross tables that the query names (see `Query.tables`)."""
         import pytest
 
         query, schema, inputs = given
@@ -359,7 +359,7 @@ class MechanismConformance:
     answers
         Pairs of answers on which losses are compared with claims, for such mechanisms. None for the kit's pairs.
     draws
-        How many outputs are drawn for each probe from each source of randomness. More are drawn if these do not yet
+        How many outputs are drawn for each probe from each source of randomness. More are drawn if these are too few to
         tell the claimed scale of the noise from another one.
     min_tightness
         The share of a mechanism's claims that its losses must reach. A number below the default needs a reason, as for
@@ -385,7 +385,7 @@ class MechanismConformance:
     def test_it_loses_no_more_than_it_claims(self, mechanism: Mechanism) -> None:
         """By its log-density, the mechanism loses no more than it claims, and at least the share `min_tightness` of it.
 
-        Without `answers`, a mechanism for answers of a type of its own is not tested.
+        A mechanism for answers of a type of its own is tested only if `answers` are given.
         """
         if self.answers is None and not takes_any_answers(mechanism):
             return

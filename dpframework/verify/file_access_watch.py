@@ -1,7 +1,8 @@
 """Watch which files code writes, and which files it reads that an earlier run may have written.
 
-If a run keeps something in a file for later runs, that is a release which no plan holds. A file that is read counts as
-written by an earlier run if it was changed since this module was loaded, or lies in the folder for temporary files.
+A run must not keep anything in a file for later runs, since that would be a release outside the plan. A file that is
+read counts as written by an earlier run if it was changed since this module was loaded, or lies in the folder for
+temporary files.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT
-CODE = (".py", ".pyc", ".nbi", ".nbc")  # ends of names of code files, which do not count: Python and numba write them
+CODE = (".py", ".pyc", ".nbi", ".nbc")  # files of compiled code do not count, since Python and numba write them
 STARTED = time.time()
 
 _watched: list[set[str]] = []

@@ -1,4 +1,4 @@
-"""A limit on the processor seconds of a search, since one table of a large schema can cost as much as an audit."""
+"""A limit on the processor seconds of a search, which could otherwise take very long on a large schema."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Patience:
         return Patience(self.left * share)
 
     def allows(self, times: int, call: Callable[[], object]) -> bool:
-        """Tell whether there is time to call something `times` times, judged by one timed call."""
+        """Tell whether there is time for `times` calls of a function, judged by the time of one call."""
         if math.isinf(self._end):
             return True
         call()  # not timed, since a first call may compile a kernel

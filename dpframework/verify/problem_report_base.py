@@ -9,7 +9,7 @@ import attrs
 
 
 class ProblemReport(abc.ABC):
-    """A report, a frozen attrs class, which passes if it lists no problem in `wrong`."""
+    """A report that passes if it lists no problem in `wrong`. Its subclasses are frozen attrs classes."""
 
     __slots__ = ()
     wrong: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""All checks of the kit on one miner, which replay its examples, search its queries and sample its mechanisms."""
+"""All checks of the kit on one miner: of its examples, and of its plans' queries and mechanisms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEPS = 0.35  # the share of the time for checks of steps; the rest is for audit
 # The checks of one example's steps may take this share of the time that is left for steps, since later examples have
 # fewer new steps. Those of the last example may take all that is left.
 STEPS_AT_ONCE = 0.3
-AUDIT = 0.8  # the share of an example's time for its audit
+AUDIT = 0.8  # the share of an example's time for its audit; the rest is for telling two tables apart
 BOUNDED = 2  # how many attributes a made-up table of people has besides its ids
 PEOPLE = 2  # how many tables of a few people each reader of tables is tested on
 
@@ -56,22 +56,24 @@ def verify_examples(
     relations
         The neighbouring relations to verify. The findings note each example that claims nothing under one of them.
     replays
-        About how many replays each audit makes.
+        About how many replays each audit makes. A replay compares the probabilities of one run's outputs on two tables.
     runs
-        How often the distinguishing test runs the miner on each table of an audit's worst pair; 0 leaves this test out.
+        How often the distinguishing test runs the miner on each of two tables: those for which the audit found the
+        largest loss. 0 leaves this test out.
     seed
         The seed of everything drawn except the mechanisms' private draws.
     seconds
         About how many processor seconds all checks may take together. Checks of single steps come first, and get about
-        a third. Each audit of an example under a relation then gets an equal share of what is left. What is left out
-        is listed, and depends on the machine.
+        a third. Each audit of an example under a relation then gets an equal share of what is left. The report lists
+        what was left out, which depends on the machine.
     tell
-        Called with a text that says what is about to be done, to show progress.
+        A function that shows progress. It is called with a text that says what is about to be done.
     unit
-        Whom the claims are to protect: replays are on tables that differ by one such unit. If it is a row, each
-        example's own unit is taken (see `Example.unit_for`). If a column of ids names the units, it is also tested
-        whether reading bounds the rows of each unit, with the first example's schema (see `check_bounding`). Whatever
-        the unit, the derived columns of the first schema that has any are tested (see `check_derivation`).
+        Whom the claims are to protect: the tables of a replay differ by one such unit. If it is a row, each example's
+        own unit is taken (see `Example.unit_for`). If a column of ids names the units, a further check tests that
+        reading bounds the rows of each unit (see `check_bounding`). This check uses the schema of the first example. If
+        a schema derives columns, the first such schema's columns are tested, too, for any unit (see
+        `check_derivation`).
 
     Raises
     ------

@@ -84,7 +84,7 @@ class Verification:
     name
         The name of what was verified.
     audits
-        One entry for each example and relation, also if the example claims nothing under the relation.
+        One entry for each example and relation, even if the example claims nothing under the relation.
     sensitivities
         The reports of the searches for the sensitivities of queries.
     samplers
@@ -92,8 +92,7 @@ class Verification:
     losses
         One entry for each comparison of a mechanism's claims with its losses.
     left_out
-        Checks that were not made, or not to their end: those that there was no time for, and comparisons with another
-        process for queries that cannot be sent there.
+        Checks that were skipped or cut short: for lack of time, or because a query cannot be sent to another process.
     bounding
         Whether reading bounds the rows of each unit independently of other units; None if no column of ids names units.
     derivation
@@ -115,14 +114,17 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found wrong. If there are examples, some example must claim something."""
+        """Whether nothing was found wrong, and at least one example, if there are any, claims something."""
         return next(self.problems(), None) is None
 
     @property
     def tightness(self) -> float:
         """The smallest tightness of the audits with a claim above 0.
 
-        If there is no such audit, that of the comparisons of losses; NaN if there are none of these either.
+        Tightness is the share of a claim that a search reached.
+
+        If no audit has such a claim, this is the smallest tightness of the comparisons of losses with claims. NaN if
+        there are none of these either.
         """
         audits = [one.report.tightness for one in self.audits if one.report is not None and one.report.claim]
         return min(audits or [compared.tightness for compared in self.losses], default=math.nan)

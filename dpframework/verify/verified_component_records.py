@@ -18,11 +18,13 @@ from dpframework.verify.verification_report import Verification
 def code_records(found: Verification, examples: Mapping[str, Example]) -> Iterator[VerifiedCode]:
     """Yield a record for each miner of verified examples, and for each mechanism of their plans, under each relation.
 
-    A miner's record holds the smallest tightness of its audits, a mechanism's record that of the comparisons of its
-    losses. Tightness is the share of a claim that a search reached. A record counts as passed only if the whole
-    verification passed. After a verification that passed, a miner or mechanism has no record if some search found no
-    loss of it at all, since such a search shows nothing. Nor has a mechanism that was neither sampled nor compared with
-    its claims. After a verification that failed, each of them has a record.
+    Tightness is the share of a claim that a search reached. A miner's record holds the smallest tightness of its
+    audits. A mechanism's record holds the smallest tightness of the comparisons of its losses with its claims. A record
+    counts as passed only if the whole verification passed.
+
+    After a verification that passed, two kinds of records are left out, since they would show nothing: those whose
+    tightness is 0, and those of mechanisms that were neither sampled nor compared with their claims. After a
+    verification that failed, nothing is left out.
     """
     for relation in dict.fromkeys(audited.relation for audited in found.audits):
         audits = [one for one in found.audits if one.relation is relation and one.report is not None]

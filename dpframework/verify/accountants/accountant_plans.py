@@ -91,7 +91,7 @@ class Case:
     spent: Node | None = None
 
     def plan(self, relation: Relation, delta: Fraction) -> Plan:
-        """Return the plan under a relation and a delta: for equal arguments the same object each time."""
+        """Return the plan under a relation and a delta. Equal arguments return the same object."""
         return self._plan(self.node, relation, delta)
 
     def listed_plan(self, relation: Relation, delta: Fraction) -> Plan:

@@ -206,7 +206,7 @@ class _AccountantCheck:
         )
 
     def _total_by_rules(self, plan: Plan) -> PrivacyLoss | None:
-        """Return the total of a plan by the accountant's rules, without its `total`; None if they fail."""
+        """Return a plan's total, composed by the accountant's rules without its `total`. None if a rule fails."""
         try:
             accountant = self.kind(plan.relation, delta=self.kind.delta_for(plan.budget.delta) or 0)
             return accountant.loss(_compose(accountant, plan.root, plan))
@@ -226,6 +226,8 @@ class _AccountantCheck:
 
     def _charges(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
         """Note whether an accountant forgets plans that were opened, or opens a plan beyond its budget.
+
+        To open a plan charges its total to the accountant.
 
         One plan is opened by the accountant and a second one by a copy of it. As copies share their charges, `spent` of
         the accountant must cover both plans. If the first plan uses up the budget, the second must be refused.

@@ -112,7 +112,7 @@ class Oracle:
         raise AssertionError(node)
 
     def _over(self, atoms: Atoms, rest: tuple[NodeOnRows, ...], p: float, q: float) -> float:
-        """Return the measure over the outputs `atoms`, each followed by `rest`, without those that are impossible."""
+        """Return the measure over the outputs `atoms`, each followed by `rest`. Impossible outputs are left out."""
         return self.over_outputs(self.value(rest, p * a, q * b) for a, b in atoms if p * a or q * b)
 
     def _outputs(self, part: NodeOnRows) -> Atoms:
@@ -146,7 +146,7 @@ class Oracle:
 def _splits(node: Parallel, before: Rows, after: Rows) -> Iterator[tuple[NodeOnRows, ...]]:
     """Yield the parts of each partition that a `parallel` node may stand for.
 
-    There is one partition, or one by each attribute if a release chooses the attribute.
+    There is one partition. If a release chooses the attribute, there is one by each attribute of `SCHEMA`.
     """
     for by in SCHEMA if isinstance(node.by, FromRelease) else [node.by]:
         assert by is not None

@@ -1,20 +1,27 @@
 """Comparison of what a mechanism claims to lose with the losses that its log-density shows.
 
-An accountant relies on a mechanism's `losses`, in epsilon and rho, and on its `dp_event`, the event that the library
-dp-accounting composes. Here both are compared with the log-densities of outputs, given two answers that are as far
-apart as the query's sensitivity allows. Discrete outputs are listed, up to tails that are cut off. If they are too
-many, the points of a grid are taken. Outputs that cannot be listed are drawn. Every sum is over some of the outputs,
-and its terms are not negative. So it is at most the true divergence, and a claim below it is wrong. Only a sum over a
-coarse grid is an approximation, and is compared with a tolerance.
+An accountant relies on two claims of a mechanism: its `losses`, in epsilon and rho, and its `dp_event`, the event that
+the library dp-accounting composes. Here these claims are compared with the log-densities of outputs, given two answers
+that are as far apart as the query's sensitivity allows. Discrete outputs are listed, except for their far tails. If
+there are too many, only the points of a grid are listed. Outputs that cannot be listed are drawn.
 
-- Epsilon is compared with the largest difference of two log-densities. With an exact delta, outputs may be impossible
-  on one side, so the probability beyond epsilon is compared with delta: the sum of max(0, p - exp(epsilon) q).
+Every sum is over some of the outputs, and its terms are not negative. So the sum is at most the true divergence, and a
+claim below the sum is wrong. Only a sum over a coarse grid is an approximation, and is compared with a tolerance.
+
+In the formulas, p and q are the probabilities of one output given the two answers. An exact delta is a delta that a
+mechanism's releases have of their own, besides their epsilon or rho.
+
+- Epsilon is compared with the largest difference of two log-densities. With an exact delta, an output may be impossible
+  given one of the answers. Then the probability beyond epsilon is compared with this delta: over outputs, the sum of
+  max(0, p - exp(epsilon) q).
 - Rho is compared with Renyi divergences of several orders a, each at most rho a (Bun and Steinke 2016, Definition 1.1).
-  With an exact delta, the probabilities beyond the epsilons that rho converts to are compared instead.
+  With an exact delta, rho is converted to an epsilon at each of several further deltas. The probability beyond that
+  epsilon is compared with the sum of the two deltas.
 - For the event, accounting by privacy loss distributions (PLD) reports an epsilon at each of several deltas. Each delta
-  is compared with the probability beyond its epsilon, the sum of max(0, p - exp(epsilon) q).
+  is compared with the probability beyond its epsilon.
 
-A failure has no density. So releases are tried, too, for these answers and for numbers 10^8 times as large.
+A release that fails has no density. So it is also tested that releases are possible, for these answers and for answers
+10^8 times as large.
 """
 
 from __future__ import annotations
@@ -46,7 +53,7 @@ from dpframework.verify.patience import Patience
 ORDERS = (1.25, 1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)  # the orders of the Renyi divergences
 DELTAS = tuple(Fraction(text) for text in ("0.3", "0.1", "0.03", "0.01", "0.001", "0.00001"))
 PAIR = 0.2  # the share of the remaining time that drawing the outputs of one pair of answers may take
-TRIED = 16  # for how many pairs of answers of a query it is tested that releases are possible
+TRIED = 16  # for this many pairs of answers of a query, it is tested that releases are possible
 MANY = 10**8  # the factor by which an answer is enlarged, as if very many rows gave it
 UNIT = 3  # the rows of a privacy unit
 FARTHEST = 2**40  # an output this many lattice steps from an answer should still be possible
@@ -70,8 +77,8 @@ def check_losses(
     mechanism
         The mechanism.
     given
-        Facts of queries with pairs of answers. By default they are made up, for the kind of answers that the mechanism
-        takes.
+        Facts of queries, each with pairs of answers on neighbouring tables. By default, both are made up for the kind
+        of answers that the mechanism takes.
     relations
         The neighbouring relations.
     seconds
@@ -287,7 +294,7 @@ class _Curve:
         return float(np.abs(one - other).max(initial=0.0))
 
     def renyi(self, order: float) -> float:
-        """Return the larger of the two Renyi divergences of an order."""
+        """Return the Renyi divergence of an order, in the direction where it is larger."""
         found = []
         for one, other in self._both:
             held = ~np.isneginf(one)
@@ -300,5 +307,5 @@ class _Curve:
         return max(found)
 
     def delta(self, epsilon: float) -> float:
-        """Return the larger of the two deltas that belong to an epsilon."""
+        """Return the probability beyond an epsilon, in the direction where it is larger."""
         return max(float(np.maximum(np.exp(p) - np.exp(epsilon + q), 0.0).sum()) for p, q in self._both)

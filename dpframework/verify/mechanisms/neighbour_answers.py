@@ -91,9 +91,9 @@ def invent_answers(facts: QueryFacts) -> Answers:
 
 
 def unit_answers(asked: Answers, rows: int) -> Answers | None:
-    """Return pairs of answers between which each of a unit's rows makes the same change.
+    """Return pairs of answers on tables that differ by one unit, each of whose rows makes the same change.
 
-    One row changes an answer by at most the declared change, so k rows change it by at most k times that. None if
+    If one row changes an answer by at most the declared change, k rows change it by at most k times as much. None if
     neither an l1 nor an l2 sensitivity is declared, or if nobody lists the keys that are counted.
     """
     if asked.facts.unlisted or not {one.norm for one in asked.facts.sensitivities} & {Norm.L1, Norm.SQUARED_L2}:
@@ -212,9 +212,9 @@ def list_outputs(
 ) -> tuple[Sequence[Any], Floats | float]:
     """Return outputs on which the densities given two answers are compared, and the logarithms of their sizes.
 
-    The size of an output says how much it stands for: the length of its piece of an interval, or the number of lattice
-    points around a point of a grid. If outputs cannot be listed, they are drawn: two in any case, and up to
-    `MOST_DRAWN` as long as there is time.
+    The size of an output says how much of the range it stands for. It is the length of a piece of an interval, or the
+    number of lattice points around a point of a grid. If outputs cannot be listed, they are drawn: two in any case, and
+    up to `MOST_DRAWN` as long as there is time.
     """
     if isinstance(one, PiecewiseScores):
         breaks = np.unique(np.concatenate([one.breaks, other.breaks]))
@@ -231,7 +231,7 @@ def list_outputs(
 def _of_shown_keys(
     mechanism: Mechanism, calibration: Calibration, one: KeyCounts, other: KeyCounts
 ) -> list[ReleasedKeys]:
-    """Return all combinations of shown keys with counts up to a bound if there are one or two keys; else draw some."""
+    """Return outputs for counts by key: all up to a largest count, or drawn ones if there are more than two keys."""
     keys = tuple(sorted({*one.keys, *other.keys}))
     if len(keys) not in WIDTH:
         return _draw_outputs(mechanism, calibration, one, other)
@@ -248,7 +248,7 @@ def _of_shown_keys(
 def _grid(
     mechanism: Mechanism, calibration: Calibration, one: NDArray[Any], other: NDArray[Any]
 ) -> tuple[list[Any], float]:
-    """Return all lattice points around both answers, or evenly spaced ones if these are too many.
+    """Return all lattice points around both answers, or only evenly spaced ones if there are too many.
 
     The second value is the logarithm of the number of lattice points for each returned point.
     """

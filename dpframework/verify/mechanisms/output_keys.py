@@ -15,9 +15,10 @@ NUMBERS = (np.ndarray, np.generic, int, float)
 
 
 def output_key(output: Any) -> Any:
-    """Return a key that can be hashed. Outputs with the same key are equal, and read alike.
+    """Return a key that can be hashed. Outputs with the same key are equal, and have the same type.
 
-    An array's key has its shape, its type and its bytes, and a collection's its class and its parts in their order.
+    The key of an array consists of its shape, type and bytes. The key of a collection consists of its class and the
+    keys of its parts, in order.
 
     Examples
     --------

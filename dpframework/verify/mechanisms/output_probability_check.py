@@ -1,9 +1,9 @@
 """Checks that the probabilities of all different outputs of a mechanism add up to at most 1.
 
 A log-density may ignore a part of the output, such as an exact count next to the noisy one, low bits, or a type that
-depends on the answer. Then many outputs that a reader can tell apart get the probability that belongs to all of them
-together, and the sum over them exceeds 1. So outputs are drawn for several answers, and the probabilities of all
-different outputs, given one of the answers, are added up.
+depends on the answer. Then each of many different outputs gets the probability that belongs to all of them together,
+and the sum over them exceeds 1. So outputs are drawn for several answers, and the probabilities of all different
+outputs, given one of the answers, are added up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm
 from dpframework.verify.miners.value_comparison import same
 
-STEPS = range(-3, 5)  # by how many steps of the lattice answers differ from the base answer
+STEPS = range(-3, 5)  # answers differ from the base answer by these numbers of lattice steps
 MANY = 10**6  # a large base answer, which is tried in addition to 0
 DRAWN = 60  # how many outputs are drawn for each answer
 SLACK = 1e-6  # how far a sum of probabilities may exceed 1, since it is rounded

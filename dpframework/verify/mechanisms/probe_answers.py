@@ -1,10 +1,10 @@
 """Made-up answers for which a mechanism's draws are tested, each with the facts of a query that gives such answers.
 
 The noise must depend on the calibration, and so on the sensitivity, the neighbouring relation and the privacy unit. It
-must not depend on the answer. A mechanism that uses its own epsilon in place of the calibrated scale draws the right
-noise for a sensitivity of 1. A mechanism that draws less noise for large counts draws the right noise for small counts.
-So there are probes that differ from the usual probes in all these ways at once. Further probes differ in one way each,
-so that a failure can be explained.
+must not depend on the answer. A mechanism may get this wrong and still draw the right noise for a usual probe. If it
+uses its own epsilon in place of the calibrated scale, its noise is right at a sensitivity of 1. If it draws less noise
+for large counts, its noise is right for small counts. So some probes differ from the usual ones in all these ways at
+once. Further probes differ in one way each, so that a failure can be explained.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ def probes() -> tuple[Probe, ...]:
 
 
 def _scores(best: float) -> NDArray[np.float64]:
-    """Return a high score, two half as high, and many of 0, among which choices change clearly with the noise."""
+    """Return one high score, two half as high, and many of 0. A choice among them shows the scale of the noise well."""
     return np.array([best, best / 2, best / 2, *[0.0] * 57])
 
 
 def unlike(probe: Probe, serves: Callable[[Probe], bool]) -> Probe:
-    """Return a usual probe with every change of `CHANGES` after which a mechanism can still draw for the probe.
+    """Return a probe with all changes of `CHANGES`, except those after which a mechanism cannot draw for the probe.
 
     The function `serves` tells whether the mechanism can draw for a probe.
     """

@@ -1,8 +1,9 @@
-"""Checks that a mechanism draws from the randomness that it is handed, anew for each number, and with no cut.
+"""Checks that a mechanism draws from the randomness that it is handed, anew for each number, and without a cut-off.
 
-Noise from another generator may have the right distribution, but whoever knows the seed of that generator knows the
-noise. Noise that several answers share may be right for each of them, but it cancels when they are subtracted. Noise
-that is cut off far out looks right in every draw, but some outputs are then impossible on one of two neighbours.
+These are mistakes that the distribution of single draws does not show. Noise from another generator may have the right
+distribution, but whoever knows the seed of that generator knows the noise. Noise that several answers share may be
+right for each answer, but it cancels when the releases are subtracted. Noise that is cut off at a large value looks
+right in every draw, but some outputs are then impossible on one of two neighbouring tables.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CUT = 0.25  # noise counts as cut off if more than this share of much wider draw
 
 
 def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, scale: float) -> Iterator[str]:
-    """Yield the problems that the checks of this module find, all but `disagreement`.
+    """Yield the problems that the checks of this module find, except for `disagreement`, which callers run themselves.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def _find_swapped_outputs(
 ) -> Iterator[str]:
     """Draw together for two answers that are far apart.
 
-    Check that each output belongs to its own answer, and that the noise of the two is not correlated.
+    Check that each output belongs to its own answer, and that the noise of the two answers is not correlated.
     """
     if mechanism.selects:
         one = np.where(np.arange(one.size) == 0, int(np.ceil(FAR * scale)), 0).astype(one.dtype)
@@ -126,8 +127,8 @@ def _find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calib
     """Draw much wider noise. If the noise is cut off, many draws lie at the cut.
 
     Such a cut is wrong only if it moves with the answer. Outputs in a public range also lie at the ends of that range,
-    but these are the same for every answer. A mechanism with an exact delta may cut off its noise, and is not tested.
-    Nor is a mechanism that claims neither epsilon nor rho.
+    but these are the same for every answer. Two kinds of mechanisms are not tested: those with a delta of their own,
+    which may cut off their noise, and those that claim neither epsilon nor rho.
     """
     losses = calibration.losses
     if losses.delta != NOTHING:  # a tail of the noise with that probability may be cut off
@@ -147,7 +148,7 @@ def _find_cut_off(mechanism: Mechanism, answer: NDArray[Any], calibration: Calib
 def _farthest(
     mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration, handed: Any, *, together: bool
 ) -> Any:
-    """Return the largest of the outputs that lie farthest from an answer; None if only few outputs lie that far."""
+    """Return the largest of the outputs at the farthest distance from an answer. None if few outputs lie that far."""
     number = BATCHES * PAIRS
     if together:
         outputs = list(mechanism.release_many([answer] * number, calibration, handed))
@@ -163,8 +164,8 @@ def _farthest(
 def _test_long_answer(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
     """Draw for a very long answer of zeros.
 
-    As scores, all of its candidates should have the same chance. As numbers, all should have noise of the same
-    distribution and of the claimed scale, which does not repeat.
+    If the zeros are scores, all candidates should have the same chance. If they are numbers, all should get noise of
+    the same distribution and of the claimed scale, and the noise should not repeat.
     """
     facts = attrs.evolve(calibration.facts, answer_length=LONG)
     if facts.histograms or (mechanism.selects and not mechanism.in_score_order):
@@ -219,10 +220,10 @@ def _are_correlated(one: NDArray[np.float64], other: NDArray[np.float64]) -> boo
 
 
 def disagreement(samples: Sequence[tuple[str, NDArray[np.float64]]]) -> Iterator[str]:
-    """Yield a sentence for each source whose outputs' first numbers have another distribution than the first source's.
+    """Yield a sentence for each source of randomness whose outputs are distributed differently from the first source's.
 
-    The samples are names of sources of randomness, each with the outputs that a mechanism drew from it, as numbers of
-    shape (draws, coordinates).
+    Only the first number of each output is compared. The samples are names of sources of randomness, each with the
+    outputs that a mechanism drew from it, as numbers of shape (draws, coordinates).
     """
     (first_name, first), *others = samples
     for name, numbers in others:

@@ -1,8 +1,8 @@
-"""A check that a mechanism can release an answer: no error, no warning, and a possible output by its log-density.
+"""A check that a mechanism can release an answer without an error or a warning, and with a possible output.
 
-A mechanism that fails or warns for some tables reveals that the data is one of them, whatever it claims to lose. A
-replay does not see that, since it compares the densities of outputs, and a failure has no density. So a release must be
-possible for every answer.
+A mechanism that fails or warns for some tables reveals that the data is one of them, whatever it claims to lose.
+Comparing the densities of outputs does not show this, since a failure has no density. So a release must be possible for
+every answer. An output is possible if the mechanism's log-density of it is finite.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def refusal(mechanism: Mechanism, answer: Any, calibration: Calibration, randomn
     calibration
         The calibration of the mechanism.
     randomness
-        The source of randomness. The mechanism gets only those parts of it that its assumptions admit.
+        The source of randomness. The mechanism gets only what its assumptions allow it to use.
     """
     with (
         warnings.catch_warnings(record=True) as warned,

@@ -4,9 +4,9 @@ A replay relies on the log-density, which is tested here. Every test refuses a c
 most 1e-6. A noise scale that is 30 % off, by a factor of 1.3 up or down, is accepted with at most that probability.
 
 If the noise is much larger than the differences within an answer, millions of draws would be needed to find a scale
-that is 30 % off. Draws for such an answer are tested twice. With the noise as it is, they show noise that is far too
-small. With the noise of a smaller declared sensitivity, at the mechanism's own privacy parameter, they show a scale
-that is 30 % off (`_sharpen`).
+that is 30 % off. Draws for such an answer are tested twice. The first test, with the noise as it is, finds noise that
+is far too small. The second test declares a smaller sensitivity and keeps the mechanism's privacy parameter. The noise
+is then smaller, and the test finds a scale that is 30 % off (see `_sharpen`).
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def check_sampler(
     given
         The probes to draw for; by default those of `probes()` that the mechanism serves.
     beside
-        Further probes, such as answers of a plan's own queries. Draws for these need not decide about the scale. Probes
-        that the mechanism cannot draw for are left out.
+        Further probes, such as answers of a plan's own queries. No additional draws are made for these to decide about
+        the scale. Probes that the mechanism cannot draw for are left out.
     settings
         Whether to draw in unusual settings, too, if `given` is left out: for another sensitivity, relation and unit,
         for the counts of very many rows, and for a table of numbers.

@@ -1,4 +1,7 @@
-"""Statistical tests of a mechanism's draws for one probe against its log-density at the claimed scale."""
+"""Statistical tests that compare a mechanism's draws with its log-density at the claimed scale.
+
+The draws are for a probe, the facts of a query with an answer that shows the noise well.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a corr
 MOST_DRAWS = 1 << 16  # from this number of draws on, no more are made to tell the claimed scale from another scale
 FEWEST_EXPECTED = 8  # the fewest expected draws in a cell of the goodness-of-fit test
 WITHIN = 0.95  # the probability with which errors stay within the bound of a preview
-# The scales that draws must tell from the claimed one, with the words for them.
+# The draws must be able to tell the claimed scale from these multiples of it, which messages describe in words.
 OFF = ((Fraction(13, 10), "30 % wider"), (Fraction(10, 13), "30 % narrower"))
 FEWEST_UNLIKE = 100  # a test of correlation needs this many draws that differ from the most frequent value
 COMPARED = 4  # how many coordinates of an output are tested for independence, at most
@@ -166,7 +169,7 @@ class DrawnOutputs:
 
         numbers = self.numbers()
         pairs = [("from one draw to the next", numbers[:-1, 0], numbers[1:, 0])]
-        # If an output has more or fewer numbers than the answer, some of them may be computed from its other numbers.
+        # If an output has more or fewer numbers than the answer, some numbers may be computed from the others.
         if self._numeric and numbers.shape[1] == np.size(self.answer):
             histograms, same_rows = self.calibration.facts.histograms, self.calibration.same_rows
             # The noise of histograms may keep sums, and then depends on other coordinates. So only two coordinates are

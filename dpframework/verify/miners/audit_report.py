@@ -47,7 +47,7 @@ def reach(tightness: float) -> str:
 @final
 @attrs.frozen
 class Violation:
-    """Something wrong, or the largest loss, with the smallest two neighbouring tables found that show it.
+    """A problem or the largest loss, with two neighbouring tables that show it, the smallest that were found.
 
     Attributes
     ----------
@@ -106,11 +106,11 @@ class AuditReport:
     worst
         The largest realised loss found. Without a pure claim, the epsilon that the runs need (see `Tail.needed`).
     replays
-        How often a transcript was replayed or weighed on a table.
+        How often a transcript was replayed on a table, or the log-densities of its outputs were computed there.
     reruns
-        How many of these replays ran the miner again, rather than only weighing its releases.
+        How many of these replays ran the miner again.
     exhaustive
-        The number of shared rows up to which all tables of a few kinds of rows were tried; -1 if none were.
+        All pairs of tables of a few kinds of rows were tried, up to this number of shared rows. -1 if none were.
     most_rows
         How many equal rows the largest tables had.
     seconds
@@ -121,8 +121,8 @@ class AuditReport:
         The tables with the largest loss found, and the transcript that loses it. Without a pure claim, the tables of
         the tail test. None if anything was found wrong, or if no loss was found.
     tail
-        The tail test: estimates of the deltas that belong to epsilons which the plan claims; None if only a pure claim
-        was tested.
+        The tail test, which estimates the deltas at some epsilons that the plan claims. None if only a pure claim was
+        tested.
     cut_short
         Whether the audit ended because its time was over.
     """

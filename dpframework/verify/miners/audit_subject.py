@@ -1,4 +1,4 @@
-"""The subject of an audit, which is one miner on one schema under one relation, with its plan and its claim."""
+"""The subject of an audit: one miner on one schema under one relation, with its plan and its claim."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Subject:
         return largest_number(self.schema, self.relation, self.by.rows)
 
     def most_rows(self, usual: int) -> int:
-        """Return the largest number of rows of a table: `usual`, or fewer if the plan samples, to list all samples."""
+        """Return the most rows of a table: `usual`, or fewer if the plan samples, since all samples are listed."""
         return min(usual, SAMPLED_ROWS) if self.plan.index.samples else usual
 
     @functools.cached_property
@@ -125,7 +125,7 @@ class Subject:
 
     @functools.cached_property
     def claim(self) -> Fraction | None:
-        """The plan's claim in epsilon at its exact delta, or None where it has no claim under the relation."""
+        """The epsilon that the plan claims at its `exact_delta`, or None if it has no such claim under the relation."""
         total = self.total_at(self.exact_delta)
         return None if total is None else total.epsilon
 
@@ -176,7 +176,7 @@ class Subject:
 
     @functools.cached_property
     def delta_needed(self) -> Fraction | None:
-        """The delta of the claim, which is the exact delta for a pure claim; None if there is no claim."""
+        """The delta of the claim: for a pure claim, `exact_delta`. None if there is no claim."""
         if self.claim is not None and not self.delta:
             return self.exact_delta
         delta = self.delta or USUAL_DELTA

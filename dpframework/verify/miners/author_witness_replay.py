@@ -1,4 +1,4 @@
-"""The replay of an example's witnesses: tables and outputs from its author, weighed like those that a search finds."""
+"""The replay of an example's witnesses, which are tables and outputs for which its author expects a large loss."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def replay_witness(subject: Subject, witness: Witness, rng: np.random.Generator)
     """Replay a witness in both directions, and return what the direction with the larger loss shows.
 
     A witness under another relation than the subject's shows nothing about the subject. For a unit of k rows, the row
-    that differs is repeated k times. The shared rows are tried once as they are and once repeated k times: k times the
-    rows give k times the counts, and a unit of k rows gets k times the noise, so the losses equal those for one row.
-    Shared rows beyond the schema's bound are then left out.
+    that differs is repeated k times. The shared rows are tried once as they are and once repeated k times. With the
+    repeated rows, counts are k times as large, and so is the noise for a unit of k rows. So the losses equal those for
+    one row. Repeated rows beyond the schema's bound on rows are left out.
     """
     kinds: dict[tuple[tuple[str, object], ...], Mapping[str, Any]] = {}
 

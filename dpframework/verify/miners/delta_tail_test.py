@@ -1,9 +1,11 @@
-"""The tail test, which estimates the delta that belongs to a claimed epsilon, and compares it with the claimed delta.
+"""The tail test, which estimates the delta at a claimed epsilon, and compares it with the claimed delta.
 
-A plan that has no finite pure total (Gaussian noise) claims, for every delta, an epsilon. The delta that belongs to an
-epsilon is the expectation of max(0, 1 - exp(epsilon - L)) over the realised loss L of a run (Dwork and Rothblum 2016;
-Balle and Wang 2018, Theorem 5). Messages call it the probability beyond epsilon. L is exact for each run, so only that
-expectation is estimated, and bounded from below by Hoeffding's inequality.
+A plan without a finite pure total, such as one with Gaussian noise, claims an epsilon for every delta. The delta at an
+epsilon is the smallest delta for which (epsilon, delta)-privacy holds between two tables. It is the expectation of
+max(0, 1 - exp(epsilon - L)) over runs on the first table (Dwork and Rothblum 2016; Balle and Wang 2018, Theorem 5).
+Here L is the realised loss of a run: the log-density of its outputs on the first table, minus that on the second.
+Messages call the delta at an epsilon the probability beyond epsilon. L is exact for each run. So only the expectation
+is estimated, and is bounded from below by Hoeffding's inequality.
 """
 
 from __future__ import annotations
@@ -41,18 +43,18 @@ HALVINGS = 40  # how often an interval that holds an epsilon is halved
 @final
 @attrs.frozen
 class Tail:
-    """One point of a claim: the delta that belongs to `epsilon` is at most `delta`.
+    """One point of a claim: the delta at `epsilon` is at most `delta`.
 
     Attributes
     ----------
     epsilon, delta
         The numbers that the plan claims.
     found
-        The estimate of the delta that belongs to epsilon.
+        The estimate of the delta at `epsilon`.
     proved
-        A lower bound on the delta that belongs to epsilon. It is wrong with a probability of at most 1e-6.
+        A lower bound on the delta at `epsilon`. It is wrong with a probability of at most 1e-6.
     needed
-        The smallest epsilon to which, by the estimate, no more than `delta` belongs.
+        The smallest epsilon at which the estimated delta is at most `delta`.
     charged_by
         A text that names the plugin's accountant with this total; empty for the built-in accountants.
     """
@@ -154,7 +156,7 @@ def check_tail(
     seed: int = 0,
     unit: PrivacyUnit = ROW,
 ) -> TailReport:
-    """Estimate from runs the deltas that belong to epsilons which a plan claims, and compare them with its deltas.
+    """Estimate the deltas at some epsilons that a plan claims, and compare them with the claimed deltas.
 
     Parameters
     ----------
@@ -167,7 +169,7 @@ def check_tail(
     delta
         A delta to test besides a few large deltas, at which runs tell more. With 0, only the large ones are tested.
     runs
-        How many transcripts to record and weigh.
+        How many runs to record. The realised loss of each is computed.
     seed
         The seed of the tables and draws.
     unit
@@ -229,7 +231,7 @@ def check_tail_of(
 
 
 def _beyond(losses: NDArray[np.float64], epsilon: float) -> float:
-    """Return the estimate, from the realised losses of runs, of the delta that belongs to an epsilon."""
+    """Return an estimate of the delta at an epsilon, from the realised losses of runs."""
     return float(np.mean(np.maximum(0.0, -np.expm1(epsilon - np.maximum(losses, epsilon)))))
 
 
@@ -250,8 +252,8 @@ def _smallest_epsilon(losses: NDArray[np.float64], delta: float) -> float:
 def _worst_pair(subject: Subject, rng: np.random.Generator, searched: int) -> tuple[Rows, Rows]:
     """Return the two neighbours whose runs lose most on average, the table of these runs first.
 
-    For every pair, transcripts are recorded anew on the first table, with the claimed noise. Outputs that are forced
-    upon tables far from their own would lose most on the largest tables, whatever a row changes there.
+    For every pair, runs are recorded anew on the first table, with the claimed noise. If outputs of one table were
+    forced upon all pairs instead, the largest tables would lose most, whatever a row changes there.
     """
     sizes = Sizes.of(subject.schema, subject.relation, subject.most_rows(MOST_ROWS), subject.by.rows)
     among = changes(subject.universe, subject.relation, subject.by)

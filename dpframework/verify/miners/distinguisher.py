@@ -1,7 +1,7 @@
 """The distinguishing test, which finds a lower bound on epsilon from many runs on two neighbouring tables.
 
-The test is for outputs whose density nobody can write down. An event, a set of outputs, is chosen on one half of
-the runs, and its probabilities under both tables are bounded on the other half (Clopper and Pearson 1934). Source:
+The test is for outputs whose density nobody can write down. One half of the runs serves to choose an event, a set of
+outputs. The other half bounds the probabilities of this event on both tables (Clopper and Pearson 1934). Source:
 Jagielski, Ullman and Oprea 2020; Ding et al. 2018.
 """
 
@@ -89,7 +89,7 @@ def distinguish(
     """
     if runs < 100:
         raise InputError(f"runs is {runs}; at least 100 are needed to bound anything")
-    # On the runs by which an event is chosen, it seems to tell more than it does. So it is counted on the other half.
+    # An event seems to tell more than it does on the runs by which it is chosen. So it is counted on the other half.
     half = runs // 2
     outputs = [[features(run(seed + 2 * k + side)) for k in range(2 * half)] for side, run in enumerate((one, other))]
     names = sorted({name for side in outputs for output in side for name in output})
@@ -110,7 +110,11 @@ def distinguish(
 
 
 def _bound(often: int, seldom: int, runs: int, delta: float, false_alarm: float) -> float:
-    """Return log((p - delta) / q) with p bounded from below and q from above, each at half the false alarm."""
+    """Return a lower bound on epsilon, log((p - delta) / q), from how often an event happened on two tables.
+
+    Here p is a lower bound on its probability on the table where it happened `often` times, and q an upper bound on its
+    probability on the table where it happened `seldom` times. Each bound is wrong with probability `false_alarm` / 2.
+    """
     from scipy.stats import beta
 
     p = float(beta.ppf(false_alarm / 2, often, runs - often + 1)) if often else 0.0

@@ -196,7 +196,7 @@ def _is_data(name: str) -> bool:
 
 
 def _place(place: str, holder: Any, label: str) -> str:
-    """Name a part of a place, or return the place's own name where a reader knows no name for the part."""
+    """Name a part of a place. If a reader knows no name for the part, return the name of the place."""
     match holder:
         case types.ModuleType():
             return f"the global '{label}' of {place}"
@@ -223,7 +223,7 @@ def _in_cache(referent: Any) -> Iterable[Any]:
 
 
 def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.ModuleType]:
-    """Return the modules of the classes, and those modules of the packages that they hold or import, also indirectly.
+    """Return the modules of some classes, and those modules of the packages that these hold or import, also indirectly.
 
     Other modules are left out: a package of tests, for example, may have hundreds that the classes never use.
     """
@@ -238,7 +238,7 @@ def _modules_of(kinds: Iterable[type[Any]], packages: set[str]) -> list[types.Mo
 
 
 def _modules_behind(held: Any) -> Iterable[str]:
-    """Return names among which are those of the modules that a module's global comes from or imports."""
+    """Return names that include those of the modules that a module's global comes from or imports."""
     if isinstance(held, types.ModuleType):
         return (held.__name__,)
     names = {getattr(type(held), "__module__", None), getattr(held, "__module__", None)}

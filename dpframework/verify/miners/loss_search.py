@@ -2,9 +2,9 @@
 
 The realised loss is the difference of a transcript's log-densities on the two tables of a pair. Weighing a transcript
 on a pair is computing this loss. Transcripts with drawn outputs are weighed on random pairs, on all small pairs, and on
-pairs of very many equal rows. Then a game of two moves is played from several pairs. One move takes the outputs that
-lose most on the pair (`worst_transcript_search`). The other climbs to a pair on which these outputs lose more. The hunt
-ends early once it comes near the claim, since little more can be found.
+pairs of very many equal rows. Then a game of two alternating moves is played from several pairs. One move takes the
+outputs that lose most on the pair (see `worst_transcript_search`). The other move climbs to a pair on which these outputs
+lose more. The hunt ends early once its largest loss is near the claim, since little more can be found.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Hunt:
     rng
         The random generator of the search.
     tell
-        Called before each game with a text that says how far the hunt is.
+        A function that shows progress. It is called before each game with a text that says how far the hunt is.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Hunt:
         How many pairs of tables have been weighed. For each run with chosen outputs, the number of outputs that were
         tried per release is added.
     exhaustive
-        The number of shared rows up to which all tables of a few kinds of rows were tried; -1 if none were.
+        All pairs of tables of a few kinds of rows were tried, up to this number of shared rows. -1 if none were.
     ends
         The pairs of tables at which the first games ended, each with a transcript that loses much on it.
     """
@@ -98,8 +98,8 @@ class Hunt:
         transcripts
             Transcripts with drawn outputs.
         steered
-            Transcripts of steered runs. They reach code behind branches, but drawn transcripts come nearer to a claim.
-            So steered transcripts are weighed on a few pairs only.
+            Transcripts of steered runs, whose outputs were chosen to reach code behind branches. They come less near to
+            a claim than drawn transcripts, and so are weighed on a few pairs only.
         pairs
             About how many pairs to try.
         reached
@@ -127,8 +127,8 @@ class Hunt:
     ) -> tuple[WorstPair, Transcript]:
         """Weigh transcripts, and climb from the worst pair.
 
-        All transcripts are weighed on random pairs. A few with drawn outputs are also weighed on all small pairs, and
-        the longest with drawn outputs is also weighed on pairs of very many equal rows.
+        All transcripts are weighed on random pairs. Of those with drawn outputs, a few are also weighed on all small
+        pairs, and the longest is also weighed on pairs of very many equal rows.
         """
         search, weighers = self._search, [Weigher(self._subject, transcript) for transcript in transcripts]
         each, every = max(pairs // (16 * len(weighers)), 2), pairs // (16 * EXHAUSTED)

@@ -45,8 +45,8 @@ class QueryCall:
 def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     """Yield the queries that some runs ask.
 
-    Of queries with equal facts and a mechanism of the same name, only the first is yielded. If they are a plugin's
-    queries, up to `MOST_ALIKE` of them are yielded, without those that equal an earlier one.
+    Of queries with equal facts and a mechanism of the same name, only the first is yielded. Of a plugin's queries, up
+    to `MOST_ALIKE` are yielded, unless they equal one that was yielded before.
     """
     seen: dict[Any, list[Query]] = {}
     kinds = subject.universe.kinds
@@ -86,7 +86,7 @@ def are_equal(one: Any, other: Any) -> bool:
 
 
 def fit_rows(subject: Subject, rows: Rows) -> Rows:
-    """Return rows, cut off or filled up with rows of the first kind, in a number that the public facts allow."""
+    """Return as many rows as the schema allows: some are cut off, or rows of the first kind are added."""
     least, most = subject.schema.rows or 0, subject.schema.row_bound
     return (rows + bytes(max(least - len(rows), 0)))[:most]
 
@@ -119,7 +119,7 @@ def evaluate(subject: Subject, asked: QueryCall, rows: Rows) -> Any:
 
 
 def with_climbed_rows(subject: Subject) -> Subject:
-    """Return the subject with further kinds of rows, those that change the answers of a plugin's queries most.
+    """Return the subject with further kinds of rows: those that change the answers of a plugin's queries most.
 
     If the schema allows more kinds of rows than are tried, the worst kinds may be missing. The subject is returned as
     it is if all kinds are tried, if its plan samples, or if its miner is the project's own.

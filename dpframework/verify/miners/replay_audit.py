@@ -1,8 +1,8 @@
 """The replay audit, which looks for runs that lose more between neighbours than the plan claims, or break the plan.
 
 A run on one table is recorded, and its outputs are forced upon neighbouring tables. The realised privacy loss is the
-difference of the outputs' log-densities on two tables. It is exact, without statistical error. Source: the definition
-of differential privacy. A pure claim bounds the loss of every output on every pair of neighbours.
+difference of the outputs' log-densities on two tables. It is exact, without statistical error. By the definition of
+differential privacy, a pure claim bounds the realised loss of every output on every pair of neighbours.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from dpframework.verify.tables.neighbours import Rows, changes
 
 FLATTENINGS = (1, 1, 3, 10)  # how many times wider than claimed the noise of recorded runs is, in turn
 FEWEST_RUNS, MOST_RUNS = 8, 16  # how many runs are recorded: more if there are many replays and runs are short
-SHOWN = 100  # how many smaller pairs are tried, at most, to show the largest loss if it is no violation
-WITNESSED = 4  # how often a witness's outputs are chosen, since chance decides between outputs that are nearly as bad
+SHOWN = 100  # the most smaller pairs that are tried to show the largest loss, if it breaks no claim
+WITNESSED = 4  # how often a witness is replayed, at most, since chance decides between outputs that are nearly as bad
 BEHAVIOUR = 0.4  # the share of a limited time for comparing runs; the rest is for the search for the largest loss
-STEERED = 0.3  # the share of what is left of that time for steered runs
+STEERED = 0.3  # the share of what is left of that time for steered runs, which get outputs that are seldom drawn
 SHORT = 4  # the most releases of a run whose replay counts as one; the replay of a longer run counts for more
 
 
@@ -71,7 +71,8 @@ def audit(
     miner
         The miner.
     schema
-        The schema of the miner's tables. With a few attributes of two or three values, the worst case is nearly found.
+        The schema of the miner's tables. Use a few attributes with two or three values each. The search then comes near
+        the worst case.
     relation
         The neighbouring relation.
     delta
@@ -85,7 +86,7 @@ def audit(
     witnesses
         Tables and outputs to replay before the search. Witnesses under another relation are left out.
     tell
-        Called with a text that says what is tried next.
+        A function that shows progress. It is called with a text that says what is tried next.
     seconds
         The processor seconds after which the search ends. The report then says so, and depends on the machine.
     unit
@@ -94,7 +95,8 @@ def audit(
     Raises
     ------
     InputError
-        If `replays` is below 100, the miner refuses the schema or has no finite claim, or all rows must be equal.
+        If `replays` is below 100, the miner refuses the schema or has no finite claim, or the schema allows one kind of
+        row only.
     """
     relation = Relation.parse(relation)
     given: dict[str, Any] = {"patience": Patience(seconds), "unit": unit, "accounting": accounting}
@@ -198,8 +200,8 @@ class _Audit:
     def _telling(self, tail: TailReport) -> tuple[Subject, TailReport]:
         """Test the claim on the tables of the witnesses, too.
 
-        Return the subject and the report of one test, which may be the one in `tail`: a test that fails, or else the
-        test that comes nearest to failing.
+        Return the subject and the report of one test: one that fails, or else the one that comes nearest to failing.
+        This may be the test in `tail`.
         """
         found = [(self.subject, tail)]
         for witness in self.witnesses:

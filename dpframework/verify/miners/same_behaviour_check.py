@@ -135,11 +135,11 @@ class Behaviour:
                 self._walk(table, far, transcript)
 
     def examine_memory(self, table: Rows, transcript: Transcript) -> None:
-        """Replay a transcript on several tables, each time with all hidden state as it was before the first run.
+        """Replay a transcript on several tables, each time with the hidden state from before the first run.
 
         The run must do the same on every table, and leave the same state behind.
         """
-        # These few replays are not counted, so that each search is as long as without them.
+        # These few replays are not counted, so that the searches are as long as without them.
         replay(self.subject, transcript, table)
         first: dict[str, str] | None = None
         for rows in (table, *(self._unlike(table, k) for k in range(FORGOTTEN))):
@@ -158,7 +158,7 @@ class Behaviour:
                 self.add("kept", what, table, rows, transcript)
 
     def _cache_matters(self, transcript: Transcript, table: Rows, other: Rows) -> bool:
-        """Tell whether a query's answer on a table is another one after the query was evaluated on another table.
+        """Tell whether evaluating the queries on one table changes their answers on another table.
 
         The cache of a function that depends on its arguments alone remembers earlier tables, but changes no answer.
         """

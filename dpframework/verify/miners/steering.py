@@ -1,11 +1,11 @@
 """Runs that are steered into code which drawn outputs hardly ever reach, such as a branch on a large noisy count.
 
-A release is public, so code may branch on it. Within a branch, too, code may depend on the rows through releases alone.
-Small tables have small counts, and noise is seldom large. So the outputs of some runs are chosen: 0, numbers far above
-and far below it, each of the first few coordinates made the largest in turn, and the constants of the code with the
-numbers next to them. A run is kept if it reaches something that no earlier run has reached: an operation of the code, a
-step, another number of releases, or a large or negative input. Two runs, one with all outputs far above 0 and one with
-all far below, are kept in any case.
+A release is public, so code may branch on it. But within a branch, too, code may depend on the rows only through
+releases. Small tables have small counts, and noise is seldom large, so drawn outputs leave some branches untested.
+Therefore the outputs of some runs are chosen: 0; numbers far above and far below 0; outputs in which one of the first
+few coordinates is the largest; and the constants in the code, with the numbers next to them. A run is kept if it
+reaches something that no earlier run has reached: an operation of the code, a step, another number of releases, or a
+large or negative input. Two runs, one with all outputs far above 0 and one with all far below, are kept in any case.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # the aims of two runs that are ke
 USUAL = 100  # an input larger than this hardly ever comes from a release of a small table
 MOST_CONSTANTS = 12  # how many constants of the code, at most, are chosen as outputs
 COORDINATES = 4  # how many coordinates are each made the largest in turn
-OPPOSED = 2  # how many of these are also tried with all other coordinates on the other side of 0
+OPPOSED = 2  # for this many of these, all other coordinates are also put on the other side of 0
 FEWEST_RUNS = 40  # how many runs may be tried, even if an audit makes few replays
 REPLAYS_OF_RUN = 80  # an audit of more replays tries one run for each 80 of them
 MOST_STEPS = 4  # if a run reached something new, how many of its events are aimed at other outputs, one at a time

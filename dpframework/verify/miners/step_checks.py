@@ -33,11 +33,11 @@ from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.queries.sensitivity_search import search_sensitivity, search_smallest_tables
 
 ALIKE = 3  # how many queries of one name, with the same sensitivities, are searched in full
-SAMPLED = 2  # of how many mechanisms of one name, with different parameters, the draws are tested
-DRAWN = 6_000  # about how many outputs a mechanism's tests draw or weigh, if it takes answers of a type of its own
+SAMPLED = 2  # of mechanisms with one name and different parameters, the draws of this many are tested
+DRAWN = 6_000  # about how many outputs are drawn or given a density, if a mechanism takes answers of a type of its own
 UNITS = (UNIT, 2 * UNIT + 1)  # numbers of rows in a unit: a claim that holds for few rows may fail for more
 MORE_UNITS = (UNIT - 1, 20)  # even numbers, for plugins: a claim that holds for odd numbers may fail for these
-COMPARED = 2  # for how many queries the claims of mechanisms with one name are compared, under each relation
+COMPARED = 2  # the claims of mechanisms with one name are compared for this many queries, under each relation
 
 
 @final
@@ -51,10 +51,10 @@ class StepChecks:
     seed
         The seed of the searches.
     left_out
-        The list to which a text is added for each check that is not made: there was no time for it, or a query cannot
-        be sent to another process.
+        The list that gets a text for each check that is left out, for lack of time or because a query cannot be sent to
+        another process.
     tell
-        Called with a text that says what is about to be done.
+        A function that shows progress. It is called with a text that says what is about to be done.
     foreign
         Whether only plugins' mechanisms are checked. The project's own mechanisms have suites of their own.
 
@@ -119,8 +119,8 @@ class StepChecks:
     def _check_related(self, subject: Subject, how: str, own: Sequence[Any], patience: Patience) -> None:
         """Search the queries that a plugin's miner makes on another schema or with another parameter.
 
-        Nothing is searched if the miner claims nothing there. A query that the miner makes for its example too depends
-        on neither schema nor parameter, and is not searched again.
+        Nothing is searched if the miner claims nothing there. If the miner makes an equal query for its example, the
+        query depends on neither schema nor parameter, and is not searched again.
         """
         try:
             if subject.delta_needed is None:
@@ -228,7 +228,10 @@ class StepChecks:
         )
 
     def _search_unit(self, subject: Subject, asked: QueryCall, patience: Patience) -> None:
-        """Search the sensitivities that a query declares for units of several rows, although here a unit is one row."""
+        """Search the sensitivities that a query declares for units of several rows.
+
+        If the subject's unit has several rows, the search of the query itself has tested them.
+        """
         facts, bound = asked.query.facts(), subject.schema.row_bound
         for rows in (*UNITS, *MORE_UNITS) if is_foreign(asked.query) else UNITS:
             declared = asked.query.for_rows(rows)

@@ -92,7 +92,7 @@ class Search:
     def exhaustive(self, loss: Loss, number: int) -> WorstPair:
         """Return the pair with the largest loss among all pairs of a few kinds of rows.
 
-        Their sizes go up to the largest for which there are at most `number` pairs.
+        All sizes of tables are covered, from the smallest up, as long as there are at most `number` pairs in total.
         """
         kinds = sorted(self._rng.permutation(self._kinds)[:FEW_KINDS].tolist())
         among = [c for c in self._changes if all(kind in kinds for unit in c for kind in unit)]
@@ -100,7 +100,7 @@ class Search:
         return self.worst(loss, (Pair(rows, *change) for rows, change in itertools.product(tables, among)))
 
     def sizes_covered(self, number: int) -> int:
-        """Return the number of shared rows up to which `exhaustive` tries every pair, or -1 if it tries none."""
+        """Return up to which number of shared rows `exhaustive` tries every pair, or -1 if it tries none."""
         kinds = min(FEW_KINDS, self._kinds)
         among = sum(all(kind < kinds for unit in c for kind in unit) for c in self._changes)
         pairs = 0

@@ -1,6 +1,7 @@
 """Transcripts of runs on small tables, and how they are recorded. A transcript holds all that a run made public.
 
-In a transcript, each handle of rows that a run got has a number. The whole table has number 0.
+A run gets its rows as handles: objects that stand for the whole table, a part or a sample, and show no rows. In a
+transcript, each handle has a number. The whole table has number 0.
 """
 
 from __future__ import annotations
@@ -142,12 +143,12 @@ class Transcript:
 
 
 class RunDiverged(BaseException):
-    """Raised if a run on another table does something else. It is no Exception, so that no miner catches it."""
+    """Raised if a run on another table does something else. It is not an `Exception`, so that no miner catches it."""
 
 
 @attrs.frozen(eq=False)
 class WatchedGate(Gate):
-    """A gate, through which a run reaches its rows, that numbers each handle of rows which it hands out.
+    """A gate that numbers each handle of rows that it hands out. A run reaches its rows only through a gate.
 
     Subclasses define `output`, which chooses the output of each release, and `note`, which is told of other events.
     """
@@ -260,7 +261,7 @@ def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, s
     """Run a miner through a gate, and return its outcome and the refusal that ended it, if any."""
     result, error, refused = None, None, None
     with _listen() as said:
-        # A copy is run, so that the miner remembers no other run, unless a plugin's miner cannot be copied.
+        # A copy of the miner is run, so that it remembers no other run. A plugin's miner may refuse to be copied.
         miner = subject.miner
         with contextlib.suppress(Exception):
             miner = copy.deepcopy(miner)

@@ -270,11 +270,11 @@ class Weigher:
 def caps_of(subject: Subject, events: Iterable[Event]) -> tuple[float, ...]:
     """Return the most that each release may add to a loss: infinite, except for releases with an exact delta.
 
-    With probability delta, such a release may have an output outside its core (see `mechanisms.losses`). A single
-    output does not show this, so each release counts for at most what its core may lose. Whether delta is large enough
-    is tested where all outputs of a release are listed (`check_losses`). Releases from a sample count for nothing, and
-    so do releases with an exact delta if a unit's rows may lie in several parts. The caps are empty for a plan without
-    an exact delta.
+    An exact delta divides the possible outputs into a core, for which the epsilon holds, and the rest, whose
+    probability is at most delta (see `mechanisms.release_losses`). A single output does not show to which it belongs,
+    so each release counts for at most what its core may lose. Whether delta is large enough is tested where all outputs
+    of a release are listed (`check_losses`). Releases from a sample count for nothing, and so do releases with an exact
+    delta if a unit's rows may lie in several parts. The caps are empty for a plan without an exact delta.
     """
     plan, caps, sampled = subject.plan, [], set[int]()
     if not plan.has_exact_delta:
@@ -331,9 +331,9 @@ def difference(one: Sequence[float], other: Sequence[float], caps: Sequence[floa
 def samples_of(held: RowsHandle, rate: Fraction, *, ordered: bool = False) -> list[tuple[float, RowsHandle]] | None:
     """Return every sample of a table without regard to order, with the logarithm of its probability.
 
-    A sample holds each row or not. If the rows' units are known, it holds all of a unit's rows in the table or none.
-    Return None if there are too many samples to add up. If `ordered`, units with the same rows in another order count
-    as different, as they must if the places of rows in their units are read.
+    A sample holds each row or not. If the rows' units are known, it holds all rows of a unit or none. Return None if
+    there are too many samples to add up. If `ordered`, units with the same rows in another order count as different,
+    which is needed if a query reads the places of rows in their units.
     """
     rows = held.rows
     if held.units is None:

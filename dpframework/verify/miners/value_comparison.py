@@ -29,7 +29,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 class _Comparison:
-    """One comparison, which visits each pair of objects once, also if values hold each other in circles."""
+    """One comparison, which visits each pair of objects once, even if values refer to each other in a cycle."""
 
     def __init__(self) -> None:
         # The values are kept too, so that no other object gets their ids.
@@ -109,7 +109,7 @@ def _order(values: Set[Any]) -> list[Any]:
 
 
 def _memory_of(function: Any) -> Iterator[Any]:
-    """Yield the code of a function or class, and the values that it holds beside its name."""
+    """Yield the code of a function or class, and the values that it holds."""
     if isinstance(function, type):
         said = {name: value for name, value in vars(function).items() if not name.startswith("__")}
         yield {name: value for name, value in said.items() if callable(value) or not hasattr(value, "__get__")}

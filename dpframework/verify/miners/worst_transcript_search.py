@@ -1,9 +1,10 @@
 """The worst transcript of a pair of tables, found by choosing at each release the output that loses most.
 
-A pure claim holds for every possible output, however rare, while drawn transcripts hold likely ones. So an adversary
-runs the miner on one table, knows another table, too, and chooses each output. It compares positions of candidates,
-numbers beyond both answers, or drawn outputs, and takes an output whose log-densities on the two tables differ most. It
-chooses at random among outputs that are nearly as bad, since some of them lead further into the plan.
+A pure claim must hold for every possible output, however rare. Drawn transcripts hold likely outputs only. So here an
+adversary runs the miner on one table, knows a second table, and chooses each output. The adversary compares positions
+of candidates, numbers beyond both answers, or drawn outputs, and takes an output that is much likelier on the first
+table than on the second. Among outputs that lose nearly as much, the adversary chooses at random, since some of them
+lead further into the plan.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from dpframework.verify.miners.transcript_replay import core_loss
 from dpframework.verify.tables.neighbours import Rows
 from dpframework.verify.tables.small_table_handles import RowsHandle
 
-NEARLY = 0.98  # the share of a release's largest loss from which on an output counts as equally bad
+NEARLY = 0.98  # an output that loses at least this share of a release's largest loss counts as equally bad
 MOST_POSITIONS = 12  # the most positions of a selection that are tried: half those that lose most, half at random
 DRAWN = 16  # how many outputs are drawn if they are not numbers
 CROSSED = 32  # how many outputs are made from two others
@@ -121,9 +122,10 @@ def worst_transcript(
     one, other
         The table of the run, and the other table.
     rng
-        The random generator, which draws outputs and chooses between outputs that are nearly equally bad.
+        The random generator, which draws outputs, and chooses between outputs that lose nearly the same.
     given
-        Outputs that are fixed, or functions that return them for an answer and a calibration, by their releases' paths.
+        Outputs that are fixed, by the path of their release. An output may be a function of an answer and a
+        calibration.
     """
     randomness = SeededRandomness(int(rng.integers(2**31)))
     others = {0: subject.engine.hold(other)}

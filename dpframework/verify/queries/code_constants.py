@@ -1,4 +1,4 @@
-"""The numbers in the code of queries, mechanisms and miners, which searches try, since special cases begin at them."""
+"""Numbers in the code of queries, mechanisms and miners. Searches try these, since special cases begin there."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ LARGEST = 10**8
 def constants_of(things: Sequence[Any]) -> list[float]:
     """Return the numbers in the code of some objects, those farthest from 0 first.
 
-    They are those in a plugin's functions and class attributes, in the globals that these functions use, and in the
-    objects' fields.
+    The numbers are taken from a plugin's functions and class attributes, from the globals that these functions use, and
+    from the objects' fields.
     """
     kinds = {kind for thing in things for kind in type(thing).__mro__ if is_foreign_module(kind.__module__)}
     fields = [

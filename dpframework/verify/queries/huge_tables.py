@@ -60,7 +60,7 @@ def pairs_of_copies(
     inputs: dict[str, Any],
     derived: tuple[tuple[Attribute, Cases], ...],
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yield a text for very many copies of a row, and the answers on two neighbours that share these copies.
+    """Yield a text that names very many copies of a row, and the answers on two neighbours that share them.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def pairs_of_copies(
     changes
         How neighbours may differ.
     most
-        The most rows that they may share.
+        The most rows that neighbours may share.
     inputs
         The query's inputs at run time.
     derived

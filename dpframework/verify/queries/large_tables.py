@@ -21,10 +21,10 @@ from dpframework.verify.tables.neighbours import Change, Pair, Universe
 MANY = 70_000  # the most rows that two neighbours share, unless the schema's public number of rows is larger
 ENDS = (127, 255, 32_767, 65_535)  # the largest numbers of 8 and 16 bits, with and without a sign
 MOST_KINDS = 6  # how many kinds of rows are repeated
-# How many of these kinds are repeated to each of the numbers in `ENDS`. The others are repeated to the two numbers of 8
-# bits only. All kinds are also repeated to the largest number of rows that neighbours may share.
+# For this many of these kinds, tables have each of the numbers of rows in `ENDS`. For the other kinds, they have the
+# two numbers of 8 bits only. For all kinds, there is also a table with the most rows that neighbours may share.
 AT_EVERY_END = 2
-MOST_CHANGES = 2  # how many changes are tried for each kind of row. Any of them makes an integer of few bits overflow
+MOST_CHANGES = 2  # how many changes are tried for each kind of row; any change makes an integer of few bits overflow
 REGULAR = 60  # the largest number of rows of small tables, which are searched elsewhere
 ROUNDING = 1e-6  # how far an answer may lie, relative and absolute, from one that grows by the same amount per row
 
@@ -32,7 +32,8 @@ ROUNDING = 1e-6  # how far an answer may lie, relative and absolute, from one th
 def largest_number(schema: Schema, relation: Relation, rows: int = 1, most: int = MANY) -> int:
     """Return how many rows two neighbours may share.
 
-    The schema's public number of rows fixes it. Without one, it is at most `most`, and within the schema's bound.
+    A public number of rows in the schema fixes this number. Otherwise the number is `most`, or less if the schema
+    bounds the number of rows.
     """
     if schema.rows is not None:
         return max(schema.rows - (rows if relation is Relation.REPLACE_ONE else 0), 0)

@@ -2,8 +2,8 @@
 
 An engine with workers counts in processes where no miner has run. If a query reads something that a run left behind,
 such as a global that `mine` sets, its answer differs there. So all queries of plugins are evaluated again, on the same
-rows, in one new process. The process is started before the queries see any table, since a new process inherits the
-environment, the working folder, limits and priorities, through which a query could pass something on.
+rows, in one new process. The process is started before the queries see any table. Otherwise a query could pass
+something on through what a new process inherits: the environment, the working folder, limits and priorities.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTable
 
 CORE = __name__.partition(".")[0]
 CHILD = "DPFRAMEWORK_ASKED_ELSEWHERE"  # the environment variable that keeps a new process from starting another one
-SECONDS = 120  # a process without an answer is ended after this time
+SECONDS = 120  # a process that has not answered after this time is ended
 ROUNDING = 1e-9  # how far two equal answers may differ, as a share of the largest number in the answer (at least of 1)
 SHOWN = 8  # how many numbers of an answer a message shows
 

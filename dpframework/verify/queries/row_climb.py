@@ -1,9 +1,9 @@
 """Rows that change a query's answer most, and rows that hold numbers from the query's code.
 
-A schema may allow more kinds of rows than are tried, so that the worst ones are missing. For example, a score with
-weights of both signs is largest for one of many combinations of lowest and highest values. A query may also be wrong
-only at a number that its code names, such as one that its author took for a missing value. So the search changes rows
-one attribute at a time, as long as the change of the answer grows, and it puts numbers from the code into cells.
+A schema may allow more kinds of rows than a search tries, so that the worst kinds may be missing. For example, a score
+with weights of both signs is largest for one of many combinations of lowest and highest values. A query may also be
+wrong only at a number that its code names, such as one that its author took for a missing value. So the search changes
+rows one attribute at a time, as long as the change of the answer grows, and it puts numbers from the code into cells.
 """
 
 from __future__ import annotations

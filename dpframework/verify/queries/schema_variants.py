@@ -1,9 +1,9 @@
 """Schemas, and parameters of miners and mechanisms, that an example's author did not think of.
 
 A claim must hold for every schema that a miner plans, and for all its parameters. A declared sensitivity may depend on
-a schema's labels or bounds, and be wrong for a schema unlike the examples: with missing cells, with more labels, with
-numbers below 0 or only above it, or with bins of different widths. It may also be right for a parameter k = 1 and wrong
-for k = 2, or right for one attribute and wrong for another, or wrong if the same attribute is given twice.
+a schema's labels or bounds. So it may be wrong for a schema unlike the examples: with missing cells, with more labels,
+with numbers below 0 or only above 0, or with bins of different widths. A sensitivity may also be right for a parameter
+k = 1 and wrong for k = 2. Or it is right for one attribute and wrong for another, or if an attribute is given twice.
 """
 
 from __future__ import annotations

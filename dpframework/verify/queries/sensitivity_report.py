@@ -23,7 +23,7 @@ class MeasuredChange:
     norm
         The norm of the change: "l1", "squared-l2", "linf", "histograms" or "blocks". "spread" stands for how far two
         coordinates may move apart, which a linf sensitivity declares. A norm with " rise" or " fall" stands for how far
-        adding a row may raise or lower the answer, if less is declared for that than for any change.
+        adding a row may raise or lower the answer. It is listed if the query declares less for this than for the norm.
     declared
         The declared change.
     largest

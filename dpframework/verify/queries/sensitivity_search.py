@@ -1,4 +1,4 @@
-"""The search for the largest change of an answer between neighbours, which is compared with the declared one."""
+"""The search for the largest change of an answer between neighbours, to be compared with the declared change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dpframework.verify.tables.small_table_handles import RowsHandle, SmallTable
 MOST_ROWS = 60  # the most rows that two small tables share
 FEWEST = 60  # the fewest pairs of a search
 BLOCKS = 7  # the number of rows of a small table that is cut into blocks
-TIGHT = 0.999  # the share of a declared change from which on it counts as reached
+TIGHT = 0.999  # a declared change counts as reached if a search finds this share of it
 REPEATED = (1, 2, 3, 8, 20)  # how often Hypothesis may repeat a row
 DIGIT = 64  # the base of the digits in which Hypothesis draws a larger number
 MOST_REPEATED = 8  # how many rows Hypothesis draws for a table, each to be repeated
@@ -53,10 +53,12 @@ def search_sensitivity(
     """Look for the largest change of a query's answer between neighbours.
 
     The search tries every pair of small tables of a few kinds of rows, then larger tables, which Hypothesis steers
-    towards larger changes. From the pair with the largest change it climbs to pairs with larger ones. It also tries
-    tables of very many equal rows, where a number of few bits wraps round, and compares the answer from one block of
-    rows with that from two. If nothing is wrong so far, a plugin's query is searched again on rows that hold numbers
-    from its code, and on rows that change the answer most. If it only counts, billions of equal rows are simulated too.
+    towards larger changes. From the pair with the largest change, the search climbs to pairs with larger changes. It
+    also tries tables of very many equal rows, on which a number of few bits overflows. And it compares the answer from
+    one block of rows with that from two blocks.
+
+    If nothing is wrong so far, a plugin's query is searched again on rows that hold numbers from its code, and on rows
+    that change the answer most. For a plugin's query that only counts, billions of equal rows are simulated, too.
 
     Parameters
     ----------
@@ -325,7 +327,7 @@ class _SensitivitySearch:
         from hypothesis import HealthCheck, Phase, given, settings, strategies as st, target
 
         def below(number: int) -> Any:
-            """Draw large numbers as two digits, since Hypothesis would prefer numbers above 100 from imported code."""
+            """Draw large numbers as two digits, since Hypothesis prefers numbers above 100 that occur in code."""
             if number <= DIGIT:
                 return st.integers(0, number - 1)
             digits = st.integers(0, (number - 1) // DIGIT), st.integers(0, DIGIT - 1)

@@ -6,9 +6,9 @@ kept, and the choice must depend on the unit's own rows alone.
 
 Rows are chosen by a private key. For each of several keys, the tables with and without a unit are compared. If one more
 unit adds at most k rows under each key, then every release loses at most its claim under each key. The same then holds
-over all keys together, since a mixture of neighbours is no easier to tell apart than the neighbours are. A release is
-replayed as well: its density is averaged over the keys, on the tables with the unit and on those without it. The
-largest difference of the two logarithms is the loss.
+for a random key, since averaging over the keys makes neighbouring tables no easier to tell apart. A release is replayed
+as well: its density is averaged over the keys, once on the tables with the unit and once on those without it. The loss
+is the largest difference of the logarithms of these two averages.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MISSING = 0.1  # the share of ids that are missing
 KEYS = 4  # the number of private keys
 PIECES, BUCKETS = 3, 2  # the pieces and buckets of a table that is read as if by several processes
 CLAIM = 1  # the epsilon that the replayed release claims
-FAR = 9  # how far beyond the counts of both tables outputs lie, since the loss is largest there
+FAR = 9  # outputs are tried this far beyond the counts of both tables, since the loss is largest there
 ROUNDING = 1e-9  # how much more than the claim may be lost, since losses are rounded
 
 
@@ -241,7 +241,7 @@ def _compare(
     rng: np.random.Generator,
     few: int | None = None,
 ) -> _Found | None:
-    """Read a table with and without each person by several keys; return None if the reader cannot hold the table.
+    """Read a table with and without each person under several keys. Return None if the reader cannot hold the table.
 
     If `few` is given, only that many people are left out in turn, and only one key is tried.
     """

@@ -33,7 +33,7 @@ SCHEMA = Schema(
 )
 GROUP = Categorical("group", ["ill", "young", "rest"])
 CASES = Cases([Equals("ill", "true"), Below("age", 33.3)])
-#: The ways in which rows are divided into parts, by the names that failures show for them.
+#: The ways in which rows are divided into parts, by the names that messages use for them.
 CUTS: dict[str, Cut] = {
     "an attribute": SCHEMA["ward"],
     "cases": CASES,

@@ -1,4 +1,4 @@
-"""The part of the engines' suite that looks for traces of rows in sentences, handles, printed lines, logs and files."""
+"""The part of the engines' suite that looks for traces of rows in summaries, handles, printed lines, logs and files."""
 
 from __future__ import annotations
 

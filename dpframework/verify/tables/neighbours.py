@@ -1,6 +1,7 @@
 """Small tables of the kinds of rows that a schema allows, and their neighbours.
 
-A table is a `bytes` value with one byte per row, the row's kind. Such tables are made up, so they may be shown.
+Rows of the same kind have the same cells. The kinds are numbered from 0, and a table is a `bytes` value with one byte
+per row, the number of its kind. Such tables are made up, so they may be shown.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from dpframework.tables.open_attribute_keys import KEY_CODES, NO_KEY, KeyBook, K
 from dpframework.tables.reading import table_from_columns
 
 Rows: TypeAlias = bytes
-Change: TypeAlias = tuple[Rows, Rows]  # the rows that only the first, and that only the second of two neighbours has
+Change: TypeAlias = tuple[Rows, Rows]  # the rows in only the first of two neighbours, and those in only the second
 MOST_KINDS = 255  # the kind of a row is one byte
 MOST_NUMBERS = 6  # how many given numbers a numeric attribute takes, at most
-# The most units with unequal rows that are tried. More would crowd out units of equal rows, which mostly lose most.
+# The most units with unequal rows that are tried. With more, units of equal rows would be tried too seldom, and these
+# mostly show the largest loss.
 MOST_MIXED = 40
 KEYS = ("b", "a", "c")  # the keys of an attribute whose values nobody lists, not in order; some rows have no key
 SAMPLED_ROWS = 6  # the most rows of tables from which a plan samples: so few that all samples can be listed
@@ -299,7 +301,7 @@ class Sizes:
         Raises
         ------
         InputError
-            If the schema's public number of rows asks for more shared rows.
+            If the schema's public number of rows needs more than `most` shared rows.
         """
         if schema.rows is not None:
             # Under replace-one both tables have this number. Under add-or-remove-one one of them has more.

@@ -74,7 +74,7 @@ class PeopleConformance(abc.ABC):
             self._require_people(what, files)
 
     def test_a_person_counts_once_for_each_key(self, tmp_path: Path) -> None:
-        """A person counts once for a key, also with several rows of this key, in several files."""
+        """A person counts once for a key, even with several rows of this key in several files."""
         self._skip_without_units()
         if not (self.engine.gathers or type(self.engine).tally is not Engine.tally) or self.engine.groups:
             pytest.skip("the engine counts no keys")
