@@ -19,8 +19,8 @@ d is at most k d long, and (w k d)**2 is at most (K d)**2.
 
 **The places.** Which rows are a unit's first k must depend on the unit alone, and so must the choice of the K rows that
 are kept. So a keyed hash fixes the place of each row within its unit while the table is read
-(`tables.contribution_bounding.RowChoice`), and an added unit does not change the places of another unit's rows. The query reads
-the places itself, so it need not trust a miner for them.
+(`tables.contribution_bounding.RowChoice`), and an added unit does not change the places of another unit's rows. The
+query reads the places itself, so it need not trust a miner for them.
 
 **Single rows.** If units are not known, or their rows lie in several parts of a table, each row is charged by itself. A
 single row, whatever its place, moves the answer by at most w D, and w is at most K. So K D is declared for one row too,

@@ -35,7 +35,7 @@ class CutMode(Choice, what="numeric cut mode"):
     QUANTILE = "quantile"
     """Bins of about equal numbers of rows."""
     FREEDMAN_DIACONIS = "freedman-diaconis"
-    """Bins of equal width, about 2 IQR / n^(1/3), where n is how many numbers the column has."""
+    """Bins of equal width, about 2 IQR / n^(1/3), for a column of n numbers with the interquartile range IQR."""
     K_MEANS = "k-means"
     """Cut points midway between the centres of one-dimensional k-means."""
     OBSERVED = "observed"

@@ -28,7 +28,7 @@ def midpoints(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def freedman_diaconis(numbers: NDArray[np.float64], otherwise: int) -> int:
-    """Return the number of bins of width 2 IQR / n^(1/3), where n is how many numbers there are.
+    """Return the number of bins of width 2 IQR / n^(1/3), for n numbers with the interquartile range IQR.
 
     The number of bins is at most the number of distinct values, and at most `MOST_CODES`. If the lower and the upper
     quartile are equal, the width is 0, and `otherwise` is returned.

@@ -28,8 +28,8 @@ class OpenedTable:
     number
         The number by which workers know the table.
     pieces, key
-        The parts of the table, each of which one worker reads, and the secret key of the digests by which a worker
-        shows that a piece is the same when it is read again.
+        The parts of the table, each of which one worker reads, and a secret key. Workers digest pieces under this key,
+        to show that a piece is the same when it is read again.
     shuffle
         How workers exchange ids and cells, if the rows of a piece depend on other pieces. Else None.
     read, places
@@ -38,10 +38,10 @@ class OpenedTable:
         Numbers of sets of rows whose handles (`ClusterRows`) are gone. Workers have been told of those in `gone`, but
         not yet of those in `dropped`.
     begun
-        Whether a worker has answered, or was lost, while it read a piece.
+        Whether a worker has answered, or was lost, while it read a piece. From then on, a failure may depend on rows.
     masks, told
-        By the number of a sample: which rows of each piece are in the sample, and the pieces whose workers have been
-        told which of their rows are in it.
+        By the number of a sample: which rows of each piece are in the sample, and which pieces' workers have been told
+        this.
     """
 
     number: int
@@ -126,7 +126,7 @@ class ClusterRows:
         return ClusterRows(self.table, number, lineage, samples=self._samples())._until_dropped()
 
     def _until_dropped(self) -> ClusterRows:
-        """Return this handle, and see that workers are told to drop its rows once nobody holds it."""
+        """Return this handle. Once it is garbage-collected, workers are told to drop its rows."""
         weakref.finalize(self, self.table.dropped.append, self.number)
         return self
 

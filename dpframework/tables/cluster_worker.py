@@ -44,7 +44,7 @@ from dpframework.tables.worker_messages import (
 
 T = TypeVar("T")
 
-#: Packages of which a worker and the study's process must have the same version. They must also have the same Python,
+#: A worker and the study's process must have the same versions of these packages. They must also have the same Python,
 #: and the same code of this package and its plugins.
 COMPARED = ("numpy", "numba", "polars", "cloudpickle", "dask", "distributed")
 _ERROR_PACKAGES = ("builtins", "dpframework")  # packages whose error classes may be named to the study's process

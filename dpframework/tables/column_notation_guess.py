@@ -1,7 +1,8 @@
 """Guess how the texts of columns are written. This reads private cells, and is for the data owner only.
 
-Each guess says what was found, with numbers of cells and examples, for the owner to see. In the notation of programs, a
-number has a decimal point and no thousands separators, and a missing cell is empty. All other notations are guessed.
+Each guess says what was found, with numbers of cells and examples, for the owner to see. Cells in the notation of
+programs need no guess: there, a number has a decimal point and no thousands separators, and a missing cell is empty.
+All other notations are guessed.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _DAY_IN_DIGITS = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 _WHOLE, _GROUPED = r"^[+-]?[0-9]+$", r"^[+-]?[1-9][0-9]{0,2}([.][0-9]{3})+$"
 _DIGITS, _LETTERS = re.compile("[0-9]+"), re.compile("[A-Za-z]+")
 _SHOWN = 5  # the most texts that are shown as examples
-_FEW = 10  # the most texts that mean a missing value in one column; also how many texts a first look takes
+_FEW = 10  # the most texts that mean a missing value in one column; also how many texts are tried first
 _SAMPLE = 500  # how many texts are tried before all of them
 
 
@@ -175,7 +176,7 @@ def _guess_styled(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gu
     if (decimal, thousands) == (",", None) and grouped:
         if bool(texts.str.contains(r"^[1-9][0-9]{0,2},000$").any()):
             decimal, thousands = ".", ","
-        doubt = "; every comma is followed by three digits, so look whether it stands between thousands"
+        doubt = "; every comma is followed by three digits, so check whether it separates thousands"
     marked = cells.only(texts.str.contains(r"[^0-9+-]").to_numpy())
     found = f"{_share_of(marked.cells, number)} are written as {marked.texts[0]}"
     if nulls.cells:
@@ -239,12 +240,12 @@ def _guess_dates(cells: DistinctCells, nulls: DistinctCells, number: int) -> Gue
     found = f"{_share_of(shares[best], number)} are dates or times, such as {cells.only(~unfit).texts[0]}"
     gone = [*nulls.by_frequency(), *unread.by_frequency()]
     if gone:
-        found += f", and {_share_of(nulls.cells + unread.cells, number)} are none: {_list_texts(gone)}"
+        found += f", and {_share_of(nulls.cells + unread.cells, number)} are not: {_list_texts(gone)}"
     doubt = ""
     for one, other in _AMBIGUOUS.items():
         twin = best.replace(one, other)
         if best.startswith(one) and shares.get(twin) == shares[best]:
-            doubt = f"; they also fit '{twin}', so look which of the two it is"
+            doubt = f"; they also fit '{twin}', so check which of the two is right"
     listed = gone if len(gone) <= _FEW else nulls.by_frequency()
     options = ColumnOptions(date=best, null=listed)
     return Guess(options, True, found, f"read as {options.unit}, by the format '{best}'{doubt}")

@@ -1,13 +1,15 @@
-"""The at most k rows that a table keeps of each privacy unit, chosen by facts of that unit alone.
+"""The choice of at most k rows of each privacy unit, by facts of that unit alone.
 
-A row's key is a keyed hash of its unit's id and of its place among that unit's own rows. Each unit keeps the k rows
+Each row gets a key: a hash of its unit's id and of its place among that unit's own rows. Each unit keeps the k rows
 with the smallest keys, in the order of the table. So one more unit adds its own rows, at most k, and changes nothing
 else, since no other unit's ids, places or keys depend on it. A row's place in the whole table is not used, since one
-more row would shift it for all rows below. The number of other units' rows is not used either. All this holds whatever
-the key of the hash is. That key is private so that nobody can write rows that are sure to be kept.
+more row would shift it for all rows below. The number of other units' rows is not used either.
+
+The hash has a key of its own, which is private, so that nobody can write rows that are sure to be kept. What one more
+unit changes is bounded whatever this key is.
 
 A row without an id is left out, since it belongs to no unit and no claim would cover it. Reading goes on, because a run
-that stopped would reveal that there is such a row. It stops only for an owner who asserts `data-fits-schema`.
+that stopped would reveal that there is such a row. Reading stops only if the owner asserts `data-fits-schema`.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEY_BYTES = 32  # the length of a private key
-#: This is added to the places that are hashed for the order of rows. It is larger than any place, so the hashes that
-#: choose rows never have the same message.
+#: This is added to the places that are hashed for the order of rows. It is larger than any place, so no number is
+#: hashed both for the choice of rows and for their order.
 _ORDER_OFFSET = 1 << 40
 
 
@@ -177,7 +179,7 @@ def order_by_hash(keys: NDArray[np.uint64], units: NDArray[Any], places: NDArray
     """
     from dpframework.tables.unit_row_choice_kernels import places_in_units
 
-    # `kept_rows` hashes none of these messages, so which rows are kept says nothing about their order.
+    # `kept_rows` hashes none of these numbers, so which rows are kept says nothing about their order.
     order = np.argsort(_row_keys(keys, units, places + _ORDER_OFFSET))  # equal keys are rare, and may have any order
     found = np.empty(len(units), dtype=np.int64)
     found[order] = places_in_units(units[order].astype(np.uint32))[0]

@@ -28,7 +28,7 @@ from dpframework.tables.reading_progress import tell_share
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK_BYTES = 1 << 22  # bytes of text in a block; its masks and columns take some ten times as much memory
+BLOCK_BYTES = 1 << 22  # bytes of text in a block; the masks and columns made from them take about ten times this memory
 
 _NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab", " ": "a space"}
 
@@ -158,7 +158,8 @@ def _texts(
     """Yield the text of a file in UTF-8, in pieces of whole lines, beginning with the line of names.
 
     A line break within quotes is text, so a piece grows until its quotes are closed. If the system refuses the file,
-    the error is of the class `refused`. Once rows may have been seen, this must not be `NotOpened`.
+    the error is of the class `refused`. This must not be `NotOpened` once rows may have been read, since that class
+    says that none were.
     """
     packed = path.name.lower().endswith(".gz")
     try:

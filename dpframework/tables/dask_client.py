@@ -1,6 +1,6 @@
 """Connect to a Dask cluster, or start one on this machine.
 
-Whoever can connect to a scheduler can run code on its workers, and whoever poses as a scheduler can do much to this
+Whoever can connect to a scheduler can run code on its workers, and whoever poses as a scheduler can do harm to this
 process. So both sides show certificates, unless the owner of the data sets `trust_network`.
 """
 

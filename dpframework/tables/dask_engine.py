@@ -260,8 +260,8 @@ class Dask(Engine):
     def drop(self, rows: ClusterRows) -> None:
         """Drop rows as `Engine` says.
 
-        Workers drop a part or a sample as they next count. They do so without a call of this method, too, once the
-        handle of the part or sample is garbage-collected.
+        Workers drop a part or a sample the next time they count. They also do so without a call of this method, once
+        the handle of the part or sample is garbage-collected.
         """
         if rows.number == rows.table.number:
             self._forget(rows.table)

@@ -31,7 +31,7 @@ class DistinctCells:
     counts
         How many cells hold each text, shape (texts,).
     numbers
-        Each text as a number in the notation of programs, NaN where it is none, shape (texts,).
+        Each text as a number in the notation of programs, NaN where it is no number, shape (texts,).
     strange
         Which texts are no numbers, shape (texts,).
     missing
@@ -137,7 +137,7 @@ def distinct_cells(columns: Mapping[str, pl.Series]) -> dict[str, DistinctCells]
 
 
 def _numbers(texts: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return what `as_numbers` returns for texts. To save time, it is called for odd texts only."""
+    """Return what `as_numbers` returns for texts. To save time, only texts that polars cannot read are passed on."""
     import polars as pl
 
     plain = texts.cast(pl.Float64, strict=False)

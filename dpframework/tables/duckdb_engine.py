@@ -64,7 +64,8 @@ class DuckDB(SqlEngine):
     def address(self) -> str | None:
         """DuckDB's name and version, and the file of its database, if there is one.
 
-        DuckDB is named since its code counts. Plans show this, and the approval of a plan holds for nothing else.
+        DuckDB is named since its code counts the rows. Plans show this text, and the approval of a plan holds for
+        nothing else.
         """
         try:
             there = f"DuckDB {version('duckdb')}, in this process"

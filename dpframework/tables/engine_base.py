@@ -60,7 +60,7 @@ class Engine(abc.ABC):
     gathers: ClassVar[bool] = True
     #: Whether the engine counts cross tables only (see `GroupingEngine`).
     groups: ClassVar[bool] = False
-    #: Whether each call sends a message, so that one call for several sets of rows is better (see `counts_of`).
+    #: Whether each call sends a message, so that one call for several sets of rows is faster (see `counts_of`).
     sends_messages: ClassVar[bool] = False
 
     @property
@@ -144,7 +144,8 @@ class Engine(abc.ABC):
         """Return the cache of the whole that these rows are a part of, and the caches of its other parts (private).
 
         Counts of the last part are then known without counting: the whole's counts minus the other parts' counts.
-        Return None by default, for rows that are no part, and where some row of the whole is in no part.
+        Return None for rows that are no part, and if some row of the whole is in no part. By default, the result is
+        always None.
         """
         return None
 

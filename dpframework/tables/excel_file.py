@@ -28,8 +28,8 @@ _PIECE: Final = 1 << 20  # bytes of a sheet that are searched together
 _LONGEST_PLACE: Final = 64  # the most bytes of a cell's place, such as r="AB12", with spaces around the equals sign
 _DAY_OF_TIMES = "1899-12-31 "  # the date that the reader puts before a time of day
 _PLACE = re.compile(rb"\br\s*=\s*[\"']([A-Za-z]{0,3})([0-9]{1,7})[\"']")
-#: Patterns of places, each with a number. If the patterns above it do not occur in a sheet, the sheet has at most that
-#: number of columns (or rows).
+#: Each entry is a pattern of cells' places, and a number of columns (or rows). If no pattern above it occurs in a
+#: sheet, the sheet has at most that number.
 _COLUMNS = (
     (re.compile(rb"\br\s*=\s*[\"'][A-Za-z]{3}"), 16_384),
     (re.compile(rb"\br\s*=\s*[\"'][B-Zb-z][A-Za-z]"), 702),
@@ -116,7 +116,7 @@ def _most_cells(path: Path) -> int:
     """Return the most cells that a sheet of the workbook spans up to its last row and column, empty cells included.
 
     A reader holds all of these cells, and even a small file may have a cell in the last row of the last column. The
-    result is a bound, exact where the bound would exceed `MOST_SHEET_CELLS`.
+    result is an upper bound. Where this bound would exceed `MOST_SHEET_CELLS`, the exact number is found instead.
 
     Raises
     ------
@@ -188,7 +188,10 @@ def _column_number(letters: bytes) -> int:
 
 
 def _pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Yield the content of one file of an archive in pieces, each of which begins with the end of the one before."""
+    """Yield the content of one file of an archive in pieces.
+
+    Each piece begins with the end of the piece before, so that the place of every cell is whole in some piece.
+    """
     with archive.open(entry) as file:
         end = b""
         while data := file.read(_PIECE):

@@ -39,10 +39,12 @@ def guess_file(data: Any) -> ReadOptions | None:
     The encoding is UTF-16 if the file begins with a byte order mark of UTF-16. Otherwise it is UTF-8 if all bytes that
     are read agree with that, else windows-1252.
 
-    The separator is one by which all lines at the beginning have the same number of fields, at least two. If there is
-    none, it is one by which more than 80 % of the lines, but not the first, have the same number of fields, at least
-    three. Of several such separators, the one with the most fields is chosen. If there is none of either kind,
-    the separator that is most frequent in the first line is chosen.
+    The separator is found by the first of these rules that some separator fulfils. If several fulfil it, the one that
+    gives the most fields is chosen.
+
+    - All lines at the beginning have the same number of fields, at least two.
+    - More than 80 % of the lines have the same number of fields, at least three, and the first line has fewer.
+    - No other separator is more frequent in the first line.
 
     Lines at the beginning with far fewer filled fields than the others count as lines above the column names.
     """

@@ -104,8 +104,8 @@ def draft_schema(
 
     This guesses the separator and the encoding of a CSV file, texts that mean a missing value (NULL, -), decimal
     commas, thousands separators, dates and times, and digits that are labels because some begin with a zero. A column
-    that cannot become an attribute is left out. A note on each column that is written in such a way or left out says
-    what was found, with numbers of cells, examples, and the lines of the schema.
+    that cannot become an attribute is left out. Each column that is written in such a way, or is left out, gets a note.
+    The note says what was found, with numbers of cells, examples, and the lines for the schema.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Keys of open attributes for units whose rows lie in several pieces. A unit counts once for each of its keys.
 
-Which of a unit's rows is the first with a key depends on all rows of the unit. So a piece sends each bucket the keys of
-its rows together with their ids.
+Which of a unit's rows is the first with a key depends on all rows of the unit. So each piece of the table sends the
+keys of its rows, with their ids, to buckets. A bucket stands for a group of ids, and hears of them from all pieces (see
+`shuffle`).
 """
 
 from __future__ import annotations

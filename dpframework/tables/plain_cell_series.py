@@ -1,4 +1,4 @@
-"""Columns of any container as series of plain cells, so that how a cell is read depends on the cell alone.
+"""Columns of any container as series of plain cells, so that the reading of a cell depends on that cell alone.
 
 A container may hold its cells in an array of one type, or as Python objects. Objects of several types become texts one
 by one. A library that converts them together chooses one type for all, and one more row may change that type.
@@ -31,8 +31,8 @@ _MISSING_KINDS = {"NAType", "NaTType"}  # classes of pandas, by name because pan
 def quietly(action: Callable[[], T], sentence: str, kind: type[InputError] = InputError) -> T:
     """Run `action`. If it fails, raise an InputError, or its subclass `kind`, with this sentence alone.
 
-    Readers' errors quote cells. The new error is raised outside the handler, so that it has no context that could show
-    them.
+    Readers' errors quote cells. The new error is raised outside the handler, so that it has no context, which could
+    show cells.
     """
     try:
         return action()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: Modes whose cut points depend on which values occur, and not on how many cells hold each value.
 _DISTINCT_MODES = (CutMode.EQUAL_WIDTH, CutMode.OBSERVED)
-#: Attributes for which columns of numbers and columns of labels are read, before their own attributes are known.
+#: Stand-ins, by which columns of numbers and columns of labels are read before their own attributes are known.
 _NUMBER, _LABEL = Numeric("number", 0, 1, bins=1), Boolean("label")
 
 

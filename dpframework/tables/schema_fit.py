@@ -56,7 +56,8 @@ class Misfit:
 
     def __str__(self) -> str:
         """Write the misfit as one line."""
-        rows = f" in {self.rows:,} {'row' if self.rows == 1 else 'rows'}" if self.rows else ""
+        number = f"{self.rows:,} {'row' if self.rows == 1 else 'rows'}"
+        rows = (f": {number}" if self.bounded else f" in {number}") if self.rows else ""
         examples = f", such as {', '.join(map(repr, self.examples))}" if self.examples else ""
         return f"{self.where}: {self.what}{rows}{examples}"
 
@@ -182,8 +183,8 @@ def _rows_of_units(source: Source, unit: PrivacyUnit, found: list[Misfit], *, bo
     if bounded and kept < int(counts.sum()):
         units = int((counts > unit.rows).sum())
         what = (
-            f"{units:,} {'unit has' if units == 1 else 'units have'} more than rows_per_unit = {unit.rows} (at most "
-            f"{int(cast(int, counts.max())):,}), so that the bound leaves out rows:"
+            f"{units:,} {'unit has' if units == 1 else 'units have'} more than rows_per_unit = {unit.rows} rows (up to "
+            f"{int(cast(int, counts.max())):,}), so that rows are left out"
         )
         found.append(Misfit(unit.id, what, int(counts.sum()) - kept, bounded=True))
     return kept

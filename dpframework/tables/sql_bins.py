@@ -67,8 +67,10 @@ class EvenSteps:
     def of(cls, lower: float, upper: float, cuts: Sequence[float]) -> EvenSteps | None:
         """Return steps that give every number the right bin, None if there are no such steps or fewer than three cuts.
 
-        Subtraction, division by a positive number and `floor` never decrease, even with rounding. So if the lower end,
-        each cut and the float before each cut get the right bin (or the right one or the next), then all numbers do.
+        A larger number never gets a smaller bin, since subtraction, division by a positive number and `floor` keep the
+        order of numbers, even with rounding. So if the lower end, each cut and the float before each cut get the right
+        bin, then all numbers do. In the same way, if these numbers get the right bin or the next one, then all numbers
+        do.
         """
         width = (upper - lower) / (len(cuts) + 1)
         even = all(lower + width * (k + 1) == cut for k, cut in enumerate(cuts))

@@ -342,7 +342,7 @@ class SqlEngine(GroupingEngine):
         return self._sample(rows, PLACE, "count(*)", f"row_number() over (order by {PLACE})", drawn)
 
     def sample_units(self, rows: SelectedRows, drawn: Callable[[int], NDArray[np.bool_]]) -> SelectedRows:
-        """See `Engine`. This raises the errors of `sample`, also if the table was opened without ids."""
+        """See `Engine`. This raises the errors of `sample`, and refuses a table that was opened without ids."""
         return self._sample(rows, UNIT, f"count(distinct {UNIT})", f"dense_rank() over (order by {UNIT})", drawn)
 
     def _sample(

@@ -156,8 +156,8 @@ class SqlColumns:
         if steps.half_up:
             return f"cast(floor({exact} + 0.5e0) as bigint)"
         under = f"floor({exact})"
-        # This difference is exact, except for numbers between -0.5 and 0. There it is at least 0.5 even after rounding,
-        # so that the result is 0, since -1 is odd.
+        # This difference is exact, except for numbers between -0.5 and 0. There it is at least 0.5, even after
+        # rounding. If it is 0.5, the result is still 0, the nearest whole number, since the floor is -1, which is odd.
         rest = f"({exact} - {under})"
         odd = f"cast({under} as bigint) % 2 <> 0"
         return f"(cast({under} as bigint) + case when {rest} > 0.5e0 or ({rest} = 0.5e0 and {odd}) then 1 else 0 end)"

@@ -1,8 +1,9 @@
 """Choose the rows of a database that a table keeps: the rows of a period, a few of each unit, the pairs of two views.
 
-Distinct ids and dates leave the database. So does the number of rows of each unit that has more rows than it may keep
-and, where a plan asks for places of rows in units, of each unit with several rows. Only numbers are sent back. Which
-rows a unit keeps is chosen as in every other table, by the place of each row among the unit's own rows.
+Distinct ids and dates leave the database, and for some units their numbers of rows. These are the units with more rows
+than they may keep. If a plan asks for places of rows in units, they are all units with several rows. Only numbers are
+sent back. Which rows a unit keeps is chosen as in every other table, by the place of each row among the unit's own
+rows.
 """
 
 from __future__ import annotations

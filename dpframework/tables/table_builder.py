@@ -91,7 +91,8 @@ def require_found(schema: Schema, found: RowFindings, sources: Mapping[str, str]
 class TableBuilder:
     """Encodes blocks of rows, one after another, into a table.
 
-    Misfits are only noted until all rows are there, so that the error does not depend on the order of the rows.
+    Cells that do not fit are only noted until all rows are there, so that the error does not depend on the order of the
+    rows.
 
     Parameters
     ----------

@@ -108,11 +108,11 @@ class TableFiles(UnreadTable):
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The names that errors give the table, or the left and the right view, as if one process read all files.
+        """The names that errors give the table, or the left and the right view.
 
-        Raises
-        ------
-        NotOpened
+        They are the same as when one process reads all files.
+
+        Raises ------ NotOpened
             If there are no such files.
         """
         return tuple(name_of(places, files_at(places)) for places in self.views)

@@ -45,8 +45,8 @@ def read_two_views(
         The public facts about the table. Each attribute must have a view, and each view an attribute.
     id
         A column of both files that names each row once. Rows are joined where both files have the id, in the order of
-        the left file. All other rows are left out, also those without an id or with an id that occurs twice in its
-        file. Without `id`, rows are matched by position.
+        the left file. All other rows are left out, and so are rows without an id, or with an id that occurs twice in
+        its file. Without `id`, rows are matched by position.
     out_of_domain
         As for `read_table`. "error" also refuses ids that are missing or occur twice, and files without a common id.
     unit

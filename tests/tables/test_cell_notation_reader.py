@@ -346,7 +346,7 @@ def test_a_messy_file_is_drafted_with_all_its_columns_or_a_reason(tmp_path) -> N
     assert schema["country"].values == ("AT", "CH", "DE", "NA")
     notes = {note.column: note for note in draft.notes}
     assert "28 of 300 cells are not numbers: -" in str(notes["cost"])
-    assert notes["discharged"].found.endswith("and 43 of 300 cells are none: NULL")
+    assert notes["discharged"].found.endswith("and 43 of 300 cells are not: NULL")
     assert "not taken" in str(notes["pulse"])
     assert notes["sex"].lines[-1] == 'labels = { F = ["f"], M = ["m"] }'
     assert check_fit(path, schema) == ()

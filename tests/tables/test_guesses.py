@@ -72,7 +72,7 @@ WORDS = ["north", "east", "south", "west", "up", "down", "in", "out", "left", "r
          "2 of 2 cells are dates or times, such as 31.01.2024"),
         (["08:30", "17:05"], True, {"date": "%H:%M"}, "2 of 2 cells are dates or times, such as 08:30"),
         ([*["2024-01-31"] * 19, "soon"], True, {"date": "iso", "null": ["soon"]},
-         "19 of 20 cells are dates or times, such as 2024-01-31, and 1 of 20 cells are none: soon"),
+         "19 of 20 cells are dates or times, such as 2024-01-31, and 1 of 20 cells are not: soon"),
         ([*["2024-01-31"] * 18, "soon"], False, {}, ""),
     ],
     ids=repr,
@@ -113,7 +113,7 @@ def test_commas_before_three_digits_are_doubtful() -> None:
     one = guess("1,234", "5")
     assert (one.options.decimal, one.options.thousands) == (",", None)
     assert one.proposal.endswith(
-        "; every comma is followed by three digits, so look whether it stands between thousands"
+        "; every comma is followed by three digits, so check whether it separates thousands"
     )
     two = guess("10,000", "5")
     assert (two.options.decimal, two.options.thousands) == (".", ",")
@@ -126,7 +126,7 @@ def test_commas_before_three_digits_are_doubtful() -> None:
 def test_a_date_that_fits_two_orders_says_so() -> None:
     both, one = guess("01/02/2024", "03/04/2024"), guess("01/02/2024", "13/04/2024")
     assert both.proposal == (
-        "read as years, by the format '%d/%m/%Y'; they also fit '%m/%d/%Y', so look which of the two it is"
+        "read as years, by the format '%d/%m/%Y'; they also fit '%m/%d/%Y', so check which of the two is right"
     )
     assert one.proposal == "read as years, by the format '%d/%m/%Y'"
     assert guess("08:30 PM", "09:05 AM").proposal == "read as hours, by the format '%I:%M %p'"
