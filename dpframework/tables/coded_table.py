@@ -66,7 +66,8 @@ class Table:
         The number of each row's unit, shape (rows,). It is needed for samples of whole units, and to count each unit
         once for each of its keys. None where units are not known, or each unit has one row.
     keys
-        By the name of an open attribute, the keys of its cells (see `KeyColumn`). Its codes are all 0.
+        By the name of an open attribute, whose values the schema does not list, the keys: the texts of its cells (see
+        `KeyColumn`). Its codes are all 0.
     unit_places
         The place of each row within its unit, from 0, where `unit_codes` are known. It depends on the unit's own rows
         alone. A plan may release from the rows at the first places only (see `queries.AtReleasedRows`).

@@ -110,10 +110,11 @@ class Connection:
         return client
 
     def speaking(self) -> contextlib.AbstractContextManager[None]:
-        """Return the context in which to use the client. In it, answers of a foreign cluster are read as plain data.
+        """Return the context in which to use the client.
 
-        For a cluster that was started here this would protect nothing, since its scheduler is a part of this process
-        and unpickles what workers send to it.
+        In this context, answers of a cluster that was not started here are read as plain data. For a cluster that was
+        started here, this would protect nothing, since its scheduler is a part of this process and unpickles what
+        workers send to it.
         """
         return contextlib.nullcontext() if self.address is None else plain_messages()
 

@@ -44,7 +44,8 @@ POLL = 0.5  # how many seconds to wait for an answer before looking whether the 
 class Dask(Engine):
     """Rows on the workers of a Dask cluster, which read their own files.
 
-    Only counts come back and, where a query counts the keys of an open attribute, the keys themselves.
+    Only counts come back. If a query counts the keys of an open attribute, whose values the schema does not list, these
+    keys come back, too.
 
     The client, the scheduler, the workers and the network between them belong to the data owner. The engine needs the
     extra `dask`: `pip install "dpframework[dask]"`. Close the engine after use, or use it in a `with` block.

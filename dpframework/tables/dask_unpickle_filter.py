@@ -1,4 +1,4 @@
-"""Messages from a foreign cluster, from which only the few classes that this client needs are unpickled.
+"""Messages from a cluster of another process, from which only the few classes that this client needs are unpickled.
 
 Dask unpickles messages in several places, all by one of its functions. While this client talks to a cluster, that
 function builds no other class and calls no other function. Other clients of the process are not affected. A context

@@ -47,7 +47,8 @@ class EncodedColumn:
         For a numeric attribute the raw values, float64, within its bounds, NaN where missing, shape (rows,). None for
         the other kinds.
     keys
-        For an open attribute the keys of the cells; all codes are 0. None for the other kinds.
+        For an open attribute, whose values the schema does not list, the keys: the texts of the cells. All codes are
+        then 0. None for the other kinds.
     """
 
     codes: NDArray[np.unsignedinteger]
@@ -88,7 +89,7 @@ class Unfit(enum.Enum):
 
 @attrs.frozen(eq=False, repr=False)
 class EncodedCells:
-    """The cells of one private column, before a policy treats those that do not fit.
+    """The cells of one private column, before a policy (`OutOfDomain`) treats those that do not fit.
 
     Attributes
     ----------

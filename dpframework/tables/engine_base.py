@@ -165,7 +165,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def split(self, rows: Rows, by: Cut) -> list[Rows]:
-        """Return a handle for each part of a cut."""
+        """Return a handle for each part into which a cut divides rows (see `facts.row_partitions`)."""
 
     @abc.abstractmethod
     def derive(self, rows: Rows, attribute: Attribute, cases: Cases) -> Rows:

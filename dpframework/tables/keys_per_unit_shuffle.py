@@ -1,8 +1,8 @@
 """Keys of open attributes for units whose rows lie in several pieces. A unit counts once for each of its keys.
 
-Which of a unit's rows is the first with a key depends on all rows of the unit. So each piece of the table sends the
-keys of its rows, with their ids, to buckets. A bucket stands for a group of ids, and hears of them from all pieces (see
-`shuffle`).
+The schema lists no values of an open attribute. Its keys are the texts in its cells. Which of a unit's rows is the
+first with a key depends on all rows of the unit. So each piece of the table sends the keys of its rows, with their ids,
+to buckets. A bucket stands for a group of ids, and hears of them from all pieces (see `shuffle`).
 """
 
 from __future__ import annotations

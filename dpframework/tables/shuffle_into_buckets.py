@@ -11,9 +11,9 @@ it answers each piece. There are three steps:
 The rows are the same as from `read_table`, whatever the number of pieces and buckets. Messages and answers hold ids and
 cells. They pass between the processes that read, and go nowhere else.
 
-The hash uses the key of the table, so that nobody who writes ids can send them all to the same bucket. Which bucket an
-id is in does not change the rows. The hash is cryptographic because it must be the same on all machines, and the
-faster hashes of dataframes are not.
+The hash uses the secret key of the table, so that nobody who writes ids can send them all to the same bucket. Which
+bucket an id is in does not change the rows. The hash is cryptographic because it must be the same on all machines, and
+the faster hashes of dataframes are not.
 """
 
 from __future__ import annotations

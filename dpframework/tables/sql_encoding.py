@@ -3,7 +3,7 @@
 A cell's code depends on the cell alone. So each distinct cell is encoded once, in this process, as in any other table,
 and the codes are joined back by the cells' bytes. A numeric attribute that is stored as numbers is put into bins in SQL
 instead (see `sql_bins`), unless the schema reads it as dates or lists texts that stand for a missing value. Truths that
-are stored as truths need no search for distinct cells, unless the policy is strict.
+are stored as truths need no search for distinct cells, unless the policy refuses cells that do not fit.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class SourceEncoder:
     ) -> None:
         self._connection, self._source, self._schema = connection, source, schema
         self._policy, self._values, self._beside = policy, values, beside
-        # A strict policy must find misfits among the kept rows only. Under another policy, cells of rows that are not
+        # A policy that refuses cells must look at the kept rows only. Under another policy, cells of rows that are not
         # kept do no harm.
         self._looked_at = source.kept if policy is OutOfDomain.ERROR else source.every
         self._maps: list[str] = []

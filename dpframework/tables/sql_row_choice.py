@@ -100,7 +100,7 @@ class RowChooser:
         for k, values in enumerate(found.columns):
             days = read_days(options, values, where) if options.date or options.null else values
             missing = k == 1
-            # A missing cell is read even if no row has such a cell. Then a strict policy must not refuse the table.
+            # A missing cell is read even if no row has such a cell. Then the policy must not refuse the table for it.
             policy = self._policy if not missing or self._has_null(piece, cell) else OutOfDomain.CLAMP
             inside.append(rows_in(span, days, policy, where))
         name = self._keep(found.to_table({"inside": inside[0].astype(np.int64)}))
@@ -211,7 +211,8 @@ class RowChooser:
         InputError
             If the type of a column cannot hold ids.
         DoesNotFit
-            If the policy is strict, and an id is missing, occurs twice in a view, or no id is in both views.
+            If the policy is `OutOfDomain.ERROR`, and an id is missing, occurs twice in a view, or no id is in both
+            views.
         """
         connection = self._connection
         named = [(piece, f"{piece.name}: the id column '{column}'") for piece in (left, right)]

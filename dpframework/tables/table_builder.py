@@ -74,7 +74,7 @@ def source_names(schema: Schema, sources: Mapping[str, str]) -> str:
 
 
 def require_found(schema: Schema, found: RowFindings, sources: Mapping[str, str]) -> None:
-    """Refuse a table whose number of rows breaks the schema's facts, or whose cells a strict policy refuses.
+    """Refuse a table whose number of rows breaks the schema's facts, or with cells that the policy refuses.
 
     Raises
     ------

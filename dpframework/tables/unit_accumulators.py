@@ -219,7 +219,7 @@ class ColumnEncoder:
         return found
 
     def require_fit(self) -> None:
-        """Refuse rows with cells that the strict policy refuses. The sentence does not depend on the rows' order.
+        """Refuse rows with cells that the policy refuses. The sentence does not depend on the rows' order.
 
         Raises
         ------

@@ -128,7 +128,7 @@ class RowsOfUnits(Shuffle[None]):
 
 
 def _frame(attributes: Sequence[Attribute], columns: Mapping[str, EncodedColumn]) -> pl.DataFrame:
-    """Return encoded columns as a frame. No open attribute is among them, since no derived column reads one."""
+    """Return encoded columns as a frame. Derived columns read no open attribute, so none is among them."""
     import polars as pl
 
     arrays: dict[str, NDArray[Any]] = {}

@@ -33,8 +33,8 @@ class ReadAnswer:
     found
         The number of the piece's rows, and the ways in which some cells do not fit.
     digest
-        The digest of the piece's codes, values and keys, under a secret key that the client drew. A piece that is read
-        again must have the same digest.
+        The digest of the piece's codes, values and keys, under a secret key that the study's process drew. A piece that
+        is read again must have the same digest.
     """
 
     found: RowFindings

@@ -132,7 +132,7 @@ class Oracle:
         if (key := (id(node), before, after)) not in known:
             one, other = (_joint(node, self.plan, rows) for rows in (before, after))
             least, most = np.minimum(one, other), np.maximum(one, other)
-            # With an exact delta, an output may be impossible on one of the tables.
+            # If a release has a delta of its own, an output may be impossible on one of the tables.
             likely = (least > RAREST) | ((least == 0) & (most > RAREST))
             with np.errstate(divide="ignore"):
                 ratios = np.log(one[likely]) - np.log(other[likely])

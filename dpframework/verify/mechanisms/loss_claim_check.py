@@ -56,7 +56,7 @@ PAIR = 0.2  # the share of the remaining time that drawing the outputs of one pa
 TRIED = 16  # for this many pairs of answers of a query, it is tested that releases are possible
 MANY = 10**8  # the factor by which an answer is enlarged, as if very many rows gave it
 UNIT = 3  # the rows of a privacy unit
-FARTHEST = 2**40  # an output this many lattice steps from an answer should still be possible
+FARTHEST = 2**40  # an output this many steps of the outputs' lattice away from an answer should still be possible
 SLACK = {"epsilon": 1e-6, "rho": 1e-4, "delta": 1e-9}  # how far values may be off, since they are rounded
 # Probabilities on a coarse grid are scaled to add up to 1 if the logarithm of their sum is at most this far from 0.
 COARSE = 0.1

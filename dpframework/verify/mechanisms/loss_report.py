@@ -83,8 +83,9 @@ class LossReport:
     def tightness(self) -> float:
         """The smallest share of its claims that a mechanism's losses reach, over all queries and relations.
 
-        For one query and relation, the largest share counts: of the claims in epsilon, in rho and in an exact delta.
-        Claims about the event do not count. NaN if there is no other claim.
+        For one query and relation, the largest share counts: of the claims in epsilon, in rho and in an exact delta,
+        which is a delta that releases have of their own. Claims about the event do not count. NaN if there is no other
+        claim.
         """
         largest: dict[str, float] = {}
         for claim in self.claims:

@@ -248,7 +248,7 @@ def _of_shown_keys(
 def _grid(
     mechanism: Mechanism, calibration: Calibration, one: NDArray[Any], other: NDArray[Any]
 ) -> tuple[list[Any], float]:
-    """Return all lattice points around both answers, or only evenly spaced ones if there are too many.
+    """Return all points of the outputs' lattice around both answers, or only evenly spaced ones if there are too many.
 
     The second value is the logarithm of the number of lattice points for each returned point.
     """

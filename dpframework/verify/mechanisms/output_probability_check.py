@@ -22,7 +22,7 @@ from dpframework.mechanisms.randomness import SeededRandomness
 from dpframework.queries import Norm
 from dpframework.verify.miners.value_comparison import same
 
-STEPS = range(-3, 5)  # answers differ from the base answer by these numbers of lattice steps
+STEPS = range(-3, 5)  # how far answers lie from the base answer, in steps of the lattice on which outputs lie
 MANY = 10**6  # a large base answer, which is tried in addition to 0
 DRAWN = 60  # how many outputs are drawn for each answer
 SLACK = 1e-6  # how far a sum of probabilities may exceed 1, since it is rounded
@@ -41,7 +41,8 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
     answer
         The answer for which the mechanism draws.
     calibration
-        The calibration of the mechanism. Nothing is tested if it is for a query of several histograms or blocks.
+        The mechanism's noise scale and losses for a query. Nothing is tested for a query of several histograms or
+        blocks.
     """
     if REAL in mechanism.assumptions or calibration.facts.histograms:
         return

@@ -1,5 +1,7 @@
 """Made-up answers for which a mechanism's draws are tested, each with the facts of a query that gives such answers.
 
+The facts of a query are what it declares, such as its sensitivities.
+
 The noise must depend on the calibration, and so on the sensitivity, the neighbouring relation and the privacy unit. It
 must not depend on the answer. A mechanism may get this wrong and still draw the right noise for a usual probe. If it
 uses its own epsilon in place of the calibrated scale, its noise is right at a sensitivity of 1. If it draws less noise
@@ -36,7 +38,7 @@ class Probe:
     Attributes
     ----------
     facts
-        The facts of the query.
+        The facts of the query, such as its sensitivities.
     answer
         A function that returns the answer, given the scale of the noise.
     relation

@@ -45,7 +45,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
     answer
         The answer for which the mechanism draws.
     calibration
-        The calibration of the mechanism.
+        The mechanism's noise scale and losses for the query.
     scale
         The scale of the noise, in units of the answer.
     """

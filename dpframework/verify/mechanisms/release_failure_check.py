@@ -26,7 +26,7 @@ def refusal(mechanism: Mechanism, answer: Any, calibration: Calibration, randomn
     answer
         The answer that is released.
     calibration
-        The calibration of the mechanism.
+        The noise scale and the losses of the mechanism for the query.
     randomness
         The source of randomness. The mechanism gets only what its assumptions allow it to use.
     """

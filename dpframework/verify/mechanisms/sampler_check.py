@@ -1,7 +1,8 @@
 """Sampler tests, which compare a mechanism's draws with its log-density at its claimed scale.
 
-A replay relies on the log-density, which is tested here. Every test refuses a correct sampler with a probability of at
-most 1e-6. A noise scale that is 30 % off, by a factor of 1.3 up or down, is accepted with at most that probability.
+A replay relies on the log-density, which is tested here. The draws are for probes, made-up answers that show the noise
+well. Every test refuses a correct sampler with a probability of at most 1e-6. A noise scale that is 30 % off, by a
+factor of 1.3 up or down, is accepted with at most that probability.
 
 If the noise is much larger than the differences within an answer, millions of draws would be needed to find a scale
 that is 30 % off. Draws for such an answer are tested twice. The first test, with the noise as it is, finds noise that

@@ -102,7 +102,7 @@ class AuditReport:
     claim
         The plan's pure epsilon, or its epsilon at `delta` if it has no pure claim.
     delta
-        The delta of that claim. For a pure claim, the exact delta of the plan's releases, mostly 0.
+        The delta of that claim. For a pure claim, the delta that the plan's releases have of their own, mostly 0.
     worst
         The largest realised loss found. Without a pure claim, the epsilon that the runs need (see `Tail.needed`).
     replays

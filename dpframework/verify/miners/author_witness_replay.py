@@ -28,7 +28,7 @@ class WitnessReplay:
     tables
         The two tables, that of the run first.
     transcript
-        The transcript of the run with the witness's outputs.
+        The record of the run with the witness's outputs.
     loss
         The realised loss between the tables.
     divergence

@@ -114,7 +114,7 @@ def call_answers(subject: Subject, asked: QueryCall, tables: Sequence[tuple[Rows
 
 
 def evaluate(subject: Subject, asked: QueryCall, rows: Rows) -> Any:
-    """Return the answer to a query on a table of the subject's universe."""
+    """Return the answer to a query on a table of the subject's kinds of rows."""
     return answer_of(asked.query, subject.engine, RowsHandle(rows, asked.derived, 0), asked.inputs)
 
 

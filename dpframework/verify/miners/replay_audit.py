@@ -2,7 +2,8 @@
 
 A run on one table is recorded, and its outputs are forced upon neighbouring tables. The realised privacy loss is the
 difference of the outputs' log-densities on two tables. It is exact, without statistical error. By the definition of
-differential privacy, a pure claim bounds the realised loss of every output on every pair of neighbours.
+differential privacy, a pure claim (an epsilon without a delta) bounds the realised loss of every output on every pair
+of neighbours.
 """
 
 from __future__ import annotations

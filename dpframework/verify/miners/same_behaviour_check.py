@@ -40,7 +40,7 @@ from dpframework.verify.tables.small_table_handles import units_of
 TOLERANCE = 1e-6  # rounding allowed in a sum of log-densities, relative to 1 plus the claim
 MOST_ROWS = 60  # the most rows of random tables
 SMALL = 10  # the most rows of small random tables
-FORGOTTEN = 4  # on how many further tables a transcript is replayed as if no run had come before
+FORGOTTEN = 4  # on this many further tables, a recorded run is replayed as if no run had come before
 SHOWN = 3  # how many places a message names
 ADVICE = "if the miner draws random numbers, take them from table.public_random(), which repeats them"
 STILL = 8  # how many sizes of tables, each with two tables, show whether a query's answer ever changes

@@ -302,8 +302,9 @@ def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> boo
 def _probes(subject: Subject, asked: QueryCall) -> tuple[Sequence[Probe] | None, Sequence[Probe]]:
     """Return the probes that replace the kit's probes (None: keep the kit's), and the probes that are added to them.
 
-    A mechanism that takes only answers of a type of its own draws from the plan's answer alone. Any other mechanism of
-    a plugin draws from the kit's probes and from the plan's answer.
+    A probe is an answer from which a mechanism draws. A mechanism that takes only answers of a type of its own draws
+    from the plan's answer alone. Any other mechanism of a plugin draws from the kit's probes and from the plan's
+    answer.
     """
     made_up = takes_any_answers(asked.mechanism)
     if made_up and not is_foreign(asked.mechanism):

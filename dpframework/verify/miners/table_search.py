@@ -1,6 +1,6 @@
 """Searches for neighbouring tables on which a loss is largest, and for smaller tables that still show the same.
 
-A loss is any number for a pair of tables, such as a transcript's realised loss or the change of a query's answer.
+A loss is any number for a pair of tables, such as the realised loss of a run, or the change of a query's answer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class WorstPair:
 
 @final
 class Search:
-    """A search among pairs of neighbours of one universe: at random, over all small pairs, or by climbing.
+    """A search among pairs of neighbours of given kinds of rows: at random, over all small pairs, or by climbing.
 
     Parameters
     ----------

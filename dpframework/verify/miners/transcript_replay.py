@@ -1,4 +1,6 @@
-"""Replay a transcript on another table, and weigh its outputs by their log-densities there.
+"""Replay the transcript of a run on another table, and compute the log-densities of its outputs there.
+
+A transcript is the record of what a run made public.
 
 `replay` runs the miner again and compares the runs. It also tests whether each release can be made on that table at
 all: a release that is refused on some tables tells them apart, and no density accounts for that. `Weigher` evaluates
@@ -83,7 +85,8 @@ class ReleaseImpossible(RunDiverged):
 @final
 @attrs.frozen(eq=False)
 class _ForcedGate(WatchedGate):
-    """A gate that returns the outputs of a transcript, and stops a run that asks for something else.
+    """A gate, through which a run reaches its rows. It returns recorded outputs, and stops a run that differs from the
+    record.
 
     At each release, an output is also drawn and thrown away. This shows whether the mechanism can make the release, and
     whether its density allows what it draws.

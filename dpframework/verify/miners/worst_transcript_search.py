@@ -1,10 +1,10 @@
-"""The worst transcript of a pair of tables, found by choosing at each release the output that loses most.
+"""The record of a run that loses most on a pair of tables, found by choosing the worst output at each release.
 
-A pure claim must hold for every possible output, however rare. Drawn transcripts hold likely outputs only. So here an
-adversary runs the miner on one table, knows a second table, and chooses each output. The adversary compares positions
-of candidates, numbers beyond both answers, or drawn outputs, and takes an output that is much likelier on the first
-table than on the second. Among outputs that lose nearly as much, the adversary chooses at random, since some of them
-lead further into the plan.
+A pure claim must hold for every possible output, however rare. The records of other runs, called transcripts, hold
+likely outputs only, since these are drawn. So here an adversary runs the miner on one table, knows a second table, and
+chooses each output. The adversary compares positions of candidates, numbers beyond both answers, or drawn outputs, and
+takes an output that is much likelier on the first table than on the second. Among outputs that lose nearly as much, the
+adversary chooses at random, since some of them lead further into the plan.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ROUNDING = 1e-9  # the relative rounding error of a loss
 @final
 @attrs.frozen(eq=False)
 class _WorstGate(WatchedGate):
-    """A gate for a run on one table. It knows a second table, and chooses outputs that are likelier on the first."""
+    """A gate, through which a run reaches its table. It knows a second table, on which its outputs are less likely."""
 
     rng: np.random.Generator = attrs.field(kw_only=True)
     others: dict[int, RowsHandle] = attrs.field(kw_only=True)
@@ -79,7 +79,7 @@ class _WorstGate(WatchedGate):
             self.tried[0] += 1
             here = mechanism.log_density(answer, output, calibration)
             loss = -math.inf if here == -math.inf else here - mechanism.log_density(other, output, calibration)
-            # An output outside the core of a release with an exact delta loses more, but that delta covers it.
+            # A release with a delta of its own may have outputs that lose more, which that delta covers.
             return loss if loss <= most else -math.inf
 
         tried = [(lose(output), output) for output in outputs(mechanism, calibration, answer, other, self.rng)]

@@ -75,7 +75,7 @@ def pairs_of_copies(
     inputs
         The query's inputs at run time.
     derived
-        The derived attributes that the query reads, with their cases.
+        The derived attributes that the query reads, each with its cases: the descriptions that define its values.
     """
     kinds = telling_kinds(universe)
     for kind in kinds[:2]:

@@ -52,7 +52,7 @@ class LocalAnswer:
     schema, rows
         The schema, and a table of its kinds of rows.
     derived
-        The derived attributes that the query reads, with their cases.
+        The derived attributes that the query reads, each with its cases: the descriptions that define its values.
     inputs
         The inputs of the query at run time.
     answer

@@ -32,7 +32,7 @@ Answer = Callable[[Universe, Rows], Any]
 
 
 def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: int) -> Universe | None:
-    """Return further kinds of rows to search a query on, as a universe, or None if there are none.
+    """Return further kinds of rows to search a query on, as a `Universe`, or None if there are none.
 
     Parameters
     ----------

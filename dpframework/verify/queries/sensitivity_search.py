@@ -71,7 +71,8 @@ def search_sensitivity(
     inputs
         The inputs of the query at run time.
     derived
-        Attributes that the query reads and that a miner derives, with their cases.
+        Attributes that the query reads and that a miner derives, each with its cases: the descriptions that define its
+        values.
     pairs
         About how many pairs of neighbours to evaluate.
     seed

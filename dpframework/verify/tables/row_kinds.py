@@ -42,7 +42,7 @@ class RowKinds:
 
 
 def some_rows(columns: Columns, rows: slice) -> Columns:
-    """Return a slice of the rows of columns, which must not be open attributes."""
+    """Return a slice of the rows of columns. The schema must list each column's values (no open attributes)."""
     return {
         name: EncodedColumn(column.codes[rows], None if column.values is None else column.values[rows])
         for name, column in columns.items()

@@ -200,7 +200,7 @@ def _compare(reader: Reader, schema: Schema, rows: Sequence[Row], more: Row, pla
 
 
 def _read_of(table: Table, position: int) -> NDArray[Any]:
-    """Return the code, or the key, that was read for an attribute in each row."""
+    """Return the code that was read for an attribute in each row, or the text if the schema lists no values."""
     keys = table.keys.get(table.schema.names[position])
     return table.columns[position] if keys is None else np.array(keys.texts(), dtype=object)
 

@@ -39,7 +39,7 @@ class RowsHandle:
     rows
         The kinds of the rows.
     derived
-        The attributes that were derived, with their cases.
+        The attributes that were derived, each with its cases: the descriptions that define its values.
     number
         The number of the handle in a transcript.
     units
@@ -98,7 +98,7 @@ def with_units(rows: Rows, units: Sequence[Sized], derived: tuple[tuple[Attribut
 
 @final
 class SmallTables(Engine):
-    """An engine for tables of a universe, in which a unit has `together` rows.
+    """An engine for tables of a `Universe`, in which a unit has `together` rows.
 
     Its handles have a key by which answers can be cached.
     """
