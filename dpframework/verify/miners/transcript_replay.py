@@ -85,8 +85,7 @@ class ReleaseImpossible(RunDiverged):
 @final
 @attrs.frozen(eq=False)
 class _ForcedGate(WatchedGate):
-    """A gate, through which a run reaches its rows. It returns recorded outputs, and stops a run that differs from the
-    record.
+    """A gate, through which a run reaches its rows. It returns recorded outputs, and stops a run that differs.
 
     At each release, an output is also drawn and thrown away. This shows whether the mechanism can make the release, and
     whether its density allows what it draws.
