@@ -103,7 +103,7 @@ class Connection:
                     client = client_class()(self.address, timeout=PATIENCE, security=self._security())
             except (OSError, ValueError, NotPlain) as error:
                 raise NotOpened(
-                    f"no Dask scheduler can be reached at {self.address}: {type(error).__name__}; see that it runs, "
+                    f"no Dask scheduler can be reached at {self.address}: {type(error).__name__}; check that it runs, "
                     "that it has the same version of Dask, and that the certificates are signed by its authority"
                 ) from None
         ending.callback(client.close)

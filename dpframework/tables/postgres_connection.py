@@ -124,7 +124,7 @@ class PostgresConnection(SqlConnection):
             kind = ""
         if kind:
             raise NotOpened(
-                f"{shown}: cannot connect ({kind}); nothing was read; see that the server runs, and check `connection`"
+                f"{shown}: cannot connect ({kind}); nothing was read; check `connection`, and that the server runs"
             )
         try:
             self._prepare()

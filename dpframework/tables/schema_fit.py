@@ -177,7 +177,7 @@ def _rows_of_units(source: Source, unit: PrivacyUnit, found: list[Misfit], *, bo
         found.append(Misfit(unit.id, f"no such column in {source.name}, which must name each row's unit; {hint}", 0))
         return 0
     ids = ids_in(source, unit.id)
-    found += _without_id(ids, unit.id, "so that the row is left out")
+    found += _without_id(ids, unit.id, "such rows are left out")
     counts = ids.series.drop_nulls().value_counts()["count"]
     kept = int(counts.clip(upper_bound=unit.rows).sum())
     if bounded and kept < int(counts.sum()):
@@ -194,9 +194,9 @@ def _without_id(ids: Ids, where: str, so: str) -> Iterator[Misfit]:
     """Yield the misfits of rows without an id. `so` says what happens to these rows."""
     unfit = int(ids.unfit.sum())
     if unfit:
-        yield Misfit(where, f"a value of a type that cannot be an id, {so}", unfit)
+        yield Misfit(where, f"a value of a type that cannot be an id ({so})", unfit)
     if ids.series.null_count() > unfit:
-        yield Misfit(where, f"no id, {so}", ids.series.null_count() - unfit)
+        yield Misfit(where, f"no id ({so})", ids.series.null_count() - unfit)
 
 
 def _count_joined_rows(
@@ -212,7 +212,7 @@ def _count_joined_rows(
     for source in sources:
         ids = ids_in(source, key_name)
         where = f"{source.name}: {key_name}"
-        found += _without_id(ids, where, "so that the row joins nothing")
+        found += _without_id(ids, where, "such rows join nothing")
         known = ids.series.drop_nulls()
         twice = known.filter(known.is_duplicated())
         if len(twice):

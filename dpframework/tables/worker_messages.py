@@ -19,7 +19,7 @@ from dpframework.tables.encoding import Unfit
 from dpframework.tables.shuffle_into_buckets import IdFinding, ShuffleFindings
 from dpframework.tables.table_builder import RowFindings
 
-MISMATCH = "a worker's answer does not match the request; see that all workers run dpframework in this version"
+MISMATCH = "a worker's answer does not match the request; check that all workers run dpframework in this version"
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _ERRORS = {kind.__name__: kind for kind in (InputError, NotOpened, DoesNotFit)}
 
@@ -147,7 +147,7 @@ def answer_of(content: object) -> Answer:
     except Exception:  # the error's text comes from the sender, and is not shown
         pass
     raise InputError(
-        "a worker's answer is not in dpframework's format; see that all workers run dpframework in this version"
+        "a worker's answer is not in dpframework's format; check that all workers run dpframework in this version"
     )
 
 

@@ -64,7 +64,7 @@ def _assert_tight(what: str, tightness: float, least: float, more: str) -> None:
     A claim of 0 has no share to reach, and its tightness is NaN.
     """
     assert math.isnan(tightness) or tightness >= least, (
-        f"{what}: {reach(tightness)}. {least:.0%} is asked for; give more {more}, claim less, or lower "
+        f"{what}: {reach(tightness)}. {least:.0%} is required; give more {more}, claim less, or lower "
         "min_tightness, with the reason in a comment"
     )
 
@@ -142,7 +142,7 @@ def assert_not_told_apart(
         With the set of outputs that proves it.
     """
     told_apart = distinguish(one, other, runs=runs, delta=delta)
-    assert told_apart.epsilon <= epsilon, f"claimed is {epsilon:g}, but {told_apart}"
+    assert told_apart.epsilon <= epsilon, f"epsilon {epsilon:g} is claimed, but {told_apart}"
     return told_apart
 
 

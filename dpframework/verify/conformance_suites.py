@@ -191,9 +191,9 @@ class MinerConformance:
             to_json_safe(_study(example, relation).run(table, seed=3, engine=engine)["example"])
             for engine in (InMemory(), InMemory(), Together())
         )
-        assert same(one, again), f"two runs with one seed differ: {ADVICE}"
+        assert same(one, again), f"two runs with the same seed differ: {ADVICE}"
         assert same(one, three), (
-            "the result from three blocks of rows is not the one from all rows: some query's counts do not add up over "
+            "the result from three blocks differs from that of all rows: some query's counts do not add up over "
             f"blocks, or depend on their order. From one block: {short(one)}; from three: {short(three)}"
         )
 
@@ -301,13 +301,13 @@ class QueryConformance:
         engine = SmallTables(universe)
         answer = answer_of(query, engine, engine.hold(rows), inputs)
         backwards = answer_of(query, engine, engine.hold(rows[::-1]), inputs)
-        assert _is_unchanged(query, answer, backwards), f"{query.name} has another answer on the rows in another order"
+        assert _is_unchanged(query, answer, backwards), f"{query.name} answers differently if the rows are reordered"
         threads = Together()
         loaded = threads.load(universe.table(rows))
         in_blocks = answer_of(query, threads, loaded, inputs)
-        assert _is_unchanged(query, answer, in_blocks), f"{query.name} has another answer on three blocks of the rows"
+        assert _is_unchanged(query, answer, in_blocks), f"{query.name} answers differently on three blocks of the rows"
         for again in answers_of(threads, [(query, loaded, inputs), (query, loaded, inputs)]):
-            assert _is_unchanged(query, answer, again), f"{query.name} has another answer together with another query"
+            assert _is_unchanged(query, answer, again), f"{query.name} answers differently together with another query"
 
     def test_its_tables_give_what_it_counts(self, given: tuple[Query, Schema, Any]) -> None:
         """The answer is the same if it is computed from the cross tables that the query names (see `Query.tables`)."""
@@ -318,7 +318,7 @@ class QueryConformance:
             pytest.skip("the query names no cross tables; engines that count nothing else refuse it")
         table = Universe(schema).table(_rows(schema))
         answers = [answer_of(query, one, one.load(table), inputs) for one in (Together(), ByTables())]
-        assert _is_unchanged(query, *answers), f"{query.name} has another answer from the tables that it names"
+        assert _is_unchanged(query, *answers), f"{query.name} answers differently if counted from its tables"
 
     def test_answers_are_the_same_in_another_process(self) -> None:
         """Plugins' queries are answered again in a new process, which has nothing that this process keeps in memory."""

@@ -518,7 +518,7 @@ def test_schema_check_of_two_views(capsys, tmp_path):
     code, out, _ = run(capsys, *arguments, "--id", "who")
     assert code == 1
     assert out.splitlines()[:-1] == [
-        "l.csv: who: no id, so that the row joins nothing in 1 row",
+        "l.csv: who: no id (such rows join nothing) in 1 row",
         "l.csv: who: ids that occur more than once, and so join nothing in 2 rows, such as 'b'",
     ]
     code, out, _ = run(capsys, *arguments)

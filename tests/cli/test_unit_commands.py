@@ -98,7 +98,7 @@ def test_a_ledger_keeps_a_cap_for_one_unit(folder: Path, capsys: pytest.CaptureF
 def test_the_owner_asks_for_rows_without_an_id(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "schema", "check", folder / "visits.csv", folder / "schema.toml", "--unit", "patient")
     assert code == 1
-    assert "patient: no id, so that the row is left out in 1 row" in out
+    assert "patient: no id (such rows are left out) in 1 row" in out
 
 
 @pytest.mark.parametrize(

@@ -191,8 +191,8 @@ class OfBlocks(Synthetic):
 
 def test_blocks_that_make_a_difference_are_a_sentence():
     for miner, sentence in (
-        (OfBlocks(), r"the result from three blocks of rows is not .* From one block: \d+; from three: \d+"),
-        (Synthetic(elsewhere=True), r"two runs with one seed differ: if the miner draws random numbers, take them"),
+        (OfBlocks(), r"the result from three blocks differs .* From one block: \d+; from three: \d+"),
+        (Synthetic(elsewhere=True), r"two runs with the same seed differ: if the miner draws random numbers"),
     ):
         with pytest.raises(AssertionError, match=sentence):
             MinerConformance().test_blocks_of_rows_make_no_difference(

@@ -179,9 +179,7 @@ def test_an_unknown_id_column_is_one_sentence(tmp_path: Path) -> None:
 
 def test_the_owner_is_told_which_rows_are_nobodys() -> None:
     frame = pl.DataFrame({"person": ["a", None, "b"], "row": ["r0", "r1", "r2"]})
-    assert [str(m) for m in check_fit(frame, SCHEMA, unit=FOUR)] == [
-        "person: no id, so that the row is left out in 1 row"
-    ]
+    assert [str(m) for m in check_fit(frame, SCHEMA, unit=FOUR)] == ["person: no id (such rows are left out) in 1 row"]
     assert [str(m) for m in check_fit(frame, SCHEMA, unit=dpf.PrivacyUnit("patient"))] == [
         "patient: no such column in frame, which must name each row's unit; known: person, row"
     ]

@@ -112,9 +112,7 @@ def test_of_numbers_with_some_words_few_kinds_are_missing_and_many_are_left(
 def test_commas_before_three_digits_are_doubtful() -> None:
     one = guess("1,234", "5")
     assert (one.options.decimal, one.options.thousands) == (",", None)
-    assert one.proposal.endswith(
-        "; every comma is followed by three digits, so check whether it separates thousands"
-    )
+    assert one.proposal.endswith("; every comma is followed by three digits, so check whether it separates thousands")
     two = guess("10,000", "5")
     assert (two.options.decimal, two.options.thousands) == (".", ",")
     assert two.proposal.startswith("read as numbers with decimal sign '.', thousands ','; every comma")

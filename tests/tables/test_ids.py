@@ -408,8 +408,8 @@ def test_one_cell_that_cannot_be_an_id_stops_no_run() -> None:
         for misfit in check_fit(pd.DataFrame({**columns, "person": objects(columns["person"])}), TOWN, unit=ONE)
     ]
     assert told == [
-        "person: a value of a type that cannot be an id, so that the row is left out in 5 rows",
-        "person: no id, so that the row is left out in 1 row",
+        "person: a value of a type that cannot be an id (such rows are left out) in 5 rows",
+        "person: no id (such rows are left out) in 1 row",
     ]
 
 

@@ -131,7 +131,7 @@ def counts_form(name: Any = "int64", shape: Any = (1,), content: Any = bytes(8))
     ids=repr,
 )
 def test_what_no_worker_writes_is_refused_in_one_sentence(form: Any) -> None:
-    with pytest.raises(dpf.InputError, match="answer is not in dpframework's format; see that all workers"):
+    with pytest.raises(dpf.InputError, match="answer is not in dpframework's format; check that all workers"):
         answer_of(msgpack.packb(form))
     for content in (None, "text", bytearray(pack_answer(1)), b"\xc1"):
         with pytest.raises(dpf.InputError, match="answer is not in dpframework's format"):

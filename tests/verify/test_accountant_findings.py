@@ -370,9 +370,9 @@ def test_reports_say_how_much_was_tried_and_what_is_not_claimed() -> None:
     replaced = tried(PureAccountant, *PLAIN, *OWN_NOTIONS, UNCLAIMED.text, relations=(REPLACE,))
     assert (replaced.tried, replaced.unclaimed) == (5, ("sample",))
     assert str(replaced) == (
-        "accountant 'pure': 5 totals of small plans cover all that their outputs tell; it claims nothing for: sample"
+        "accountant 'pure': 5 totals of small plans are at least what their outputs lose; it claims nothing for: sample"
     )
-    assert str(report) == "accountant 'pure': 4 totals of small plans cover all that their outputs tell"
+    assert str(report) == "accountant 'pure': 4 totals of small plans are at least what their outputs lose"
     assert replaced.to_dict() == {
         "accountant": "pure",
         "tried": 5,
@@ -413,8 +413,6 @@ def test_charges_are_tried_after_totals_that_hold() -> None:
 
 
 def test_nothing_that_could_be_tried_is_said() -> None:
-    assert tried(ZCDPAccountant, *PLAIN).wrong == (
-        "accountant 'zcdp' admits none of the deltas that it was to be tried at",
-    )
+    assert tried(ZCDPAccountant, *PLAIN).wrong == ("accountant 'zcdp' admits none of the deltas to try",)
     silent = type("Silent", (Pure,), {"loss": lambda self, amount: None})
     assert tried(silent, *PLAIN).wrong == ("accountant 'planted' has no total of any plan, not even of a count",)

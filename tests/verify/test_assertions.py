@@ -32,5 +32,5 @@ def test_a_claim_of_0_holds_with_no_share_to_reach() -> None:
 def test_a_claim_above_0_has_a_share_to_reach() -> None:
     report = assert_sensitivity_holds(dpf.queries.Count(), SCHEMA, "add-or-remove-one", pairs=100, min_tightness=1)
     assert report.tightness == 1
-    with pytest.raises(AssertionError, match="200% is asked for; give more pairs"):
+    with pytest.raises(AssertionError, match="200% is required; give more pairs"):
         assert_sensitivity_holds(dpf.queries.Count(), SCHEMA, "add-or-remove-one", pairs=100, min_tightness=2)

@@ -160,7 +160,7 @@ def test_a_run_that_is_refused_or_fails_is_said_first() -> None:
         assert one.said == said
     for shown, said in (
         (REFUSED, {"refused": "it is refused"}),
-        (OTHER, {"itself": f"the same releases from the same rows, and yet it differs; {ADVICE}"}),
+        (OTHER, {"itself": f"repeated with the same releases on the same rows, it differs; {ADVICE}"}),
     ):
         one = Tried(lambda rows, shown=shown: shown)
         one.on.examine(b"\0\1", transcript(), 8)
@@ -322,7 +322,7 @@ def test_both_tables_of_a_pair_are_replayed() -> None:
 
 
 def test_a_search_without_any_loss_is_said() -> None:
-    tail = "Something else than the rows decides the releases, or no loss can be shown on tables of this schema"
+    tail = "Something other than the rows decides the releases, or no loss can be shown on tables of this schema"
 
     def said(query: Any, relation: Relation = ADD, schema: dpf.Schema = SCHEMA) -> dict[str, str]:
         one = Tried(relation=relation, schema=schema, query=query)

@@ -481,7 +481,7 @@ def test_distinguishing_bounds_a_known_epsilon_from_below():
     assert 0.7 < told.epsilon <= 1
     assert "epsilon is at least" in str(told)
     assert distinguish(answers(0.5), answers(0.5), runs=400).epsilon == 0
-    with pytest.raises(AssertionError, match=r"claimed is 0\.3, but epsilon is at least"):
+    with pytest.raises(AssertionError, match=r"epsilon 0\.3 is claimed, but epsilon is at least"):
         assert_not_told_apart(answers(high), answers(low), epsilon=0.3, runs=8_000)
 
 

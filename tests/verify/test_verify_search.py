@@ -275,7 +275,7 @@ def test_a_limit_in_seconds_ends_a_search_and_is_told():
     assert both.verdict == f"for one under add-or-remove-one, {report.verdict}"
 
     free = attrs.evolve(found.audits[0], report=attrs.evolve(report, claim=0.0), example="free")
-    assert free.report.verdict == "the claim held; nothing may be lost, and no loss was found"
+    assert free.report.verdict == "the claim held; no loss is allowed, and none was found"
     assert attrs.evolve(found, audits=(free,)).verdict == f"every {free.report.verdict.removeprefix('the ')}"
     shown = attrs.evolve(found.audits[0], report=full)
     for audits in ((free, shown), (shown, free)):

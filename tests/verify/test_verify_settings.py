@@ -174,7 +174,7 @@ class Beside(OneByOne):
 
 
 NARROWER = "the draws fit noise 30 % narrower than claimed"
-ADDED_UP = "its log-density does not tell apart what a reader can tell apart, such as"
+ADDED_UP = "its log-density is equal for outputs that a reader can tell apart, such as"
 PLANTED: dict[str, tuple[Callable[[bool], Mechanism], str]] = {
     "1 / epsilon for the scale": (
         lambda right: OwnEpsilon(1, right),

@@ -64,7 +64,7 @@ class AccountantReport(ProblemReport):
             return "\n".join(self.wrong)
         nothing = f"; it claims nothing for: {', '.join(self.unclaimed)}" if self.unclaimed else ""
         return (
-            f"accountant '{self.accountant}': {self.tried} totals of small plans cover all that their outputs tell"
+            f"accountant '{self.accountant}': {self.tried} totals of small plans are at least what their outputs lose"
             f"{nothing}"
         )
 
@@ -112,7 +112,7 @@ class _AccountantCheck:
                 if not (self.faults or self.others):
                     self._charges(all_cases, relation, delta)
         if not self.deltas:
-            self.others["deltas"] = f"accountant '{self.name}' admits none of the deltas that it was to be tried at"
+            self.others["deltas"] = f"accountant '{self.name}' admits none of the deltas to try"
         elif not self.claimed:
             self.others.setdefault("nothing", f"accountant '{self.name}' has no total of any plan, not even of a count")
         rules = {case.rule for case in all_cases} - {"no claim", "replaced sample"}

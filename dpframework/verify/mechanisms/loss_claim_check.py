@@ -201,7 +201,7 @@ class _LossComparison:
             claims = [
                 LossClaim(
                     where,
-                    f"exact delta and {float(delta):g} beyond the epsilon {float(epsilon):.6g} of its rho",
+                    f"exact delta plus {float(delta):g} beyond the epsilon {float(epsilon):.6g} of its rho",
                     float(exact + delta),
                     beyond(epsilon),
                     slack,

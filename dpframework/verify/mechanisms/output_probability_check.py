@@ -71,7 +71,7 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
             )
             yield (
                 f"the probabilities of {sum(map(len, alike.values()))} different outputs add up to {total:.3g}: its "
-                f"log-density does not tell apart what a reader can tell apart, such as {two}; let it depend on the "
+                f"log-density is equal for outputs that a reader can tell apart, such as {two}; let it depend on the "
                 "whole output"
             )
             return

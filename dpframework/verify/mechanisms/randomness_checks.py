@@ -60,7 +60,7 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         once, again = draws
         if not same(once, again):
             kind = "private" if private else "seeded"
-            yield f"the same {kind} randomness gives other draws the second time: the mechanism also draws elsewhere"
+            yield f"the same {kind} randomness gives other draws the second time: another source is used, too"
             return
     numbers = np.asarray(answer)
     if numbers.dtype.kind not in "iuf" or not numbers.any():
@@ -108,7 +108,7 @@ def _find_swapped_outputs(
         nearer = [np.abs(own) < np.abs(crosswise) for own, crosswise in zip(errors, crossed, strict=True)]
         right = all(bool(found[:, moved].all()) for found in nearer)
     if not right:
-        yield "of releases that are drawn together, one has the output that belongs to another"
+        yield "a release that is drawn together with others has the output of another one"
     elif not mechanism.selects and _are_correlated(*(found[:, 0] for found in errors)):
         yield "releases of different answers that are drawn together share their noise"
 

@@ -133,7 +133,7 @@ class TailReport:
     def what(self) -> str:
         """One line for each point of the claim."""
         return "\n".join(
-            f"beyond epsilon {tail.epsilon:.4g} at most {tail.delta:g} is claimed, {tail.found:.3g} found: "
+            f"probability beyond epsilon {tail.epsilon:.4g}: at most {tail.delta:g} claimed, {tail.found:.3g} found: "
             + ("not refuted" if tail.holds else f"DOES NOT HOLD, at least {tail.proved:.3g}{tail.charged_by}")
             for tail in self.tails
         )

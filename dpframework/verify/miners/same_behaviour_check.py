@@ -110,7 +110,7 @@ class Behaviour:
         if here.divergence is not None:
             kind, what = "refused", here.divergence
             if not here.refused:
-                kind, what = "itself", f"the same releases from the same rows, and yet {what}; {ADVICE}"
+                kind, what = "itself", f"repeated with the same releases on the same rows, {what}; {ADVICE}"
             self.add(kind, what, table, table, transcript)
             return
         rows = label_rows(table)
@@ -193,7 +193,7 @@ class Behaviour:
         what = f"the query of step '{', '.join(still)}' answers the same on every table tried" if still else ""
         what = (
             f"the search found no loss at all, so it tested nothing: {what or 'no row changes what was released'}. "
-            "Something else than the rows decides the releases, or no loss can be shown on tables of this schema"
+            "Something other than the rows decides the releases, or no loss can be shown on tables of this schema"
         )
         self.add("no loss", what, held[0].rows, held[1].rows, transcripts[0])
 

@@ -140,7 +140,7 @@ def check_bounding(
         If the unit has no id, or if a reader could hold none of the tables.
     """
     if unit.id is None:
-        raise InputError("bounding is of units that a column of ids names; give the unit an id")
+        raise InputError("only units that a column of ids names can be bounded; give the unit an id")
     schema, checked = (
         attrs.evolve(schema, rows=None, max_rows=None),
         tuple(unit_readers() if readers is None else readers),
