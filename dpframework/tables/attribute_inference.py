@@ -51,8 +51,8 @@ class Choices:
     numeric
         How cut points are taken from columns of numbers.
     bins
-        The number of bins of a numeric attribute. There are fewer if cut points coincide. With
-        `CutMode.FREEDMAN_DIACONIS` it is used only if the IQR is 0, and with `CutMode.OBSERVED` never.
+        The number of bins of a numeric attribute. There are fewer if cut points coincide. `CutMode.FREEDMAN_DIACONIS`
+        uses this number only if the interquartile range is 0, and `CutMode.OBSERVED` does not use it.
     max_categories
         The most values of a categorical attribute.
     categorical
@@ -110,8 +110,8 @@ def attribute_of(
     name
         The column's name.
     column
-        The private cells, already read by the options that say how the column is written. Distinct texts are enough
-        where cut points depend on distinct values only.
+        The private cells, already read by the options that say how the column is written. Its distinct texts are enough
+        if cut points depend on distinct values only.
     where
         The beginning of an error's sentence, which names the column.
     choices

@@ -116,14 +116,14 @@ class Block:
     derived
         Codes of derived attributes, by name. Each array is as long as the columns.
     attribute_sources
-        By the name of a derived attribute, the attributes of the table that it depends on.
+        For each derived attribute, by its name, the attributes of the table that it depends on.
     unit_codes
         The number of each row's unit, an array as long as the columns. None if the table does not hold these numbers
         (see `Table.unit_codes`).
     unit_places
         The place of each row of the arrays among the rows of its unit, from 0. None where places are not known.
     key_columns
-        By the name of an open attribute, its keys, which are the texts of its cells. No schema lists them. Each
+        The keys of each open attribute, by its name. They are the texts of its cells, and no schema lists them. Each
         `KeyColumn` is as long as the columns. The codes of open attributes are all 0.
     """
 
@@ -175,7 +175,7 @@ class Block:
         return self._own(self.whole_column(name))
 
     def whole_column(self, name: str) -> Codes:
-        """Return the codes of an attribute for all rows of the arrays, also those that do not belong to this block."""
+        """Return the codes of an attribute for all rows of the arrays, even those that do not belong to this block."""
         return self.derived[name] if name in self.derived else self.columns[self.schema.index(name)]
 
     def values(self, name: str) -> NDArray[np.float64]:

@@ -188,7 +188,7 @@ def styled_numbers(options: ColumnOptions, texts: pl.Series) -> tuple[NDArray[np
     return found, strange
 
 
-#: By a thousands separator, the pattern of all signs that are read as this separator, if there are several.
+#: For each thousands separator that has several signs, the pattern of all signs that are read as this separator.
 _GROUPING = {" ": "[ \u00a0\u2009\u202f]"}
 
 

@@ -55,7 +55,7 @@ class Table:
         The codes of each attribute of the schema, shape (rows,), contiguous and read-only, of the smallest unsigned
         type that holds them.
     values
-        By the name of a numeric attribute, its raw values, float64, shape (rows,), read-only, NaN where missing.
+        The raw values of each numeric attribute, by its name: float64, shape (rows,), read-only, NaN where missing.
         Attributes whose values are not kept are absent.
     unit
         The privacy unit that the table was read for. Each unit keeps at most `unit.rows` rows.
@@ -66,8 +66,8 @@ class Table:
         The number of each row's unit, shape (rows,). It is needed for samples of whole units, and to count each unit
         once for each of its keys. None where units are not known, or each unit has one row.
     keys
-        By the name of an open attribute, whose values the schema does not list, the keys: the texts of its cells (see
-        `KeyColumn`). Its codes are all 0.
+        The keys of each open attribute, by its name (see `KeyColumn`). The schema does not list the values of such an
+        attribute. Its keys are the texts of its cells, and its codes are all 0.
     unit_places
         The place of each row within its unit, from 0, where `unit_codes` are known. It depends on the unit's own rows
         alone. A plan may release from the rows at the first places only (see `queries.AtReleasedRows`).

@@ -44,7 +44,7 @@ _FORMATS = (
     *(f"{day}{time}" for time in ("", " %H:%M:%S", " %H:%M") for day in _DAYS),
     "%H:%M:%S", "%H:%M", "%I:%M %p",
 )  # fmt: skip
-#: By a part of a date's format, the pattern of its shape (see `_shape_pattern`).
+#: For each part of a date's format, the pattern of its shape (see `_shape_pattern`).
 _SHAPES = {
     **dict.fromkeys(("%d", "%m", "%y", "%H", "%M", "%S", "%I"), "0"), "%Y": "[+-]?0",
     **dict.fromkeys(("%b", "%B", "%p"), "a"),
@@ -304,9 +304,9 @@ def common_style(options: Sequence[ColumnOptions], numbers: Sequence[pl.Series])
 
 
 def yes_and_no(labels: Sequence[str]) -> dict[str, list[str]]:
-    """Return, by one spelling of yes or no, its other spellings.
+    """Return one spelling of yes and one of no, each with its other spellings.
 
-    Return an empty dictionary if a label means neither yes nor no nor a missing value.
+    The result is empty if a label means anything other than yes, no or a missing value.
 
     Examples
     --------
@@ -337,7 +337,7 @@ def perhaps_missing(cells: DistinctCells) -> DistinctCells:
 
 
 def case_twins(labels: Sequence[str]) -> dict[str, list[str]]:
-    """Return, by a label, the later labels that differ from it in case only."""
+    """Return labels that differ in case only: the first of them, with the later ones."""
     alike: dict[str, list[str]] = {}
     for label in labels:
         alike.setdefault(label.casefold(), []).append(label)

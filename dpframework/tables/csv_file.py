@@ -106,7 +106,7 @@ class CsvFile:
                 yield self._block(text, positions)
 
     def _block(self, text: bytes, positions: Sequence[int]) -> list[pl.Series]:
-        """Return the columns at some positions, read from the text of some lines, the first of which is the header."""
+        """Return the columns at some positions, read from the text of some lines. The first line is the header."""
         import polars as pl
 
         separator = self.read.separator

@@ -37,7 +37,7 @@ from dpframework.tables.table_builder import RowFindings, require_found
 from dpframework.tables.table_files import TableFiles
 from dpframework.tables.worker_messages import MISMATCH, AbsentAnswer, Answer, TallyAnswer, answer_of, require_answer
 
-POLL = 0.5  # how many seconds to wait for an answer before looking whether the worker is still there
+POLL = 0.5  # how many seconds to wait for an answer before checking that the worker is still there
 
 
 @final

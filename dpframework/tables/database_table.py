@@ -104,7 +104,7 @@ class DatabaseTable(UnreadTable):
 
     @property
     def sources(self) -> dict[str, str]:
-        """By the name of an attribute, the name that errors give its table."""
+        """The name that errors give to the table of each attribute, by the attribute's name."""
         return self.sources_by([self.shown] if self.id is None else [one.shown for one in self.sides()])
 
     def sides(self) -> tuple[DatabaseTable, DatabaseTable]:

@@ -77,7 +77,7 @@ class SelectedRows:
     lineage
         The steps from the table's rows to these rows, the first step first.
     attribute_sources
-        By the name of a derived attribute, the attributes of the table that it depends on.
+        For each derived attribute, by its name, the attributes of the table that it depends on.
     cache
         Counts that queries made of these rows, so that nothing is counted twice. Each handle has its own.
     """

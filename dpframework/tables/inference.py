@@ -56,7 +56,7 @@ def infer_schema(
     max_categories
         The most values of a categorical attribute, at least 1.
     views
-        "left" or "right" by the name of a column, for the columns that belong to a view.
+        "left" or "right" for each column that belongs to a view, by the column's name.
     categorical, exclude
         Columns to declare categorical although they may hold numbers, and columns to leave out.
     open_columns

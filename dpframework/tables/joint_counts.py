@@ -295,7 +295,7 @@ class JointCounts:
         Parameters
         ----------
         attribute_sources
-            By the name of a derived attribute, the attributes that it depends on.
+            For each derived attribute, by its name, the attributes that it depends on.
 
         Raises
         ------

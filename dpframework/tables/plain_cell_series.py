@@ -155,7 +155,7 @@ def _of_series(series: pl.Series) -> Column:
 
 
 def _of_texts(series: pl.Series) -> Column:
-    """Return a column of texts. A text longer than any label may be is marked as foreign before anything copies it."""
+    """Return a column of texts. Texts longer than any label are marked as foreign before anything copies them."""
     sizes = series.str.len_bytes()
     if (sizes.max() or 0) <= MOST_CELL_BYTES:  # type: ignore[operator]
         return Column(series)

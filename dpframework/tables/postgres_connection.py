@@ -38,7 +38,7 @@ _ROLES = ("pg_write_all_data", "pg_write_server_files", "pg_execute_server_progr
 #: The test whether a schema is not one of PostgreSQL's own.
 _OWNER_SCHEMA = "n.nspname !~ '^pg_' and n.nspname <> 'information_schema'"
 _ROLE = "pg_has_role(session_user, r.oid, 'member')"  # the connection's own role, and those that it may assume
-#: Rights beyond reading. By the words of an error about a right, the query that tells whether the role has that right.
+#: Rights beyond reading: the words for each right in an error, and the query that tells whether the role has it.
 _RIGHTS = {
     "is a superuser": f"select bool_or(r.rolsuper) from pg_roles r where {_ROLE}",
     "may create roles or databases, or bypass row security": (

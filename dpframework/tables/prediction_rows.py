@@ -49,7 +49,7 @@ class NewRows:
     block
         The rows' codes and values. The code and value of an unknown cell mean nothing.
     unknown
-        By the name of an attribute with unknown cells, which rows have one, shape (rows,). A cell is unknown if the
+        For each attribute with unknown cells, by its name, which rows have one, shape (rows,). A cell is unknown if the
         schema allows no missing values, and the cell is missing or has a value outside the schema.
     """
 

@@ -114,9 +114,9 @@ def draft_of(
     columns
         The whole columns by name, as their table holds them.
     wheres
-        By the name of a column, the beginning of an error's sentence about it.
+        The beginning of an error's sentence about each column, by the column's name.
     views
-        "left" or "right" by the name of a column, for the columns of two views.
+        "left" or "right" for each column of two views, by the column's name.
     choices
         How columns are turned into attributes.
     read

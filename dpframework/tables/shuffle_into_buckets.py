@@ -158,7 +158,7 @@ class Shuffle(abc.ABC, Generic[S]):
         return builder.part(self.how.unit, self.key), found
 
     def require(self, found: ShuffleFindings) -> None:
-        """Refuse a table by the findings of all its pieces and buckets, where `read_table` refuses it.
+        """Refuse a table if the findings of its pieces and buckets show that `read_table` would refuse it.
 
         Raises
         ------

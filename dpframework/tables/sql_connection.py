@@ -31,7 +31,7 @@ class SqlConnection(abc.ABC):
     product: ClassVar[str]
     #: The statement that begins a transaction in which every query sees the same rows.
     begins: ClassVar[str]
-    #: By a number of bytes, 1, 2, 4 or 8, the type that holds unsigned whole numbers of this size. The type for 8 bytes
+    #: The types that hold unsigned whole numbers of 1, 2, 4 and 8 bytes, by the number of bytes. The type for 8 bytes
     #: holds 63 bits.
     whole: ClassVar[Mapping[int, str]]
 

@@ -121,7 +121,7 @@ def read_of(schema: Schema, names: Sequence[str], found: Mapping[str, Any]) -> d
 
 
 def numbers_of(k: int, column: EncodedColumn) -> dict[str, NDArray[Any]]:
-    """Return, by name, the columns of a table of codes for the attribute at position `k` of the schema."""
+    """Return the columns of a table of codes for the attribute at position `k` of the schema, by name."""
     codes: dict[str, NDArray[Any]] = {f"c{k}": column.codes.astype(np.int64)}
     return codes if column.values is None else {**codes, f"v{k}": column.values}
 

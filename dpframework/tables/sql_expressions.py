@@ -35,9 +35,9 @@ class SqlColumns:
     schema
         The schema, with derived attributes.
     codes
-        By the name of an attribute, the expression of its code, a whole number that is never null.
+        For each attribute, by its name, the expression of its code, a whole number that is never null.
     values
-        By the name of a numeric attribute whose values are kept, the expression of its value, null where missing.
+        For each numeric attribute whose values are kept, the expression of its value, null where missing.
     number
         A function that writes a real number in SQL.
     unit_place

@@ -74,7 +74,7 @@ def source_names(schema: Schema, sources: Mapping[str, str]) -> str:
 
 
 def require_found(schema: Schema, found: RowFindings, sources: Mapping[str, str]) -> None:
-    """Refuse a table whose number of rows breaks the schema's facts, or with cells that the policy refuses.
+    """Refuse a table if its number of rows breaks the schema's facts, or if the policy refuses some of its cells.
 
     Raises
     ------
@@ -99,7 +99,7 @@ class TableBuilder:
     schema
         The public facts about the table.
     sources
-        By the name of an attribute, the name that errors give its table.
+        The name that errors give to the table of each attribute, by the attribute's name.
     policy
         How to treat a value outside the schema.
     values

@@ -119,7 +119,7 @@ class TableFiles(UnreadTable):
 
     @property
     def sources(self) -> dict[str, str]:
-        """By the name of an attribute, the name that errors give its table, as if one process read all files."""
+        """The name that errors give to the table of each attribute, the same as when one process reads all files."""
         return self.sources_by(self.shown)
 
     def builder(self, names: Sequence[str]) -> TableBuilder:

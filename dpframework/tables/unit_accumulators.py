@@ -89,9 +89,10 @@ class _Extreme(Accumulator):
 
 @final
 class _Truth(Accumulator):
-    """The result is the decisive truth if some cell of the unit holds it, else the other truth if some cell holds that.
+    """One truth value decides: true for `any`, and false for `all`.
 
-    For `any` the decisive truth is true, for `all` it is false.
+    If some cell of the unit has this value, it is the result. Otherwise the result is the other value, if some cell has
+    it.
     """
 
     def __init__(self, number: int, decisive: int) -> None:
@@ -174,12 +175,12 @@ class _Mode(Accumulator):
 
 
 def _empty(part: Operand) -> Any:
-    """Return the mark of a missing cell of an expression that an aggregate reads."""
+    """Return the value that marks a missing cell, given an expression that an aggregate reads."""
     return math.nan if isinstance(part.domain, Numbers) else np.int32(-1)
 
 
 def _size(part: Operand) -> int:
-    """Return how many labels or truths an expression that an aggregate reads can give."""
+    """Return how many different labels or truths an expression can give."""
     return len(part.domain.values) if isinstance(part.domain, Labels) else 2
 
 
@@ -199,8 +200,8 @@ class ColumnEncoder:
     Attributes
     ----------
     unfit
-        By the name of a column, the ways in which some cells so far lie outside the schema. Empty unless the policy is
-        `OutOfDomain.ERROR`.
+        For each column, by its name, the ways in which some cells so far lie outside the schema. Empty unless the
+        policy is `OutOfDomain.ERROR`.
     """
 
     def __init__(self, schema: Schema, source: str, policy: OutOfDomain) -> None:
@@ -286,7 +287,7 @@ class UnitColumns:
 
 
 def _read(rows: UnitRows) -> dict[str, Any]:
-    """Return, by name, the attributes that the aggregates read."""
+    """Return the attributes that the aggregates read, by name."""
     names = dict.fromkeys(name for column in rows.columns for name in column.inputs)
     return {name: rows.schema.derivation_inputs[name] for name in names}
 

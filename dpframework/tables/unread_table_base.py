@@ -41,7 +41,7 @@ class UnreadTable:
     placed: bool = True
 
     def sources_by(self, names: Sequence[str]) -> dict[str, str]:
-        """Return, by the name of an attribute, the name that errors give its table.
+        """Return the name that errors give to the table of each attribute, by the attribute's name.
 
         `names` are the name of the only table, or the names of both views.
         """

@@ -1,4 +1,4 @@
-"""The verification kit, which tests every privacy claim by machine, third-party plugins' claims included.
+"""The verification kit: automatic tests that try to break every privacy claim, third-party plugins' claims included.
 
 - `audit` replays the outputs of a miner's runs on neighbouring tables, and computes the exact loss of each output.
 - `search_sensitivity` compares the largest change of a query's answer with the sensitivity that the query declares.

@@ -43,13 +43,12 @@ def assert_private(
 ) -> AuditReport:
     """Fail if a replay audit finds that a miner breaks its plan, or loses more than the plan claims (see `audit`).
 
-    Fail, too, if the largest loss found is less than the share `min_tightness` of a pure claim.
+    It also fails if the largest loss found is less than the share `min_tightness` of a pure claim.
 
     Raises
     ------
     AssertionError
-        With the violations and the smallest tables found that show them, or with the share of the claim that was
-        reached.
+        With the violations and small tables that show them, or with the share of the claim that was reached.
     """
     report = audit(miner, schema, relation, delta=delta, replays=replays, seed=seed, witnesses=witnesses, unit=unit)
     assert report.passed, "\n".join(map(str, report.violations))
@@ -80,7 +79,8 @@ def assert_sensitivity_holds(
 ) -> SensitivityReport:
     """Fail if a query's answer changes by more than it declares (see `search_sensitivity`).
 
-    Fail, too, if the largest change found is less than the share `min_tightness` of one of the declared sensitivities.
+    It also fails if the largest change found is less than the share `min_tightness` of one of the declared
+    sensitivities.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def assert_loses_as_claimed(
 ) -> LossReport:
     """Fail if a mechanism's own log-density shows a larger loss than it claims (see `check_losses`).
 
-    Fail, too, if the losses are less than the share `min_tightness` of what it claims.
+    It also fails if the losses are less than the share `min_tightness` of what it claims.
 
     Raises
     ------
@@ -154,7 +154,7 @@ def assert_read_row_by_row(
     Raises
     ------
     AssertionError
-        With the made-up cells that are read in another way beside one more row.
+        With made-up cells that are read differently if one more row is there.
     """
     report = check_reading(schema, readers=readers, tables=tables, seed=seed)
     assert report.passed, str(report)
@@ -189,7 +189,7 @@ def assert_bounded(
     Raises
     ------
     AssertionError
-        With the reader of tables and the kind of table that show it.
+        With the names of the reader and of the table for which this happens.
     """
     report = check_bounding(schema, unit, readers=readers, tables=tables)
     assert report.passed, str(report)

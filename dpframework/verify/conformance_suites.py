@@ -80,7 +80,7 @@ def _subject(example: Example, relation: Relation) -> Subject:
 
 
 def _table(example: Example, relation: Relation) -> Table:
-    """Return a table of about 30 rows of an example's schema. Each unit but the first has as many rows as it may."""
+    """Return a table of about 30 rows of an example's schema. All units but the first have as many rows as they may."""
     universe, most = Universe(example.schema), example.unit.rows
     sizes = Sizes.of(example.schema, relation, 30)
     rows = sizes.most + (relation is Relation.REPLACE_ONE)
@@ -146,7 +146,7 @@ class MinerConformance:
         assert _study(copied, relation).plan() == plan, (
             "a copy of the miner has another plan: the plan must follow from schema and parameters alone"
         )
-        mechanisms = {type(step.mechanism) for step in plan.steps()}  # a miner's own mechanisms need no hook
+        mechanisms = {type(step.mechanism) for step in plan.steps()}  # a miner's own mechanisms need not be registered
         again = StudyPlan.from_json(plan.to_json(), mechanisms=mechanisms)
         assert again == plan, "the plan differs after it was written to a plan file and read back"
         assert again.total() == plan.total(), (
@@ -170,7 +170,7 @@ class MinerConformance:
     def test_it_runs_with_hardly_any_noise_and_with_hardly_anything_else(
         self, example: Example, relation: Relation
     ) -> None:
-        """The miner runs with `epsilon` or `rho` at a millionth and at a million, or refuses them before it runs."""
+        """The miner runs if `epsilon` or `rho` is a millionth or a million, or refuses such a value before it runs."""
         for amount in EXTREMES:
             given = {
                 name: amount for name in ("epsilon", "rho") if isinstance(getattr(example.miner, name, None), AMOUNTS)

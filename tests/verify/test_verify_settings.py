@@ -18,6 +18,7 @@ import pytest
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Laplace, Mechanism, PermuteAndFlip
 from dpframework.verify import check_losses, check_sampler
+from dpframework.verify.mechanisms.probe_answers import probes, with_single_changes
 from dpframework.verify.mechanisms.output_keys import output_key, output_numbers, puts_out_numbers
 from dpframework.verify.mechanisms.probe_answers import one_by_one, probes
 
@@ -254,20 +255,20 @@ def test_what_is_put_out_may_be_a_collection_and_is_verified_whole(right):
 
 def test_a_probe_differs_in_one_way_at_a_time():
     counts = next(probe for probe in probes() if probe.facts.text == "two counts")
-    assert [probe.facts.text for probe in one_by_one(counts)] == [
+    assert [probe.facts.text for probe in with_single_changes(counts)] == [
         "two counts, a sensitivity of 3",
         "two counts, a row replaced",
         "two counts, a unit of 3 rows",
         "two counts, a table of two rows and two columns",
         "two counts, 1,000,000 more rows",
     ]
-    larger, replaced, of_unit, table, many = one_by_one(counts)
+    larger, replaced, of_unit, table, many = with_single_changes(counts)
     scales = [probe.calibrate(DiscreteLaplace(1)).scale for probe in (counts, larger, replaced, of_unit, table, many)]
     assert scales == [1, 3, 2, 3, 1, 1]
     assert table.answer(1.0).tolist() == [[5, -3], [5, -3]]
     assert many.answer(1.0).tolist() == [1_000_005, 999_997]
     keys = next(probe for probe in probes() if probe.facts.unlisted)
-    assert len(list(one_by_one(keys))) == 3  # keys are no table, and have no more rows
+    assert len(list(with_single_changes(keys))) == 3  # keys are no table, and have no more rows
 
 
 def test_outputs_of_any_form_have_keys_and_numbers():

@@ -227,10 +227,9 @@ class _AccountantCheck:
     def _charges(self, all_cases: Sequence[Case], relation: Relation, delta: Fraction) -> None:
         """Note whether an accountant forgets plans that were opened, or opens a plan beyond its budget.
 
-        To open a plan charges its total to the accountant.
-
-        One plan is opened by the accountant and a second one by a copy of it. As copies share their charges, `spent` of
-        the accountant must cover both plans. If the first plan uses up the budget, the second must be refused.
+        Opening a plan charges its total to the accountant. One plan is opened by the accountant and a second one by a
+        copy of it. As copies share their charges, `spent` of the accountant must cover both plans. If the first plan
+        uses up the budget, the second must be refused.
         """
         count, histogram = (case.plan(relation, delta) for case in all_cases[:2])
         where = f"accountant '{self.name}' under {relation}"

@@ -2,8 +2,8 @@
 
 No rule of composition is used: the plan is walked step by step with the probabilities of each output on both tables.
 Where earlier releases choose between branches, the branch with the largest loss is taken. So the result is the most
-that an attacker can learn: the largest log-ratio, a Renyi divergence, or the delta that belongs to an epsilon. Tables
-have the attributes of `SCHEMA`.
+that an attacker can learn: the largest log-ratio, a Renyi divergence, or the delta at an epsilon. Tables have the
+attributes of `SCHEMA`.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ RAREST = 1e-14  # outputs with a lower probability are left out
 Rows: TypeAlias = tuple[tuple[Any, ...], ...]
 #: The probability of each output on the first table and on the second. Outputs with equal ratios may be added up.
 Atoms: TypeAlias = tuple[tuple[float, float], ...]
-#: A function of the two probabilities of an output. If it is added up over outputs, it is homogeneous, so that outputs
-#: with equal ratios may be merged. If its largest value is taken, it depends on the ratio alone.
+#: A function of the two probabilities of an output. A function that is added up over outputs is homogeneous, so that
+#: outputs with equal ratios may be merged. A function whose largest value is taken depends on the ratio alone.
 Functional: TypeAlias = Callable[[float, float], float]
 
 #: For each plan, the probabilities of all outputs of its samples, by the id of the sample's node and the rows of both
@@ -146,7 +146,7 @@ class Oracle:
 def _splits(node: Parallel, before: Rows, after: Rows) -> Iterator[tuple[NodeOnRows, ...]]:
     """Yield the parts of each partition that a `parallel` node may stand for.
 
-    There is one partition. If a release chooses the attribute, there is one by each attribute of `SCHEMA`.
+    If a release chooses the attribute, there is a partition by each attribute of `SCHEMA`. Otherwise there is only one.
     """
     for by in SCHEMA if isinstance(node.by, FromRelease) else [node.by]:
         assert by is not None
@@ -216,13 +216,13 @@ def _answer(query: Query, rows: Rows) -> Any:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _together(one: Atoms, other: Atoms) -> Atoms:
-    """Return the probabilities of the pairs of two outputs that are drawn independently."""
+    """Return the probabilities of pairs of outputs that are drawn independently of each other."""
     return _merge((a * c, b * d) for (a, b), (c, d) in itertools.product(one, other))
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _choice_probabilities(calibration: Calibration, one: tuple[int, ...], other: tuple[int, ...]) -> Atoms:
-    """Return the probabilities that each candidate is chosen, given the scores on both tables."""
+    """Return the probability on each table that a candidate is chosen, given the scores on both tables."""
     return _merge(_densities(calibration, [(np.array(one), np.array(other), k) for k in range(len(one))]))
 
 

@@ -22,7 +22,7 @@ from dpframework.verify.patience import Patience
 Floats: TypeAlias = "NDArray[np.float64]"
 Pairs: TypeAlias = Callable[[Mechanism, Calibration, Relation], Iterator[tuple[Any, Any]]]
 
-STEPS = (-2, -1, 0, 1, 2)  # what a coordinate of a change may be, before the change is scaled to the largest size
+STEPS = (-2, -1, 0, 1, 2)  # the values of a coordinate of a change, before the change is scaled to the size allowed
 MOST_WHOLE = 10  # a declared change of whole numbers below this is divided among coordinates in every possible way
 GAPS = (0, 1, 4)  # how far scores lie below the best one, in scales of the noise
 # How far around the answers outputs are listed, in scales of the noise, by the number of coordinates of an answer.

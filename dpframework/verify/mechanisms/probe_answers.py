@@ -87,7 +87,7 @@ def _scores(best: float) -> NDArray[np.float64]:
     return np.array([best, best / 2, best / 2, *[0.0] * 57])
 
 
-def unlike(probe: Probe, serves: Callable[[Probe], bool]) -> Probe:
+def with_changes(probe: Probe, serves: Callable[[Probe], bool]) -> Probe:
     """Return a probe with all changes of `CHANGES`, except those after which a mechanism cannot draw for the probe.
 
     The function `serves` tells whether the mechanism can draw for a probe.
@@ -98,7 +98,7 @@ def unlike(probe: Probe, serves: Callable[[Probe], bool]) -> Probe:
     return probe
 
 
-def one_by_one(probe: Probe) -> Iterator[Probe]:
+def with_single_changes(probe: Probe) -> Iterator[Probe]:
     """Yield the probe once with each change of `CHANGES` alone. The text of its facts then names the change.
 
     Changes that leave this probe as it is are skipped.

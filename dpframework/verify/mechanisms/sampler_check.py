@@ -26,7 +26,13 @@ from dpframework.mechanisms.randomness import (
     SeededRandomness,
     SystemRandomness,
 )
-from dpframework.verify.mechanisms.probe_answers import Probe, one_by_one, probes, scale_sensitivity, unlike
+from dpframework.verify.mechanisms.probe_answers import (
+    Probe,
+    probes,
+    scale_sensitivity,
+    with_changes,
+    with_single_changes,
+)
 from dpframework.verify.mechanisms.randomness_checks import disagreement, draw_problems
 from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
 from dpframework.verify.problem_report_base import ProblemReport
@@ -116,7 +122,7 @@ def check_sampler(
     """
     tests = _SamplerTests(mechanism, sources or (SystemRandomness(), SeededRandomness(1)), draws)
     try:
-        tests.test_all(probes() if given is None else given, unlike_too=settings and given is None)
+        tests.test_all(probes() if given is None else given, changed_too=settings and given is None)
         for probe in beside:
             if serves(mechanism, probe):
                 tests.test(probe, to_tell=False)
@@ -135,10 +141,10 @@ class _SamplerTests:
         self.tested: list[str] = []
         self.drawn = 0
 
-    def test_all(self, given: Sequence[Probe], *, unlike_too: bool) -> None:
+    def test_all(self, given: Sequence[Probe], *, changed_too: bool) -> None:
         """Draw for each probe that the mechanism serves.
 
-        With `unlike_too`, draw for each of these probes once more after all changes of `CHANGES` (see `unlike`).
+        With `changed_too`, draw for each of these probes once more after all changes of `CHANGES` (see `with_changes`).
         """
         mechanism = self._mechanism
         served = [probe for probe in given if serves(mechanism, probe)]
@@ -155,20 +161,20 @@ class _SamplerTests:
             self.wrong += [f"{probe.facts.text}: {what}" for what in found]
             if sharp is not probe:
                 self.test(sharp, to_tell=True, setting=" (a smaller sensitivity)")
-            if unlike_too and not self.wrong:
-                self._test_unlike(probe)
+            if changed_too and not self.wrong:
+                self._test_changed(probe)
 
-    def _test_unlike(self, probe: Probe) -> None:
+    def _test_changed(self, probe: Probe) -> None:
         """Draw for a probe with all changes of `CHANGES`. If that fails, report the changes that fail alone."""
         mechanism = self._mechanism
-        other = unlike(probe, lambda changed: serves(mechanism, changed))
+        other = with_changes(probe, lambda changed: serves(mechanism, changed))
         before = len(self.wrong)
         self.test(other, to_tell=False, setting=" in another setting")
         if len(self.wrong) == before:
             return
         together = self.wrong[before:]
         del self.wrong[before:]
-        for single in one_by_one(probe):
+        for single in with_single_changes(probe):
             if serves(mechanism, single):
                 self.test(single, to_tell=False)
         self.wrong += [] if len(self.wrong) > before else together

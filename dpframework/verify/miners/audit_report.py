@@ -14,8 +14,8 @@ from dpframework.verify.miners.transcript import Transcript
 from dpframework.verify.tables.neighbours import Rows
 
 # The tightness of a search is the largest loss that it found, divided by the claimed loss.
-MIN_TIGHTNESS = 0.8  # the tightness below which a search says little
-NEAR = 0.9  # the tightness from which on a search came near its claim
+MIN_TIGHTNESS = 0.8  # a search below this tightness says little
+NEAR = 0.9  # a search of at least this tightness came near its claim
 NOTHING_LOST = "no loss is allowed, and none was found"  # the verdict on a claim of 0
 NOTHING_SHOWN = "nothing was shown: the time ended before the search found any loss; give it more time"
 

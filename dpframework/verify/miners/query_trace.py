@@ -45,8 +45,8 @@ class QueryCall:
 def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     """Yield the queries that some runs ask.
 
-    Of queries with equal facts and a mechanism of the same name, only the first is yielded. Of a plugin's queries, up
-    to `MOST_ALIKE` are yielded, unless they equal one that was yielded before.
+    Of queries with equal facts and a mechanism of the same name, only the first is yielded. For a plugin, up to
+    `MOST_ALIKE` of these queries are yielded, those that equal an earlier one excepted.
     """
     seen: dict[Any, list[Query]] = {}
     kinds = subject.universe.kinds
@@ -78,7 +78,7 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
 
 
 def are_equal(one: Any, other: Any) -> bool:
-    """Tell whether two queries are equal. Queries that cannot be compared, such as those with arrays, are not."""
+    """Tell whether two queries are equal. Queries that cannot be compared, as those with arrays, count as unequal."""
     try:
         return one is other or bool(one == other)
     except Exception:

@@ -63,9 +63,10 @@ def audit(
 
     Transcripts, the records of what runs make public, are made on random tables, with the claimed noise and with wider
     noise. For each transcript, the miner runs again with the same outputs: on the transcript's own table, on the same
-    rows in another order, on neighbours, and on unrelated tables. Everywhere the miner must follow its releases only,
-    and each release must be possible. Then the log-densities of the outputs are compared on random, small and very
-    large pairs of neighbours. Finally two searches alternate: for outputs that lose most on a pair, and for such pairs.
+    rows in another order, on neighbours, and on unrelated tables. In each of these runs, the miner must follow its
+    releases alone, and each release must be possible. Then the log-densities of the outputs are compared on random,
+    small and very large pairs of neighbours. Finally, two searches alternate: one for the outputs that lose most on a
+    pair, and one for a pair on which these outputs lose more.
 
     Parameters
     ----------
@@ -185,7 +186,8 @@ class _Audit:
         while len(transcripts) < number and not (transcripts and behaviour.patience.over):
             k = len(transcripts)
             self.tell(f"run {k + 1} of {number}, on neighbours and far away")
-            # Small tables show control flow that depends on rows. Large tables reach further if a plan may stop early.
+            # Small tables show control flow that depends on rows. On large tables, a run that may stop early gets
+            # further.
             table = behaviour.table(SMALL if k % 2 else MOST_ROWS)
             seed, flattening = int(self.rng.integers(2**31)), FLATTENINGS[k // 2 % 4]
             transcripts.append(record(self.subject, table, seed, flattening=flattening))

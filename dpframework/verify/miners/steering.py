@@ -39,7 +39,7 @@ ALWAYS = ([(LARGE, None)], [(-LARGE, None)])  # the aims of two runs that are ke
 USUAL = 100  # an input larger than this hardly ever comes from a release of a small table
 MOST_CONSTANTS = 12  # how many constants of the code, at most, are chosen as outputs
 COORDINATES = 4  # how many coordinates are each made the largest in turn
-OPPOSED = 2  # for this many of these, all other coordinates are also put on the other side of 0
+OPPOSED = 2  # for this many coordinates, further runs put all other coordinates on the other side of 0
 FEWEST_RUNS = 40  # how many runs may be tried, even if an audit makes few replays
 REPLAYS_OF_RUN = 80  # an audit of more replays tries one run for each 80 of them
 MOST_STEPS = 4  # if a run reached something new, how many of its events are aimed at other outputs, one at a time
@@ -58,7 +58,7 @@ matter. An aim that is None leaves the output as it is drawn.
 @final
 @attrs.frozen(eq=False)
 class _SteeringGate(WatchedGate):
-    """A gate that returns a chosen number or candidate, wherever the mechanism can output it."""
+    """A gate, through which a run reaches its rows. It returns chosen outputs, if the mechanism can give them."""
 
     aims: Sequence[Aim] = (None,)
     events: list[Event] = attrs.field(factory=list)

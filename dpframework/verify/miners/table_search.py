@@ -100,7 +100,7 @@ class Search:
         return self.worst(loss, (Pair(rows, *change) for rows, change in itertools.product(tables, among)))
 
     def sizes_covered(self, number: int) -> int:
-        """Return up to which number of shared rows `exhaustive` tries every pair, or -1 if it tries none."""
+        """Return the largest number of shared rows for which `exhaustive` tries every pair, or -1 if there is none."""
         kinds = min(FEW_KINDS, self._kinds)
         among = sum(all(kind < kinds for unit in c for kind in unit) for c in self._changes)
         pairs = 0

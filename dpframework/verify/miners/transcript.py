@@ -261,7 +261,8 @@ def run_through(subject: Subject, gate: Gate, rows: Rows) -> tuple[RunOutcome, s
     """Run a miner through a gate, and return its outcome and the refusal that ended it, if any."""
     result, error, refused = None, None, None
     with _listen() as said:
-        # A copy of the miner is run, so that it remembers no other run. A plugin's miner may refuse to be copied.
+        # A copy of the miner is run, so that it remembers no other run. A plugin's miner that cannot be copied is run
+        # itself.
         miner = subject.miner
         with contextlib.suppress(Exception):
             miner = copy.deepcopy(miner)

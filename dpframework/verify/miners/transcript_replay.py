@@ -61,7 +61,7 @@ class TranscriptReplay:
     divergence
         How the run differs in what it makes public, in one sentence; None if it does not.
     refused
-        Whether the run differs in that a release cannot be made on that table.
+        Whether the run differs because a release cannot be made on that table.
     caps
         The most that each release may add to a loss (see `caps_of`).
     """

@@ -60,8 +60,8 @@ def find_telling_rows(query: Query, universe: Universe, answer: Answer, least: i
 def climb_rows(universe: Universe, answer: Answer, least: int) -> NDArray[np.int64] | None:
     """Return three rows: one that changes an answer most, one that raises it most and one that lowers it most.
 
-    The result has shape (attributes, 3). It holds the places of each row's values (see `Universe.places`). It is None
-    if the query fails on some row.
+    The result has shape (attributes, 3). It holds the position of each value among the values of its attribute (see
+    `Universe.places`). It is None if the query fails on some row.
     """
     assert universe.places is not None
     base, starts = universe.places[:, :1], universe.places

@@ -76,7 +76,7 @@ class SensitivityReport:
     wrong
         Other faults that were found, such as an answer whose length depends on the rows.
     most_rows
-        The most rows that two neighbours of the search may share, apart from the simulated tables of billions.
+        The most rows that two neighbours of the search may share, apart from the simulated tables of billions of rows.
     """
 
     query: str

@@ -129,8 +129,8 @@ def check_bounding(
     readers
         The readers that are tested. By default `unit_readers()`, dpframework's own reading of lists, frames and files.
     tables
-        How many tables of a few people each reader gets. The kinds of ids take turns, and 36 tables, four for each
-        kind, have all ids.
+        How many tables of a few people each reader gets. The kinds of ids take turns. It takes 36 tables, four for each
+        kind, to use all ids.
     seed
         The seed of the tables and the keys.
 
@@ -304,7 +304,8 @@ class _Release:
     def loss(self, whole: Sequence[Table], left: Sequence[Table]) -> float:
         """Return the largest loss between `whole` and `left`, with densities averaged over the tables of all keys.
 
-        It is taken at outputs beyond the counts of both tables of a key, where the densities of these two differ most.
+        The loss is taken at outputs beyond the counts of both tables of a key, where the densities on the two differ
+        most.
         """
         answers: list[list[tuple[int, ...]]] = []
         for tables in (whole, left):

@@ -58,7 +58,7 @@ SHORT = (40, 1, 30)  # the rows of short files, in which every person has more r
 
 
 class _Narrow(Query):
-    """Counts rows in an integer type that may wrap round."""
+    """Counts rows in an integer type that may overflow."""
 
     name = "narrow"
 

@@ -321,8 +321,9 @@ def changes(universe: Universe, relation: Relation, by: UnitChange = ONE_ROW) ->
     """Return every way in which two neighbours differ by one row. For units of several rows, return examples.
 
     Units whose rows are all equal come first, since a change that adds up over rows is largest for them. Then come
-    units of different rows, which lie in different parts of a table: all of them if they are few, else a fixed random
-    choice. If replacing a unit may change the number of rows, there are also pairs in which one table lacks the unit.
+    units of different rows, which may lie in different parts of a table: all of them if they are few, else a fixed
+    random choice. If replacing a unit may change the number of rows, there are also pairs in which one table lacks the
+    unit.
     """
     kinds = [bytes((kind,)) for kind in range(universe.kinds)]
     alike = [kind * by.rows for kind in kinds]

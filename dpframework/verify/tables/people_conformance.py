@@ -68,7 +68,7 @@ class PeopleConformance(abc.ABC):
         self.engine.drop(rows)
 
     def test_what_follows_from_the_rows_of_people_is_as_in_memory(self, tmp_path: Path) -> None:
-        """With the same key the same rows of each person are kept, and columns are computed from the same rows."""
+        """The same private key keeps the same rows of each person, and columns are computed from the same rows."""
         self._skip_without_units()
         for what, files in tables_of_people(tmp_path):
             self._require_people(what, files)

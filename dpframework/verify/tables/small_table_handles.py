@@ -65,7 +65,7 @@ class RowsHandle:
     def key(self) -> Any:
         """The rows and units that a release depends on, as a value that can be hashed.
 
-        It holds only the number of derived attributes, since their values follow from the rows.
+        This value holds only the number of derived attributes, since their values follow from the rows.
         """
         key = (self.rows, len(self.derived)) if self.derived else self.rows
         return key if self.units is None else (key, self.units, self.places)
