@@ -18,9 +18,8 @@ import pytest
 import dpframework as dpf
 from dpframework.mechanisms import DiscreteLaplace, Laplace, Mechanism, PermuteAndFlip
 from dpframework.verify import check_losses, check_sampler
-from dpframework.verify.mechanisms.probe_answers import probes, with_single_changes
 from dpframework.verify.mechanisms.output_keys import output_key, output_numbers, puts_out_numbers
-from dpframework.verify.mechanisms.probe_answers import one_by_one, probes
+from dpframework.verify.mechanisms.probe_answers import probes, with_single_changes
 
 DRAWS = 600
 

@@ -3,9 +3,9 @@
 A transcript is the record of a run. The realised loss is the difference of the log-densities of its outputs on the two
 tables of a pair. To weigh a transcript on a pair is to compute this loss. Transcripts with drawn outputs are weighed on
 random pairs, on all small pairs, and on pairs of very many equal rows. Then a game of two alternating moves is played
-from several pairs. One move takes the outputs that lose most on the pair (see `worst_transcript_search`). The other move
-climbs to a pair on which these outputs lose more. The hunt ends early once its largest loss is near the claim, since
-little more can be found.
+from several pairs. One move takes the outputs that lose most on the pair (see `worst_transcript_search`). The other
+move climbs to a pair on which these outputs lose more. The hunt ends early once its largest loss is near the claim,
+since little more can be found.
 """
 
 from __future__ import annotations
