@@ -26,7 +26,7 @@ A = TypeVar("A")
 
 
 def built_in_at(delta: Fraction) -> tuple[type[Accountant[Any]], ...]:
-    """Return the built-in accountants that may total a plan with this delta. At 0 only the pure one is loaded."""
+    """Return the built-in accountants that may total a plan with this delta. At delta 0 that is the pure one alone."""
     if delta == 0:
         return (PureAccountant,)
     from dpframework.accountant.built_in import BUILT_IN
@@ -36,7 +36,7 @@ def built_in_at(delta: Fraction) -> tuple[type[Accountant[Any]], ...]:
 
 @attrs.frozen
 class _Total:
-    """An upper bound on the loss of some releases in one notion, or the reason why there is none."""
+    """One accountant's upper bound on the loss of some releases, or the reason why it failed to give one."""
 
     accountant: type[Accountant[Any]]
     loss: PrivacyLoss | None = None
@@ -88,11 +88,11 @@ class AccountedPlan(Plan):
         return dict(self._finite_totals)
 
     def smallest_total(self) -> PrivacyLoss | None:
-        """Return the smallest valid total, or None where `total` refuses."""
+        """Return the smallest valid total, or None if the plan has none."""
         return next(iter(self.totals().values()), None)
 
     def smallest_epsilon(self) -> Fraction | None:
-        """Return the epsilon of the smallest valid total, or None where `total` refuses."""
+        """Return the epsilon of the smallest valid total, or None if the plan has none."""
         smallest = self.smallest_total()
         return None if smallest is None else smallest.epsilon
 
@@ -101,12 +101,13 @@ class AccountedPlan(Plan):
         return {name: total.failure for name, total in self._totals.items() if total.failure is not None}
 
     def amount(self, kind: type[Accountant[A]], node: Node) -> A | None:
-        """Return an upper bound on the cost of all releases below a node. An accountant composes each node only once.
+        """Return an upper bound on the cost of all releases below a node. It is computed once for each node.
 
         Returns
         -------
         A or None
-            None if the plan's delta does not admit the notion.
+            The cost in the accountant's own terms, such as a rho. None if the accountant cannot work at the plan's
+            delta.
         """
         key = kind, id(node)
         if key not in self._amounts:
@@ -121,12 +122,15 @@ class AccountedPlan(Plan):
         return known
 
     def loss(self, kind: type[Accountant[Any]], node: Node) -> PrivacyLoss | None:
-        """Return `amount` as a loss, or None without a valid claim or if the delta does not admit the notion."""
+        """Return `amount` as a loss.
+
+        None without a valid claim, or if the accountant does not work at the plan's delta.
+        """
         accountant = self._accountant_of(kind)
         return None if accountant is None else accountant.loss_beside(self.amount(kind, node), self.exact_delta(node))
 
     def exact_delta(self, node: Node) -> Fraction | None:
-        """Return the delta that the releases below a node have of their own, or None without a valid claim."""
+        """Return the exact delta of the releases below a node (see `delta_composition`); None without a valid claim."""
         return exact_delta_of(node, self).under(self.relation)
 
     @functools.cached_property
@@ -134,13 +138,13 @@ class AccountedPlan(Plan):
         return {}
 
     def losses(self, node: Node) -> dict[str, PrivacyLoss | None]:
-        """Return bounds on the loss of all releases below a node, by notion. Accountants that fail are left out."""
+        """Return bounds on the loss of all releases below a node, by accountant. Those that fail are left out."""
         working = [total.accountant for total in self._totals.values() if total.failure is None]
         totals = [self._total(accountant, node) for accountant in working]
         return {total.accountant.name: total.loss for total in totals if total is not None}
 
     def accountant(self) -> Accountant[Any]:
-        """Return an accountant with the plan's budget, of the notion of loss with the smallest total.
+        """Return an accountant with the plan's budget: of those that total the plan, the one with the smallest total.
 
         Raises
         ------
@@ -164,7 +168,7 @@ class AccountedPlan(Plan):
         return {kind.name: total for kind in self.accountants if (total := self._total(kind, self.root)) is not None}
 
     def _accountant_of(self, kind: type[Accountant[A]]) -> Accountant[A] | None:
-        """Return the accountant of the plan's totals, or None if the delta does not admit the notion."""
+        """Return the accountant that computes the plan's totals, or None if it cannot work at the plan's delta."""
         if kind not in self._accountants_by_kind:
             delta = kind.delta_for(self.budget.delta)
             self._accountants_by_kind[kind] = (

@@ -1,55 +1,63 @@
 """A budget for plans that are chosen one after another, given the releases of earlier ones.
 
-Whoever chooses plans by what has been released may not choose, afterwards, the rule by which all plans are totalled.
-This budget of epsilon and delta accepts a plan while one of two totals is at most epsilon:
+An analyst may choose each plan after seeing the releases of earlier plans. The rule that totals all plans must then be
+fixed early, not at the end with all releases in view (the last paragraph says why). This budget of epsilon and delta
+accepts a plan if one of two totals, with this plan, is at most epsilon:
 
 - **pure**: the pure epsilons of all plans, added up;
-- **mixed**: B, the pure epsilons of all plans before an order alpha was fixed, plus the Renyi divergences at alpha of
-  all plans since (see `rdp`), plus the conversion c = log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1), or 0 if that
-  is negative.
+- **mixed**, once an order alpha > 1 of the Renyi divergence is fixed: a sum of three terms. The first is B, the pure
+  epsilons of all plans before that. The second is the Renyi divergences at alpha of all later plans (see `rdp`). The
+  third is the conversion c = log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1), or 0 if that is negative.
 
-The order is fixed, for good, as soon as a plan is charged less at an order than its pure epsilon. The order may depend
-on anything that was released until then.
+The first plan that is charged its Renyi divergence instead of its pure epsilon fixes the order, for good. The order may
+depend on anything that was released before.
 
 **Theorem.** However plans are chosen, all their releases are (epsilon, delta)-DP under the relation of their losses.
 
-*Proof.* Take neighbours with transcripts distributed as P and Q. A transcript's loss L, the logarithm of P over Q, is
-the sum of the losses L_i of its plans, given what was released before. It is to be shown that the mean of
-(1 - e^(epsilon - L))+ under P is at most delta; the other direction is the same.
+*Proof.* A transcript is the list of all releases. Let P and Q be its distributions on two neighbouring tables. A
+transcript's loss L, the logarithm of P over Q, is the sum over its plans of L_i, the loss of plan i given what was
+released before. Write y+ for the larger of y and 0. We show that the mean of (1 - e^(epsilon - L))+ under P is at most
+delta. The same argument holds with P and Q exchanged.
 
-1. A transcript whose pure total is at most epsilon has L <= epsilon, as each L_i is at most the plan's pure epsilon. It
-   adds nothing (the pure filter of Rogers, Roth, Ullman and Vadhan 2016).
-2. In any other transcript an order was fixed at some time, since without one only the pure total accepts plans. Take
-   all that was released until then as given: alpha and B are known, and the losses until then add up to at most B. Each
-   later plan has a divergence of at most k_i at alpha, whatever was released before it. So M = exp((alpha - 1) Y), for
-   Y the sum of the later L_i - k_i, has a mean of at most 1 (the Renyi filter of Feldman and Zrnic 2021). The mixed
-   total is at most epsilon, so L - epsilon <= Y - c. The largest value of (1 - e^-z) e^(-(alpha - 1) z) is
-   (1 - 1/alpha)^(alpha - 1) / alpha, so (1 - e^(epsilon - L))+ is at most that times e^(-(alpha - 1) c) M, which is
-   delta M or less.
+1. A transcript whose pure total is at most epsilon has L <= epsilon, as each L_i is at most the plan's pure epsilon. So
+   this transcript adds nothing to the mean (the pure filter of Rogers, Roth, Ullman and Vadhan 2016).
+2. In any other transcript an order was fixed at some time, since without an order only the pure total accepts plans.
+   Condition on all releases before that time: alpha and B are known, and the losses so far add up to at most B. Each
+   later plan i has a divergence of at most k_i at alpha, whatever was released before it. Let Y be the sum of L_i - k_i
+   over the later plans. Then M = exp((alpha - 1) Y) has a mean of at most 1 (the Renyi filter of Feldman and Zrnic
+   2021). The mixed total, B plus all k_i plus c, is at most epsilon, so L - epsilon <= Y - c. Over all z >= 0 the
+   largest value of (1 - e^-z) e^(-(alpha - 1) z) is K = (1 - 1/alpha)^(alpha - 1) / alpha. Put z = L - epsilon:
+   (1 - e^(epsilon - L))+ is at most K e^((alpha - 1)(L - epsilon)), so at most K e^(-(alpha - 1) c) M. By the choice of
+   c this is at most delta M. M is positive and has a mean of at most 1, so these transcripts add at most delta.
 
-**Exact deltas.** Releases may have deltas of their own, d_i for plan i (see `delta_composition`). A budget then has a
-*reserve*, which is fixed with its delta. When the order is fixed, so is the delta at which it is converted,
+**Exact deltas.** The releases of plan i may have an exact delta d_i, the probability of an output outside what epsilon
+bounds (see `delta_composition`). For later plans with such deltas, a budget may hold back a part of its delta. This
+*reserve* is chosen when the budget is set up. When the order is fixed, the delta of the conversion is fixed too, as
 
     D' = delta minus the exact deltas of all plans so far, including this one, minus the reserve,
 
-and c is taken at D'. The exact deltas of later plans add up to the reserve at most. Without an order all exact deltas
-add up to delta at most. *Proof.* Plan i has a core of mass 1 - d_i, given what was released before it. In a transcript
-let w be the product of all 1 - d_i, P' and Q' the products of the cores, and x = e**epsilon. Then w P' <= P and
-w Q' <= Q, so that (P - x Q)+ <= (P - w P') + w (P' - x Q')+. Over all transcripts the first term adds up to the mean of
-1 - w under the cores, which is at most the mean of the sum of the d_i, so at most delta - D' where an order was fixed
-and delta elsewhere. The second term is 0 where no order was fixed, and adds up to D' M or less elsewhere, as above: to
-at most D' times the probability that an order was fixed, since M has a mean of at most 1 from there on. Together that
-is at most delta.
+and c is computed with D' in place of delta. The exact deltas of later plans may then add up to at most the reserve.
+While no order is fixed, all exact deltas may add up to at most delta.
 
-It would not be sound to convert at the delta that is left whenever the total is asked for. An analyst who spends exact
-deltas only after releases that revealed little would get nearly all of delta twice
-(`tests/accountant/test_adaptive.py` gains 1.99 delta in this way).
+*Proof.* With probability 1 - d_i, given what was released before, plan i draws from its core, the distribution that
+epsilon bounds. In a transcript let w be the product of all 1 - d_i, let P' and Q' be the products of the cores, and let
+x = e**epsilon. Then w P' <= P and w Q' <= Q, so (P - x Q)+ <= (P - w P') + w (P' - x Q')+. Sum both terms over all
+transcripts.
 
-M is positive, so over the transcripts of the second kind alone it adds up to at most 1, too. So delta is paid once for
-both kinds. This is why the order is fixed before it matters. The smallest total over all orders, or over all splits
-into pure parts and zCDP parts, is valid for one plan that is fixed. If it is chosen after the releases, it is a race
-between many bounds, each of which may fail with probability delta. Privacy loss distributions have no such theorem, and
-are not used here.
+The first term sums to the mean of 1 - w under the cores, which is at most the mean of the sum of all d_i. That sum is
+at most delta - D' where an order was fixed, and at most delta elsewhere. The second term is 0 where no order was fixed.
+Where an order was fixed, it is at most D' M, as above. From the time of fixing, M has a mean of at most 1, so the
+second term sums to at most D' times the probability that an order was fixed. Together the two sums are at most delta.
+
+It would not be sound to convert, at each request for the total, at the delta that is left by then. An analyst could
+spend exact deltas only after releases that revealed little, and so use nearly all of delta twice
+(`tests/accountant/test_adaptive.py` reaches 1.99 delta in this way).
+
+**Why the order is fixed before it is needed.** For one plan that is fixed beforehand, the smallest total over all
+orders is valid, and so is the smallest over all splits into pure parts and zCDP parts. If the order is chosen after the
+releases, each of many bounds may fail with probability delta, and the analyst picks among the bounds. With one order
+all transcripts share the same M, so delta is paid once. No such theorem is known for privacy loss distributions, so
+they are not used here.
 """
 
 from __future__ import annotations
@@ -79,11 +87,11 @@ class PlanCharge:
     pure
         The plan's pure epsilon.
     rdp
-        The plan's Renyi divergence at the budget's order; None while no order is fixed.
+        The plan's Renyi divergence at the budget's order; None if the plan is charged its pure epsilon.
     order
-        The budget's order; None while no order is fixed.
+        The order of that Renyi divergence; None if the plan is charged its pure epsilon.
     delta
-        The delta that the plan's releases have of their own.
+        The exact delta of the plan's releases (see the module's text).
     """
 
     pure: ByRelation
@@ -92,11 +100,11 @@ class PlanCharge:
     delta: ByRelation = NOTHING
 
     def under(self, relation: Relation) -> Fraction | None:
-        """Return the plan's addition to the total that it is charged to."""
+        """Return what the plan adds to a total: its Renyi divergence if an order is fixed, else its pure epsilon."""
         return (self.pure if self.rdp is None else self.rdp).under(relation)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all amounts, exactly, as ledgers write them."""
+        """Return all amounts as exact fractions, in the form that ledgers write."""
         exact = {} if self.delta == NOTHING else {"delta": self.delta.to_dict()}
         if self.rdp is None:
             return {"pure": self.pure.to_dict(), **exact}
@@ -131,11 +139,11 @@ class AdaptiveBudget:
     order
         The order of the Renyi divergences; None while it is not fixed.
     reserve
-        The delta that is held back, when the order is fixed, for exact deltas of later charges.
+        The part of delta that is held back for the exact deltas of plans after the order is fixed.
     exact
         The exact deltas of all charges.
     converted
-        The delta at which divergences become an epsilon; None while the order is not fixed.
+        The delta D' at which divergences are converted to an epsilon; None while the order is not fixed.
     """
 
     relation: Relation
@@ -157,7 +165,7 @@ class AdaptiveBudget:
         return self.delta - spent - (self.converted or 0)
 
     def loss(self) -> PrivacyLoss | None:
-        """Return the smaller one of the two totals of all charges, or None if neither is known."""
+        """Return the smaller of the pure and the mixed total of all charges, or None if neither is known."""
         pure, before, rdp = (amount.under(self.relation) for amount in (self.pure, self.before, self.rdp))
         mixed = None
         if self.order is not None and self.converted is not None and before is not None and rdp is not None:
@@ -178,10 +186,10 @@ class AdaptiveBudget:
     def charge(self, pure: ByRelation, curve: Curve, exact: ByRelation = NOTHING) -> PlanCharge:
         """Return the charge for a pure epsilon, a bound on the divergence at every order, and an exact delta.
 
-        While no order is fixed, three choices are tried in turn. The first is the order that leaves the most room for
-        rho, if the plan fits at that order and its divergence is not just its pure epsilon. The second is the pure
-        epsilon, if that fits. The last is the order at which this plan is cheapest. If no delta is left for the
-        conversion, or the plan has no divergence, the plan is charged its pure epsilon alone.
+        While no order is fixed, three charges are tried in turn. The first is the divergence at the order whose budget
+        admits the largest rho, if this charge fits and is not just the plan's pure epsilon. The second is the pure
+        epsilon, if that fits. The last is the divergence at the order where this plan is cheapest. If no delta is left
+        for the conversion, or the plan has no known divergence, the plan is charged its pure epsilon.
         """
         if self.order is not None:
             return PlanCharge(pure, curve.at(self.order), self.order, exact)
@@ -202,7 +210,7 @@ class AdaptiveBudget:
         return PlanCharge(pure, curve.at(best), best, exact)
 
     def _find_delta_after(self, exact: ByRelation) -> Fraction | None:
-        """Return the delta for the conversion if a charge with an exact delta fixes the order; None if none is left."""
+        """Return the delta left for the conversion, if a charge with this exact delta fixes the order; or None."""
         own = exact.under(self.relation)
         left = None if own is None else self.delta_left - own - self.reserve
         return left if left is not None and left > 0 else None
@@ -213,9 +221,9 @@ class AdaptiveBudget:
         Raises
         ------
         PlanRefused
-            If the charge is at another order than the budget's or at one that the budget cannot have, its exact delta
-            is above what is left for exact deltas, or it would fix the order although no delta is left for the
-            conversion.
+            If the charge's order differs from the budget's, or is one that the budget cannot have. If the exact delta
+            is larger than what is left for exact deltas. Or if the charge would fix the order, and no delta is left for
+            the conversion.
         """
         if self.order is not None and charge.order != self.order:
             raise PlanRefused("the charge is at another order than those before it")

@@ -1,4 +1,4 @@
-"""The base class of accountants. Each composes losses in one notion, such as zCDP, and charges plans to a budget."""
+"""The base class of accountants. Each composes losses in one notion of loss, such as zCDP, and charges plans."""
 
 from __future__ import annotations
 
@@ -29,20 +29,21 @@ _LIVE: weakref.WeakValueDictionary[str, Accountant[Any]] = weakref.WeakValueDict
 
 
 class Accountant(abc.ABC, Generic[A]):
-    """Composes losses, and charges plans to a budget. A whole plan is charged before its run, or is refused.
+    """Composes losses, and charges plans to a budget. A plan is charged as a whole before its run, or refused.
 
     The total of a plan before its run and the charges of its run are composed by the same methods, so they cannot
-    disagree. An accountant is one budget. Copying it, scikit-learn's `clone` and unpickling it in the same process give
-    the same accountant. In another process it remembers what was spent, and refuses to spend more.
+    disagree. An accountant is one budget. So copies, scikit-learn's `clone` and unpickling in the same process all
+    return the same object. An accountant unpickled in another process knows what was spent by then, and refuses to
+    spend more.
 
     Parameters
     ----------
     relation
-        The neighbouring relation for which its totals hold.
+        The neighbouring relation for which the totals hold.
     epsilon
-        The budget; None for no limit (totals only).
+        The budget. None for no limit, for an accountant that only computes totals.
     delta
-        The delta of the budget, which `delta_for` must admit.
+        The delta of the budget, at least 0 and below 1. `delta_for` must return the same delta.
 
     Raises
     ------
@@ -53,9 +54,9 @@ class Accountant(abc.ABC, Generic[A]):
     name: ClassVar[str]
     needs_delta: ClassVar[bool] = False  # whether its totals are finite only at a delta above 0
     of_units: ClassVar[bool] = False  # whether `amount` accepts a calibration for units of several rows
-    samples_anew: ClassVar[bool] = False  # whether releases that are planned from one sample may be made from several
-    chosen_plans: ClassVar[bool] = False  # whether plans may be chosen by what the budget's earlier plans released
-    converts: ClassVar[bool] = True  # whether its losses use delta beside what releases have of their own
+    samples_anew: ClassVar[bool] = False  # whether a resumed run may draw a sample again
+    chosen_plans: ClassVar[bool] = False  # whether a plan may be chosen after seeing earlier releases
+    converts: ClassVar[bool] = True  # whether its totals use delta, apart from the releases' exact deltas
 
     def __init__(self, relation: Relation | str, *, epsilon: Amount | None = None, delta: Amount = 0) -> None:
         self._relation = Relation.parse(relation)
@@ -74,10 +75,10 @@ class Accountant(abc.ABC, Generic[A]):
         self._charged: list[A] = []
         self._exact = Fraction(0)  # the exact delta of the charged plans
         self._unit: PrivacyUnit | None = None  # the unit of the first plan
-        self._opened: list[Run] = []  # runs after whose first release no plan is accepted
+        self._opened: list[Run] = []  # no plan is accepted once one of these runs has made a release
         self._lock = threading.RLock()
         self._token = uuid.uuid4().hex
-        # None for a copy in another process than the one that holds the budget.
+        # None for a copy outside the process that holds the budget.
         self._process: ProcessMark | None = this_process()
         _LIVE[self._token] = self
 
@@ -88,7 +89,7 @@ class Accountant(abc.ABC, Generic[A]):
 
     @property
     def epsilon(self) -> Fraction | None:
-        """The budget, or None for no limit. It cannot be assigned, since a new budget is another accountant."""
+        """The budget, or None for no limit. It cannot be changed: a new budget needs a new accountant."""
         return self._epsilon
 
     @property
@@ -103,19 +104,19 @@ class Accountant(abc.ABC, Generic[A]):
 
     @classmethod
     def delta_for(cls, delta: Fraction) -> Fraction | None:
-        """Return the delta at which the notion's totals hold in a study with this delta, or None if it is too small.
+        """Return the delta at which this accountant's totals hold in a study with this delta; None if it is too small.
 
-        By default it is the study's delta, which must be above 0 where the notion needs that.
+        By default it is the study's delta, which must be above 0 if `needs_delta` is set.
         """
         return delta if delta or not cls.needs_delta else None
 
     @abc.abstractmethod
     def amount(self, calibration: Calibration | None) -> A:
-        """Return the cost of one release. The calibration is None for a step without a valid claim."""
+        """Return the cost of one calibrated release. The calibration is None for a step without a valid claim."""
 
     @abc.abstractmethod
     def sequential(self, parts: Sequence[A]) -> A:
-        """Compose releases from the same rows. Without parts the cost is 0."""
+        """Compose releases from the same rows. The cost of no parts is 0."""
 
     @abc.abstractmethod
     def parallel(self, parts: Sequence[A]) -> A:
@@ -124,18 +125,18 @@ class Accountant(abc.ABC, Generic[A]):
     def spread(self, parts: Sequence[A], rows: int) -> A:
         """Compose releases from disjoint rows, over which the rows of one unit may spread.
 
-        By default this composes the most expensive part as often as there are parts that can change. Each of them holds
-        some of the unit's rows, and loses no more than if it held all of them. This is valid wherever losses compose.
-        Override it where less is lost.
+        By default the most expensive part is counted once for each part that can change. Such a part holds some of the
+        unit's rows, and loses no more than if it held all of them. This is valid in every notion of loss that composes.
+        Override it where a smaller bound is proved.
 
         Parameters
         ----------
         parts
             As for `parallel`.
         rows
-            The most rows of a unit, above 1.
+            The largest number of rows of one unit, above 1.
         """
-        changed = rows if self.relation is Relation.ADD_OR_REMOVE_ONE else 2 * rows  # rows leave, and others come
+        changed = rows if self.relation is Relation.ADD_OR_REMOVE_ONE else 2 * rows  # rows leave, others enter
         return self.repeat(self.either(parts), changed)
 
     @abc.abstractmethod
@@ -149,23 +150,23 @@ class Accountant(abc.ABC, Generic[A]):
     def sample(self, part: A, rate: Fraction) -> A:
         """Bound the cost of releases from a random sample, for one unit added or removed.
 
-        A unit is in the sample, with all its rows, with probability `rate`. By default nothing is claimed. Under
-        replace-one nothing may be claimed.
+        With probability `rate` a unit is in the sample, with all its rows. By default nothing is claimed. An accountant
+        must claim nothing under replace-one, as its claim would need a bound for that.
         """
         return self.amount(None)
 
     def sample_of_rows(self, part: A, rate: Fraction, rows: int) -> A:
         """Bound the cost of releases from a sample of rows, for a unit of several rows.
 
-        The sample takes each row with probability `rate`. Where no ids tell to whom rows belong, some of
-        a unit's rows may be in a sample, and others not. By default nothing is claimed.
+        Each row is in the sample with probability `rate`. Where no ids tell to whom rows belong, a sample may hold some
+        of a unit's rows and not the rest. By default nothing is claimed.
         """
         return self.amount(None)
 
     def over_sample(self, part: A, rate: Fraction, plan: Plan) -> A:
         """Compose releases from a sample, of units or of rows.
 
-        A sample of rows is not amplified in a plan with an exact delta (`delta_composition`).
+        Sampling rows does not lower the cost in a plan with an exact delta (`delta_composition` says why).
         """
         if not plan.unit.asserted:
             return self.sample(part, rate)
@@ -178,7 +179,7 @@ class Accountant(abc.ABC, Generic[A]):
         return self.sequential([part] * times)
 
     def release(self, calibration: Calibration | None) -> A:
-        """Return the cost of one release, without a valid claim if the notion has none for the calibration's unit."""
+        """Return the cost of one release; it has no claim if the accountant does not support the calibration's unit."""
         claimed = self.of_units or calibration is None or calibration.by == ONE_ROW
         return self.amount(calibration if claimed else None)
 
@@ -198,20 +199,21 @@ class Accountant(abc.ABC, Generic[A]):
         return self.loss_beside(self.amount_of(plan.root, plan), self.exact_delta(plan))
 
     def exact_delta(self, plan: Plan) -> Fraction | None:
-        """Return the delta that a plan's releases have of their own, or None without a valid claim."""
+        """Return the exact delta of a plan's releases (see `delta_composition`), or None without a valid claim."""
         return exact_delta_of(plan.root, plan).under(self.relation)
 
     def loss_beside(self, amount: A, exact: Fraction | None) -> PrivacyLoss | None:
-        """Return the loss of releases whose cores cost an amount, and that have an exact delta.
+        """Return the loss of releases that have an exact delta, from the amount that their cores cost.
 
-        Let 1 - d be the mass of the cores P and Q. The plan's delta at an epsilon, the sum of (M(u) - x M(v))+ for x =
-        e**epsilon and the outputs M(u) and M(v) of neighbours, is at most d plus 1 - d times the sum of (P - x Q)+. So
-        the loss of the amount at the delta that is left is an upper bound.
+        On neighbours u and v, the output's distributions M(u) and M(v) are mixtures: a core, P or Q, with weight 1 - d,
+        and a rest with weight d. The amount bounds the loss between P and Q. Let x = e**epsilon. The plan's delta at
+        epsilon is the sum of (M(u) - x M(v))+ over all outputs, which is at most d plus 1 - d times the sum of
+        (P - x Q)+. So the cores may use the delta that is left after d.
 
         Returns
         -------
         PrivacyLoss or None
-            None without a valid claim, or if the delta that is left does not admit the notion.
+            None without a valid claim, or if the accountant does not work at the delta that is left.
         """
         if exact == 0:
             return self.loss(amount)
@@ -232,7 +234,7 @@ class Accountant(abc.ABC, Generic[A]):
             return self.loss_beside(self.sequential(self._charged), self._exact)
 
     def loss_of_releases(self, compose: Callable[[Composition], Any], plan: Plan) -> PrivacyLoss | None:
-        """Return the loss of some of a plan's releases. `compose` composes them by the rules that it is called with."""
+        """Return the loss of some of a plan's releases. `compose` must combine them by the rules passed to it."""
         exact = compose(DeltaComposition()).under(self.relation) if plan.has_exact_delta else Fraction(0)
         return self.loss_beside(compose(self), exact)
 
@@ -242,10 +244,10 @@ class Accountant(abc.ABC, Generic[A]):
         Raises
         ------
         PlanRefused
-            If the plan is for another relation or privacy unit, has no valid total, or does not fit what is left of the
-            budget. If this accountant is a copy in another process than the one that holds the budget. If its notion
-            holds only for plans that are fixed beforehand, and an earlier plan has made a release. Or if the plan has
-            an exact delta, is not the first one, and the notion converts at a delta.
+            If the plan is for another relation or privacy unit, has no valid total, or needs more than is left of the
+            budget. If this accountant is a copy outside the process that holds the budget. If its totals need all plans
+            before the first release (`chosen_plans` is False), and an earlier plan has made a release. Or if the plan
+            has an exact delta, but an earlier plan has already fixed the delta at which the accountant converts.
         """
         with self._lock:
             self._charged.append(self.require_fit(plan))
@@ -295,7 +297,7 @@ class Accountant(abc.ABC, Generic[A]):
         return amount
 
     def require_process(self) -> None:
-        """Refuse another process than the one that holds the budget.
+        """Refuse to go on in any process but the one that holds the budget.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The list of built-in accountants."""
+"""The built-in accountants: pure epsilon, zCDP, RDP and privacy loss distributions."""
 
 from __future__ import annotations
 
@@ -10,5 +10,6 @@ from dpframework.accountant.pure import PureAccountant
 from dpframework.accountant.rdp import RDPAccountant
 from dpframework.accountant.zcdp import ZCDPAccountant
 
-#: The built-in accountants, in the order in which they are listed. Of equal totals, that of the first one counts.
+#: The built-in accountants, in the order in which they are listed. If two totals are equal, the accountant that comes
+#: first here is used.
 BUILT_IN: tuple[type[Accountant[Any]], ...] = (PureAccountant, ZCDPAccountant, RDPAccountant, PLDAccountant)

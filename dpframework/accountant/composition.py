@@ -1,26 +1,26 @@
 """Composition rules, under both neighbouring relations, for amounts that add up, such as epsilon and rho.
 
-**Units of several rows.** The same rules hold for the amounts of units of up to k rows. Let a release lose R for k
-replaced rows, and A for k rows added or removed. It is calibrated so that one row loses R / k and A / k in pure
-epsilon, or R / k^2 and A / k^2 in rho (see `facts.unit`). So for r replaced rows and a added or removed rows, with
-r + a <= k, it loses
+**Units of several rows.** The same rules hold if the privacy unit is a person with up to k rows. Let a release lose R
+for k replaced rows, and A for k rows added or removed. The release is calibrated so that one row loses R / k or A / k
+in pure epsilon, and R / k^2 or A / k^2 in rho (see `facts.unit`). Then for r replaced rows and a added or removed rows,
+with r + a <= k, the release loses
 
     at most (r R + a A) / k.
 
-In pure epsilon, the losses of the rows add up to this. In zCDP their square roots add up, to
+In pure epsilon, the losses of the rows add up to this. In zCDP the square roots of the rows' rhos add up, to
 (r sqrt(R) + a sqrt(A)) / k. That is a mean of sqrt(R), sqrt(A) and 0 with the weights r / k, a / k and (k - r - a) / k.
 The square is convex, so the square of this mean is at most the mean of R, A and 0, which is the bound.
 
-Such a bound survives every rule. `sequential` and `repeat` add up amounts of the same r and a, and `either` takes those
-of one branch. In `parallel`, a row of the unit may be replaced within part i, which costs R_i / k. It may move, which
-costs A_i / k in the part i that it leaves and A_j / k in the part j that it enters. Or it is added or removed, which
-costs A_i / k. No part gets more than k rows of the unit. Under add-or-remove no row is replaced or moves, so the sum
-over at most k rows is at most the largest A of a part. Under replace-one it is at most the larger of two numbers: the
-largest R, and the sum of the two largest A. `parallel` returns this.
+Every rule below keeps a bound of this form. `sequential` and `repeat` add up amounts of the same r and a, and `either`
+takes the amounts of one branch. In `parallel`, a row of the unit may be replaced within part i, which costs R_i / k. A
+row may move, which costs A_i / k in the part i that it leaves and A_j / k in the part j that it enters. Or a row is
+added to part i or removed from it, which costs A_i / k. No part gets more than k rows of the unit. Under add-or-remove
+no row is replaced or moves, so the sum over at most k rows is at most the largest A of a part. Under replace-one it is
+at most the larger of two numbers: the largest R, and the sum of the two largest A. `parallel` returns these two bounds.
 
 Let q be the rate of a sample of units, and let f(x) = log(1 + q (e**x - 1)). Releases that would lose at most a A / k
-on all units lose at most f(a A / k) on the sample. f is convex and 0 at 0, so f(a A / k) is at most a f(A) / k. So the
-bound survives `sample`, too, in a part as well as on the whole table.
+on all units lose at most f(a A / k) on the sample. f is convex and 0 at 0, so f(a A / k) is at most a f(A) / k. So
+`sample` keeps the bound too, on a part and on the whole table.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _largest(amounts: Sequence[Fraction | None]) -> Fraction | None:
 
 
 def sequential(parts: Sequence[ByRelation]) -> ByRelation:
-    """Add up, since every part is released from the same rows (McSherry 2009, Theorem 3)."""
+    """Add up the amounts, since every part is released from the same rows (McSherry 2009, Theorem 3)."""
     added, replaced = (
         map(operator.attrgetter("add_or_remove_one"), parts),
         map(operator.attrgetter("replace_one"), parts),
@@ -59,17 +59,17 @@ def sequential(parts: Sequence[ByRelation]) -> ByRelation:
 
 
 def either(parts: Sequence[ByRelation]) -> ByRelation:
-    """Take the largest, since one branch runs, chosen by earlier releases."""
+    """Take the largest amount, since only one branch runs, chosen by earlier releases."""
     return ByRelation(_largest([p.add_or_remove_one for p in parts]), _largest([p.replace_one for p in parts]))
 
 
 def parallel(parts: Sequence[ByRelation]) -> ByRelation:
     """Compose over disjoint rows.
 
-    Under add-or-remove the row lies in one part, so the loss is the largest of the parts (McSherry 2009, Theorem 4).
-    Under replace-one the row may stay in its part, which costs the replace-one loss of that part. Or it leaves one part
-    and enters another, which costs at most the sum of the two largest add-or-remove losses. The loss is the larger of
-    these. Give a part twice if it may occur more than once.
+    Under add-or-remove the row lies in one part, so the loss is that of the most expensive part (McSherry 2009, Theorem
+    4). Under replace-one the row may stay in its part, which costs the replace-one loss of that part. Or the row leaves
+    one part and enters another, which costs at most the sum of the two largest add-or-remove losses. The loss is the
+    larger of these two costs. If one part stands for several parts of the table, give it twice.
 
     Examples
     --------
@@ -88,17 +88,19 @@ def parallel(parts: Sequence[ByRelation]) -> ByRelation:
 def sample(part: ByRelation, rate: Fraction) -> ByRelation:
     """Return the amplified cost of releases from a random sample, given their pure epsilon.
 
-    Let q be the rate. Fix the sample of all other rows. Let N be the distribution of outputs on it, and S the one on
-    the same sample with the row in it. Then the neighbours' distributions are M = q S + (1 - q) N and N. As
-    S <= e**epsilon N, M <= (1 + q (e**epsilon - 1)) N. As S >= e**-epsilon N, N <= M / (1 - q (1 - e**-epsilon)). That
-    second factor is no larger than the first, so one bound holds both ways. It also holds for the mean over samples of
-    the other rows (Balle, Barthe and Gaboardi 2018, Theorem 8).
+    Let q be the rate. Fix which of the other rows are sampled. Let N be the distribution of outputs on this sample, and
+    S the distribution if the row is in the sample too. On the table with the row the output has the distribution M = q
+    S + (1 - q) N, and on the neighbour without the row N. As S <= e**epsilon N, M <= (1 + q (e**epsilon - 1)) N. As S
+    >= e**-epsilon N, N <= M / (1 - q (1 - e**-epsilon)). The factor 1 / (1 - q (1 - e**-epsilon)) is at most 1 + q
+    (e**epsilon - 1), so the logarithm of the latter bounds the loss in both directions. The bound also holds for the
+    mean over samples of the other rows (Balle, Barthe and Gaboardi 2018, Theorem 8).
 
-    A resumed run draws its sample anew. So it makes some of the releases, with epsilon a, from one sample, and the
-    others, with epsilon b, from another. Wherever the unit's rows lie, a + b is at most the part's epsilon. As
-    f(x) = log(1 + q (e**x - 1)) is convex and 0 at 0, f(a) + f(b) is at most f(a + b), so this costs no more. The same
-    holds for samples of samples, and for the rho f(x)**2 / 2 of an amplified epsilon, since the square of f is convex
-    and 0 at 0, too. A rho that is not amplified adds up as ever. Distributions of losses, however, may grow.
+    A resumed run draws its sample again. So some of the releases, with epsilon a, come from one sample, and the others,
+    with epsilon b, from another. Wherever the unit's rows lie, a + b is at most the part's epsilon. As f(x) =
+    log(1 + q (e**x - 1)) is convex and 0 at 0, f(a) + f(b) is at most f(a + b), so the second sample costs nothing
+    extra. The same holds for samples of samples, and for the rho f(x)**2 / 2 of an amplified epsilon, since the square
+    of f is also convex and 0 at 0. A rho that is not amplified adds up as usual. A privacy loss distribution, however,
+    may have larger losses after a second sample.
 
     Under replace-one, a sample may hold the one row, the other row, or neither. Such mixtures are not compared here, so
     nothing is claimed.
@@ -116,10 +118,10 @@ def sample(part: ByRelation, rate: Fraction) -> ByRelation:
 def amplify_rows(part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
     """Return the cost, to a unit of several rows, of releases from a sample that is drawn row by row.
 
-    Let q be the rate, f(x) = log(1 + q (e**x - 1)), and k the number of rows of a unit. In parts and samples each row
-    is charged alone: releases that cost the unit epsilon lose at most epsilon / k for one row, and f(epsilon / k) on a
-    sample. Add the unit's rows one after another. Then r of them lose at most r f(epsilon / k). All k lose at most
-    k f(epsilon / k). As f is convex and f(0) = 0, this is at most f(epsilon), the cost of a sample of whole units.
+    Let q be the rate, f(x) = log(1 + q (e**x - 1)), and k the number of rows of a unit. Releases that cost the unit
+    epsilon lose at most epsilon / k for one row, and so at most f(epsilon / k) for one row on a sample. Add the unit's
+    k rows one after another: the losses add up to at most k f(epsilon / k). As f is convex and f(0) = 0, this is at
+    most f(epsilon), the cost of a sample of whole units.
 
     Examples
     --------
@@ -138,5 +140,5 @@ def amplify(epsilon: Fraction, rate: Fraction) -> Fraction:
 
 
 def repeat(part: ByRelation, times: int) -> ByRelation:
-    """Multiply, since the same part runs `times` times on the same rows."""
+    """Multiply the amount, since the same part runs `times` times on the same rows."""
     return part.map(lambda amount: amount * times) if times else NOTHING

@@ -1,26 +1,28 @@
-"""The exact delta of releases, which composes beside every notion of loss.
+"""The exact delta of releases: how it composes, next to the loss in any notion.
 
-A release may have a delta of its own: with that probability it gives an output outside its core (see
-`mechanisms.losses`). An accountant composes the cores. Here the deltas are composed, by the same rules.
+The output of a release may be a mixture: with probability 1 - d it comes from the *core*, a distribution whose loss is
+bounded, and with probability d from a rest, of which nothing is claimed (see `mechanisms.release_losses`). This d is
+the release's *exact delta*. Accountants compose the losses of the cores. This module composes the deltas.
 
 **Theorem.** A composition has the composed losses of the cores, and the following delta:
 
-- sequential, repeat: the sum. Cores multiply, and the product of all 1 - d_i is at least 1 minus the sum. The mass of
-  the core may be made as small as 1 minus the sum, since moving a share of a core to the rest leaves its distributions
-  as they are.
+- sequential, repeat: the sum. The core of the composition is the product of the cores, with a mass of at least 1 minus
+  the sum of all d_i. We may take the mass to be exactly that, since moving a share of the core to the rest does not
+  change the core's distribution.
 - either: the largest, for the same reason.
 - parallel: the largest under add-or-remove, since rows that do not change have equal outputs. Under replace-one, the
   larger of the largest replace-one delta and the sum of the two largest add-or-remove deltas.
-- a sample of rate q: q d, under add-or-remove. Let P and Q be the cores with the unit and without it, and N be
-  (1 - d) Q + d E'. With the unit the outputs are q (1 - d) P + q d E + (1 - q) N, and without it
-  q (1 - d) Q + q d E' + (1 - q) N. Put q d E and q d E' aside. What is left is a mixture: (1 - d) / (1 - q d) of the
-  pair (q P + (1 - q) Q, Q), which accountants bound, and the rest of the pair (E', E'). No divergence grows when two
-  pairs are mixed.
-- a sample of rows, for units of several rows: q d. The release is a mixture of releases from s of the k rows, each with
-  a delta of at most s d / k, and the mean of s is q k. Their cores lose no more than the core for all k rows. An
-  epsilon that is amplified for each row would belong to another split, so none is amplified.
+- a sample of rate q: q d, under add-or-remove. On a sample with the unit let the output be (1 - d) P + d E, with core P
+  and rest E. On the same sample without the unit let it be N = (1 - d) Q + d E'. Then on the table with the unit the
+  output is q (1 - d) P + q d E + (1 - q) N, and on the table without it N = q (1 - d) Q + q d E' + (1 - q) N. The parts
+  q d E and q d E' are the new rests. What is left is a mixture: (1 - d) / (1 - q d) of the pair (q P + (1 - q) Q, Q),
+  which accountants bound, and the rest of the pair (E', E'). No divergence grows when two pairs are mixed.
+- a sample of rows, for units of k rows: q d. The release is a mixture of releases from s of the k rows, each with a
+  delta of at most s d / k, and the mean of s is q k. The cores of these releases lose no more than the core for all k
+  rows. The epsilon is not amplified: amplifying it for each row would need another split into core and rest than the
+  one with delta q d.
 
-Where a unit's rows spread over parts, each part has at most its share of the delta (see `mechanisms.losses`), so that
+If a unit's rows spread over parts, each part has at most its share of the delta (see `mechanisms.release_losses`). So
 parts compose as for one row.
 """
 
@@ -40,7 +42,7 @@ from dpframework.plan.plan import Plan
 
 @final
 class DeltaComposition:
-    """Composes exact deltas, as an accountant composes losses."""
+    """Composes exact deltas, with the methods by which an accountant composes losses."""
 
     def release(self, calibration: Calibration | None) -> ByRelation:
         """Return the delta of one release."""
@@ -55,11 +57,11 @@ class DeltaComposition:
         return composition.either(parts)
 
     def repeat(self, part: ByRelation, times: int) -> ByRelation:
-        """Multiply the delta by the number of times."""
+        """Multiply the delta by `times`."""
         return composition.repeat(part, times)
 
     def over_parts(self, parts: Sequence[ByRelation], plan: Plan) -> ByRelation:
-        """See `composition.parallel`, which serves units of several rows too."""
+        """Compose by `composition.parallel`, which holds for units of several rows too."""
         return composition.parallel(parts)
 
     def over_sample(self, part: ByRelation, rate: Fraction, plan: Plan) -> ByRelation:
@@ -68,7 +70,7 @@ class DeltaComposition:
 
 
 def exact_delta_of(node: Node, plan: Plan) -> ByRelation:
-    """Return the exact delta of all releases below a node, None under a relation without a valid claim.
+    """Return the exact delta of all releases below a node, for each relation: None where there is no valid claim.
 
     The delta is 0 in a plan whose releases have no exact delta.
     """

@@ -1,16 +1,18 @@
-"""The conversion of events to dp-accounting's privacy loss distributions. An event describes one mechanism's loss.
+"""The conversion of events, each of which describes one mechanism's loss, to dp-accounting's loss distributions.
 
-The losses of a distribution are multiples of an interval. dp-accounting's connect-the-dots (Doroshenko, Ghazi, Kamath,
-Kumar and Manurangsi 2022) puts a mechanism's mass there so that delta is exact at these points and too large between
-them. Its error falls with the square of the interval. It needs differences of deltas, so below a delta of
-`FINEST_DELTA`, where these drown in the rounding of floating point, losses are rounded up instead.
+A privacy loss distribution is stored on a grid: its losses are multiples of an interval. The connect-the-dots method of
+dp-accounting (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022) places a mechanism's mass on the grid so that delta
+is exact at the grid points and too large between them. The error falls with the square of the interval. The method
+takes differences of deltas. Below a delta of `FINEST_DELTA` these differences drown in the rounding of floating point,
+so losses are rounded up to the grid instead.
 
-A bound on delta as a function of epsilon is enough to make a distribution that dominates (Zhu, Dong and Wang 2022,
-Proposition 8). `from_bound` does that, for mechanisms that are known only by such a bound:
+Some mechanisms are known only by a bound on delta as a function of epsilon. Such a bound is enough to make a
+distribution that dominates the mechanism (Zhu, Dong and Wang 2022, Proposition 8). `from_bound` makes it, for two kinds
+of mechanism:
 
 - **any mechanism of a rho**: delta is at most exp((a - 1) (a rho - epsilon)) (1 - 1/a)**a / (a - 1), at every order
   a > 1 (Canonne, Kamath and Steinke 2020, Proposition 12);
-- **Gaussian noise on a fine lattice**: delta of the continuous Gaussian, and a little more (`FineGaussianEvent`).
+- **Gaussian noise on a fine lattice**: the delta of the continuous Gaussian and a little more (`_of_fine_gaussian`).
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ from dpframework.facts.errors import InputError
 from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianEvent
 
 INTERVAL = 1e-3  # the distance between neighbouring privacy losses
-FINEST_DELTA = 1e-10  # the least delta at which differences of deltas in double precision are accurate
-_DEVIATIONS = 8.5  # deviations of a Gaussian loss on each side; less than 1e-17 of its mass lies beyond
-_TRUNCATED = 11.6  # deviations at which discrete Gaussian noise is cut off, beside its shift (Canonne et al. 2020)
+FINEST_DELTA = 1e-10  # from this delta on, differences of deltas are accurate in double precision
+_DEVIATIONS = 8.5  # standard deviations of a Gaussian loss, on each side; less than 1e-17 of its mass lies beyond
+_TRUNCATED = 11.6  # noise is cut off at this many deviations plus its shift (Canonne et al. 2020)
 _LARGEST_LOSS = 700.0  # the largest loss whose exponential fits a double
 _ORDERS = np.geomspace(1 / 8, 52, 64)  # values of (order - 1) sqrt(rho) that are tried; the best is in this range
 _FINE = 50.0  # the largest pure epsilon of an event for which rounding up to the interval matters
@@ -55,7 +57,10 @@ class AnyRho:
 @final
 @attrs.frozen
 class SampledEvent:
-    """Events, each with how many times it occurs, on one sample that holds each unit with probability `rate`."""
+    """The event of releases from one sample: their events, each with its number of releases.
+
+    Each unit is in the sample with probability `rate`.
+    """
 
     rate: float
     events: tuple[tuple[Any, int], ...]
@@ -69,7 +74,8 @@ def distribution(events: Mapping[Any, int], *, fine: bool) -> Any:
     events
         The single events, each with the number of times that it occurs.
     fine
-        Whether losses may be placed by connect-the-dots, which is accurate for a delta from `FINEST_DELTA` on.
+        Whether to use connect-the-dots, which is accurate for a delta of at least `FINEST_DELTA`. Otherwise losses are
+        rounded up.
 
     Raises
     ------
@@ -94,7 +100,7 @@ def _single(event: Any, fine: bool) -> Any:
     how: dict[str, Any] = {"value_discretization_interval": INTERVAL, "use_connect_dots": fine}
     match event:
         case AnyPure(epsilon=epsilon) if fine and epsilon <= _FINE:
-            return pld.from_discrete_laplace_mechanism(epsilon, 1, **how)  # the same losses, for a shift of 1
+            return pld.from_discrete_laplace_mechanism(epsilon, 1, **how)  # the same losses as Laplace noise
         case AnyPure(epsilon=epsilon):
             return pld.from_privacy_parameters(common.DifferentialPrivacyParameters(epsilon, 0.0), INTERVAL)
         case SampledEvent():
@@ -118,14 +124,18 @@ def _single(event: Any, fine: bool) -> Any:
 
 
 def _of_fine_gaussian(event: FineGaussianEvent) -> Any:
-    """Return the distribution of a Gaussian's losses plus twice the slack, infinite with about the slack's probability.
+    """Return a distribution that dominates Gaussian noise on a fine lattice.
 
-    Let P and Q be the outputs of discrete noise on both sides, and P' and Q' those of rounded continuous noise, whose
-    probabilities differ by factors of exp(+-slack) at most. For f = (1 - e**epsilon Q / P)+, which is at most
-    f' = (1 - e**(epsilon - 2 slack) Q' / P')+, delta is the mean of f under P. As f' is between 0 and 1, the mean of
-    1 - f' under P is at least exp(-slack) times that under P'. So delta is at most
-    1 - exp(-slack) + exp(-slack) delta'(epsilon - 2 slack), where delta' is that of rounded continuous noise, which is
-    post-processing of continuous noise.
+    Its losses are those of continuous Gaussian noise plus twice the event's slack, and infinite with a probability of
+    about the slack.
+
+    Let P and Q be the distributions of discrete noise on two neighbours, and P' and Q' those of continuous noise
+    rounded to the lattice. The probabilities of P and P', and of Q and Q', differ by factors of at most exp(+-slack).
+    Write y+ for the larger of y and 0. Delta at epsilon is the mean under P of f = (1 - e**epsilon Q / P)+, and f is at
+    most f' = (1 - e**(epsilon - 2 slack) Q' / P')+. As f' is between 0 and 1, the mean of 1 - f' under P is at least
+    exp(-slack) times its mean under P'. So delta is at most 1 - exp(-slack) + exp(-slack) delta'(epsilon - 2 slack),
+    where delta' is the delta of rounded continuous noise. Rounding is post-processing, so delta' is at most the delta
+    of continuous noise, which is used.
     """
     from scipy.special import log_ndtr, ndtr
 
@@ -139,7 +149,7 @@ def _of_fine_gaussian(event: FineGaussianEvent) -> Any:
 
 
 def _of_rho(rho: float) -> Any:
-    """Return a distribution that dominates every mechanism of a rho, by the smallest bound of many orders."""
+    """Return a distribution that dominates every mechanism of a rho, from the smallest of the bounds at many orders."""
     furthest = rho + 2 * math.sqrt(40 * rho)  # beyond it delta is below e**-40
     last = math.ceil(min(furthest, _LARGEST_LOSS) / INTERVAL)
     orders = 1 + _ORDERS / math.sqrt(rho)
@@ -155,18 +165,18 @@ def _of_rho(rho: float) -> Any:
 def _of_sample(event: SampledEvent, fine: bool) -> Any:
     """Return the distribution of events on a sample, under add-or-remove.
 
-    Let P and Q dominate the events: P with the unit, Q without. On a sample the pair q P + (1 - q) Q, Q dominates for a
-    unit that is removed, and the reverse for a unit that is added (Zhu, Dong and Wang 2022, Theorem 11). The
-    hockey-stick divergence of the first pair at x = e**epsilon is q times that of P and Q at 1 + (x - 1) / q, or 1 - x
-    where that point is not positive. For the reverse pair it is r = 1 - (1 - q) x times that of Q and P at
-    q x / r, or 0 where r is not positive.
+    Let the pair P, Q dominate the events: P with the unit, Q without. Let q be the rate. On a sample, the pair q P +
+    (1 - q) Q, Q dominates if the unit is removed, and the same pair in reverse order if it is added (Zhu, Dong and Wang
+    2022, Theorem 11). The hockey-stick divergence of the first pair at x = e**epsilon is q times the one of P, Q at 1 +
+    (x - 1) / q, or 1 - x where that point is not positive. The divergence of the reverse pair is r = 1 - (1 - q) x
+    times the one of Q, P at q x / r, or 0 where r is not positive.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     whole = distribution(dict(event.events), fine=fine)
     rate, last = event.rate, _furthest(whole)
     epsilons = np.arange(-last, last + 1) * INTERVAL
-    least = np.maximum(-np.expm1(epsilons), 0)  # no pair of distributions has less
+    least = np.maximum(-np.expm1(epsilons), 0)  # every pair of distributions has at least this delta
     removed, added = least.copy(), least.copy()
     inside = np.expm1(epsilons) > -rate
     removed[inside] = rate * whole.get_delta_for_epsilon(np.log1p(np.expm1(epsilons[inside]) / rate))
@@ -190,15 +200,15 @@ def _furthest(whole: Any) -> int:
 def from_bound(first: int, deltas: NDArray[np.float64]) -> Any:
     """Return a distribution that dominates a mechanism in both directions, from upper bounds on its delta.
 
-    A mechanism's delta is convex in e**epsilon, and 1 at e**epsilon = 0. So it is at most the convex hull of its
-    bounds, also between the given epsilons.
+    A mechanism's delta is convex in e**epsilon, and is 1 at e**epsilon = 0. So the convex hull of the bounds is also an
+    upper bound, even between the given epsilons.
 
     Parameters
     ----------
     first
-        The smallest epsilon, in intervals; the others follow, an interval apart.
+        The smallest epsilon, as a multiple of `INTERVAL`. The next epsilons follow at distances of one interval.
     deltas
-        The upper bounds on delta at these epsilons.
+        The upper bounds on delta at these epsilons, shape (epsilons,).
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -1,11 +1,14 @@
 """Privacy loss distributions, composed by dp-accounting.
 
-Each step is an event, in the words of dp-accounting. This is the mechanism's own event where that is known to dominate,
-else the event of the worst mechanism of the same pure epsilon, or of the same rho. Branches and parts that differ are
-bounded by the event that dominates all others, if there is one. Dropping releases, and noise of a smaller pure epsilon,
-are post-processing, so an event with more releases and larger pure epsilons dominates (adaptive composition preserves
-that: Zhu, Dong and Wang 2022, Theorem 10). Otherwise branches and parts are bounded by the worst mechanism of
-their composed pure epsilon, or else of their composed rho (see `composition`).
+Each step becomes an event, dp-accounting's description of a mechanism's loss. If the mechanism's own event is known to
+dominate the step's loss, it is used. Otherwise the event is that of the worst mechanism of the same pure epsilon or,
+without a pure epsilon, of the same rho.
+
+Branches and parts that differ are bounded by one of their events, if it dominates all others. Here an event dominates
+if it has at least the same releases, with at least the same pure epsilons: whoever sees its releases can drop some or
+add noise to others, which is post-processing, and adaptive composition preserves this order (Zhu, Dong and Wang 2022,
+Theorem 10). If no event dominates, branches and parts are bounded by the worst mechanism of their composed pure
+epsilon, or else of their composed rho (see `composition`).
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from dpframework.mechanisms.gaussian import DiscreteGaussianEvent, FineGaussianE
 
 @attrs.frozen
 class Events:
-    """One event under each relation, or None without a valid claim, and the pure epsilon and rho under each."""
+    """The event, pure epsilon and rho of some releases under each relation. None without a valid claim."""
 
     add_or_remove_one: Any | None
     replace_one: Any | None
@@ -57,7 +60,7 @@ class PLDAccountant(Accountant[Events]):
         bounded = _worst_events(losses.pure, losses.zcdp)
         event = mechanism.dp_event if calibration.by.rows == 1 else mechanism.unit_event
         added, replaced = (event(calibration, relation) or bounded.under(relation) for relation in Relation)
-        if calibration.by.resizes:  # a row may leave and no other row come
+        if calibration.by.resizes:  # a row may leave without another one in its place
             replaced = _dominating([added, replaced], losses.pure.replace_one, losses.zcdp.replace_one)
         return Events(added, replaced, losses.pure, losses.zcdp)
 
@@ -71,7 +74,7 @@ class PLDAccountant(Accountant[Events]):
         )
 
     def repeat(self, part: Events, times: int) -> Events:
-        """Multiply how often each event occurs, without a list of all occurrences."""
+        """Multiply the number of times that each event occurs."""
         from dp_accounting import SelfComposedDpEvent
 
         events = (part.under(relation) for relation in Relation)
@@ -79,7 +82,7 @@ class PLDAccountant(Accountant[Events]):
         return Events(added, replaced, composition.repeat(part.pure, times), composition.repeat(part.zcdp, times))
 
     def either(self, parts: Sequence[Events]) -> Events:
-        """Keep the event that dominates all branches, else bound by the largest pure epsilon, or rho."""
+        """Return the event of a branch that dominates all others, or else of the largest pure epsilon or rho."""
         pure, zcdp = composition.either([p.pure for p in parts]), composition.either([p.zcdp for p in parts])
         return Events(
             _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one, zcdp.add_or_remove_one),
@@ -89,27 +92,30 @@ class PLDAccountant(Accountant[Events]):
         )
 
     def parallel(self, parts: Sequence[Events]) -> Events:
-        """Bound the row's own part and, under replace-one, a move between two parts (see `composition.parallel`)."""
+        """Bound a change within one part and, under replace-one, a row's move between two parts."""
         pure, zcdp = composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts])
         added = _dominating([p.add_or_remove_one for p in parts], pure.add_or_remove_one, zcdp.add_or_remove_one)
-        # If there is only one part, a row may still leave it for the rows that are in no part.
+        # If only one part is given, a row may still leave it, since some rows may be in no part.
         moves = _compose([added] * min(len(parts), 2))
         replaced = _dominating([*(p.replace_one for p in parts), moves], pure.replace_one, zcdp.replace_one)
         return Events(added, replaced, pure, zcdp)
 
     def spread(self, parts: Sequence[Events], rows: int) -> Events:
-        """Keep the event that dominates all parts, if that is proved for spread rows; else bound by epsilon or rho.
+        """Return the event of the part that dominates all others, where that is proved for rows spread over parts.
 
-        Let part j have r_j of the unit's k rows. Its releases are dominated by the events of the strongest part, with
-        r_j in place of k. These are noise on an integer that moves by r_j, any mechanism of the epsilon times r_j / k,
-        and any mechanism of the rho times the square of r_j / k. Releases of different parts are independent, given
-        earlier releases. So for each event the parts compose to noise on an integer that moves by the sum of all r_j
-        (see `unit_shifts`), to any mechanism of the sum of their epsilons, or to any mechanism of the sum of their
-        rhos. With k rows in all, this is the event itself. Nothing is proved for samples that parts draw for
-        themselves, nor for fine lattices, whose slack grows with the number of parts.
+        Otherwise the bound is the event of the composed pure epsilon or rho.
 
-        Under replace-one rows may leave and come anywhere. Over all parts, the integers that end up lower do so by at
-        most k in all, and so do those that end up higher. That is the event twice, if all of it is noise on integers.
+        *Proof.* Let part j have r_j of the unit's k rows. The events of the strongest part, with r_j in place of k,
+        dominate its releases. Each event is one of three: noise on an integer that moves by r_j, any mechanism of the
+        epsilon times r_j / k, or any mechanism of the rho times the square of r_j / k. Releases of different parts are
+        independent, given earlier releases. So for each event the parts compose to noise on an integer that moves by
+        the sum of all r_j (see `unit_shifts`), to any mechanism of the sum of the epsilons, or to any mechanism of the
+        sum of the rhos. The r_j sum to at most k, so in each case the event for k rows dominates. Nothing is proved if
+        parts draw samples, or for noise on fine lattices, whose slack grows with the number of parts.
+
+        Under replace-one rows may leave any part and enter any other. Over all parts, the integers that fall do so by
+        at most k in all, and the integers that rise do so by at most k in all. If all events are noise on integers, the
+        event composed with itself bounds both.
         """
         pure, zcdp = composition.parallel([p.pure for p in parts]), composition.parallel([p.zcdp for p in parts])
         added, replaced = (
@@ -124,7 +130,7 @@ class PLDAccountant(Accountant[Events]):
         return Events(added, replaced, pure, zcdp)
 
     def sample(self, part: Events, rate: Fraction) -> Events:
-        """Return the part's events on a sample, with its amplified epsilon and its own rho beside them."""
+        """Return the part's events on a sample, the amplified epsilon, and the part's own rho."""
         pure, zcdp = composition.sample(part.pure, rate), ByRelation(part.zcdp.add_or_remove_one, None)
         if part.add_or_remove_one is None:
             return Events(None, None, pure, zcdp)
@@ -142,9 +148,10 @@ class PLDAccountant(Accountant[Events]):
         pure = amount.pure.under(self.relation)
         if event is None:
             return None
-        # The smaller of two epsilons: all events composed, or pure epsilons added to the total of the others. A pure
-        # release adds at most its epsilon to every loss. So the second is never less than the first, apart from the
-        # rounding of losses. But only the second is finite for pure epsilons that are too large for a distribution.
+        # Two epsilons are valid, and the smaller one is returned. The first composes all events. The second adds the
+        # pure epsilons to the total of the other events. A pure release adds at most its epsilon to every loss, so
+        # apart from rounding the second is never smaller. But if pure epsilons are too large for a distribution, only
+        # the second is finite.
         counts = _count_events([event])
         added = {one: Fraction(e) * times for one, times in counts.items() if (e := _pure_of(one)) is not None}
         rest = {one: times for one, times in counts.items() if one not in added}
@@ -163,7 +170,7 @@ LARGEST_LOSS = 700  # the largest loss whose exponential fits a double; a larger
 
 
 def _fit(events: Iterable[tuple[Any, int]]) -> bool:
-    """Tell whether the losses of events, and of events on samples, are small enough for a distribution."""
+    """Tell whether the losses of events, sampled ones too, are small enough for a distribution."""
     losses = 0.0
     for event, times in events:
         if isinstance(event, SampledEvent) and not _fit(event.events):
@@ -193,8 +200,8 @@ def _loss_of(event: Any) -> float:
 def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
     """Return the epsilon at delta of composed events, each given with how often it occurs.
 
-    The epsilon is infinite if the losses are too large for a distribution. It is cached, since every reader of a plan
-    asks for the same.
+    The epsilon is infinite if the losses are too large for a distribution. Results are cached, since the total of one
+    plan is requested many times.
     """
     if not events:
         return 0.0
@@ -217,7 +224,7 @@ def _worst_events(pure: ByRelation, zcdp: ByRelation) -> Events:
 
 
 def _count_events(events: Sequence[Any]) -> dict[Any, int]:
-    """Return the single events of compositions, each with how often it occurs."""
+    """Return the single events in some compositions, each with the number of times that it occurs."""
     import dp_accounting
 
     counts: dict[Any, int] = {}
@@ -257,14 +264,14 @@ def _compose(events: Sequence[Any | None]) -> Any | None:
 
 
 def _join(counts: Mapping[Any, int]) -> dict[Any, int]:
-    """Return the events, but with all events of a rho joined into one, since rhos add up exactly."""
+    """Return the events, with all events that are known only by a rho joined into one, since rhos add up exactly."""
     rhos = [event.rho * times for event, times in counts.items() if isinstance(event, AnyRho)]
     others = {event: times for event, times in counts.items() if not isinstance(event, AnyRho)}
     return {**others, AnyRho(math.fsum(rhos) * (1 + 2**-50)): 1} if rhos else others
 
 
 def _dominating(events: Sequence[Any | None], epsilon: Fraction | None, rho: Fraction | None) -> Any | None:
-    """Return the given event that dominates all others, or else that of any mechanism of the pure epsilon or rho."""
+    """Return the event that dominates all others, or else the event of the pure epsilon or rho."""
     if events and None not in events:
         counted = [_count_events([event]) for event in events]
         for event, strong in zip(events, counted, strict=True):
@@ -274,7 +281,7 @@ def _dominating(events: Sequence[Any | None], epsilon: Fraction | None, rho: Fra
 
 
 def _dominates(strong: Mapping[Any, int], weak: Mapping[Any, int]) -> bool:
-    """Tell whether a composition differs from a weaker one only by more releases and larger pure epsilons."""
+    """Tell whether a composition has at least the releases of a weaker one, with at least its pure epsilons."""
     if any(strong.get(event, 0) < times for event, times in weak.items() if _pure_of(event) is None):
         return False
     losses = {loss for event in weak if (loss := _pure_of(event)) is not None}
@@ -288,8 +295,8 @@ def _count_at_least(events: Mapping[Any, int], epsilon: float) -> int:
 def _pure_of(event: Any) -> float | None:
     """Return the epsilon of an event that is equivalent to randomized response, else None.
 
-    Discrete Laplace noise on an integer that changes by 1 is such an event: each output is likelier on one side, by a
-    factor of e**epsilon.
+    Discrete Laplace noise on an integer that changes by 1 is such an event: each output is more likely on one of two
+    neighbours, by a factor of exactly e**epsilon.
     """
     from dp_accounting.dp_event import DiscreteLaplaceDpEvent
 

@@ -42,18 +42,18 @@ class PureAccountant(AdditiveAccountant):
     of_units: ClassVar[bool] = True
     samples_anew: ClassVar[bool] = True
     chosen_plans: ClassVar[bool] = True
-    converts: ClassVar[bool] = False  # a delta is used only by releases that have one of their own
+    converts: ClassVar[bool] = False  # only releases with an exact delta use delta
 
     def spread(self, parts: Sequence[ByRelation], rows: int) -> ByRelation:
-        """Compose as for one row, since a part loses no more than its share of the rows (see `composition`)."""
+        """Compose as for one row, since a part's loss shrinks with its share of the unit's rows (see `composition`)."""
         return composition.parallel(parts)
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
-        """Amplify (see `composition.sample`)."""
+        """Return the epsilon that sampling lowers (see `composition.sample`)."""
         return composition.sample(part, rate)
 
     def sample_of_rows(self, part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
-        """Amplify for each row (see `composition.amplify_rows`)."""
+        """Return the epsilon that sampling lowers for each row (see `composition.amplify_rows`)."""
         return composition.amplify_rows(part, rate, rows)
 
     def amount(self, calibration: Calibration | None) -> ByRelation:
@@ -61,6 +61,6 @@ class PureAccountant(AdditiveAccountant):
         return UNCLAIMED if calibration is None else calibration.losses.pure
 
     def loss(self, amount: ByRelation) -> PrivacyLoss | None:
-        """Return the epsilon as a loss with delta 0, which is the delta of the cores (see `delta_composition`)."""
+        """Return the epsilon as a loss. Its delta is 0, since `delta_composition` accounts for exact deltas."""
         epsilon = amount.under(self.relation)
         return None if epsilon is None else PrivacyLoss(epsilon=epsilon)

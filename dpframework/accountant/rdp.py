@@ -4,17 +4,18 @@ At an order alpha > 1 a release of pure epsilon e and zCDP rho r loses at most
 
     min(e, alpha r)
 
-of Renyi divergence: no divergence is above the largest log-ratio (Mironov 2017, Section III), and zCDP bounds it by
-alpha r. These amounts compose at each order like epsilons and rhos, by the rules of `composition`: sequential and
-adaptive by Mironov's Proposition 1; parallel and either since the divergence is that of the part or branch concerned. A
-divergence of k at order alpha is an epsilon of
+of Renyi divergence: e, the largest log-ratio, bounds every divergence (Mironov 2017, Section III), and zCDP bounds the
+divergence by alpha r. At each order these amounts compose like epsilons and rhos, by the rules of `composition`.
+Sequential and adaptive composition hold by Mironov's Proposition 1, and parallel parts and branches because only the
+part or branch concerned contributes. A divergence of k at order alpha gives an epsilon of
 
     k + log(1 - 1 / alpha) - log(alpha delta) / (alpha - 1)
 
 at delta (Canonne, Kamath and Steinke 2020, Proposition 12). This epsilon is valid at every order, so for a plan that is
 fixed the best order may be taken. As alpha grows, every release is charged its pure epsilon. Where every release is
-charged alpha r, the total is that of zCDP. In between, some releases are charged their epsilon, and the others share
-one conversion. So the total is at most the pure epsilons of any of the releases plus the zCDP total of the others.
+charged alpha r, the total is that of zCDP. At orders in between, some releases are charged their epsilon, and the
+others share one conversion. So for every subset of the releases, the total is at most the subset's pure epsilons plus
+the zCDP total of the remaining releases.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class OneRelease:
     zcdp: ByRelation
 
     def at(self, order: Fraction) -> ByRelation:
-        """Return the smaller of epsilon and order times rho."""
+        """Return the smaller of the epsilon and the order times rho, under each relation."""
         found = []
         for relation in Relation:
             epsilon, rho = self.pure.under(relation), self.zcdp.under(relation)
@@ -56,7 +57,7 @@ class OneRelease:
 
 @attrs.frozen
 class ComposedCurve:
-    """The loss of parts at every order, by a rule of `composition`."""
+    """The loss at every order of parts that are composed by one rule of `composition`."""
 
     rule: Callable[[Sequence[ByRelation]], ByRelation]
     parts: tuple[Curve, ...]
@@ -70,10 +71,11 @@ class ComposedCurve:
 class SpreadRows:
     """The loss at every order of parts over which several rows of one unit may spread.
 
-    A part that gets a share x of the unit's rows loses at most min(x e, alpha x^2 r) <= x min(e, alpha r) under
-    add-or-remove, so parts compose as for one row. Under replace-one some of the rows in a part may be replaced and
-    others added, and the notion that is smaller for each need not be the smaller one for both. So all parts together
-    cost the smaller of their epsilon and of the order times their rho (see `composition`).
+    Let a part lose epsilon e and rho r for all rows of a unit. Under add-or-remove, a part with a share x of the rows
+    loses at most min(x e, alpha x^2 r) <= x min(e, alpha r), so parts compose as for one row. Under replace-one some
+    rows of a part may be replaced and others added. For replaced rows the epsilon may be the smaller bound, and for
+    added rows the rho, so the minimum cannot be taken part by part. It is taken once for all parts together: their
+    composed epsilon, or the order times their composed rho (see `composition`).
     """
 
     parts: tuple[Curve, ...]
@@ -100,10 +102,10 @@ class RepeatedCurve:
 
 @attrs.frozen
 class SampledCurve:
-    """The loss of a part on a sample, bounded by its loss on all rows and by its amplified epsilon.
+    """The loss at every order of a part on a sample: at most its loss on all rows, and at most its amplified epsilon.
 
-    The divergence of mixtures with the same weights is at most the largest of theirs (van Erven and Harremoes 2014,
-    Theorem 13). Mechanisms of an epsilon have a rho of epsilon**2 / 2.
+    The first bound holds since two mixtures with the same weights diverge no more than the most distant pair of their
+    components (van Erven and Harremoes 2014, Theorem 13). A mechanism of an epsilon has a rho of epsilon**2 / 2.
     """
 
     part: Curve
@@ -124,7 +126,7 @@ NOTIONS: tuple[Literal["pure", "zcdp"], ...] = ("pure", "zcdp")
 
 
 def _compose(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
-    """Return the loss of a curve's releases in one of the two notions alone."""
+    """Return the pure epsilon or the rho of a curve's releases."""
     match curve:
         case OneRelease() | SpreadRows() | SampledCurve():
             one: ByRelation = getattr(curve, notion)
@@ -136,9 +138,9 @@ def _compose(curve: Curve, notion: Literal["pure", "zcdp"]) -> ByRelation:
 
 @final
 class RDPAccountant(Accountant[Curve]):
-    """Accounts in Renyi divergence at one order, and reports epsilon at the accountant's delta.
+    """Accounts in Renyi divergence at one order, and converts it to an epsilon at the budget's delta.
 
-    The order is the best one for the first plan that the accountant opens, since it must not depend on releases.
+    The order is the best one for the first plan that is charged, since it must not depend on releases.
     """
 
     name: ClassVar[str] = "rdp"
@@ -154,12 +156,12 @@ class RDPAccountant(Accountant[Curve]):
         return OneRelease(calibration.losses.pure, calibration.losses.zcdp)
 
     def sequential(self, parts: Sequence[Curve]) -> Curve:
-        """Add up at every order. Equal parts are kept once, with their number."""
+        """Add up the losses at every order. Equal parts are stored once, with their number."""
         counted = [part if times == 1 else RepeatedCurve(part, times) for part, times in Counter(parts).items()]
         return counted[0] if len(counted) == 1 else ComposedCurve(composition.sequential, tuple(counted))
 
     def parallel(self, parts: Sequence[Curve]) -> Curve:
-        """See `composition.parallel`."""
+        """Compose at every order by `composition.parallel`."""
         return ComposedCurve(composition.parallel, tuple(parts))
 
     def sample(self, part: Curve, rate: Fraction) -> Curve:
@@ -190,9 +192,9 @@ class RDPAccountant(Accountant[Curve]):
         return RepeatedCurve(part, times)
 
     def loss(self, amount: Curve) -> PrivacyLoss | None:
-        """Return epsilon at the accountant's delta.
+        """Return the epsilon of an amount at the budget's delta.
 
-        Before a plan is charged, it is converted from zCDP if no release is charged its pure epsilon.
+        Before any plan is charged, an amount that is only rho at this order is converted by the zCDP accountant's rule.
         """
         order = order_for(self._charged[0] if self._charged else amount, self.relation, self.delta)
         if order is None:
@@ -207,7 +209,7 @@ class RDPAccountant(Accountant[Curve]):
 
 
 def conversion(order: Fraction, delta: Fraction) -> float:
-    """Return by how much the epsilon at delta exceeds the Renyi divergence at an order, at least 0.
+    """Return what the conversion to an epsilon at delta adds to the Renyi divergence at an order, at least 0.
 
     Examples
     --------
@@ -219,13 +221,13 @@ def conversion(order: Fraction, delta: Fraction) -> float:
 
 
 def epsilon_at(order: Fraction, divergence: Fraction, delta: Fraction) -> Fraction:
-    """Return the epsilon at delta of a Renyi divergence at an order, 0 for no divergence."""
+    """Return the epsilon at delta of a Renyi divergence at an order. A divergence of 0 gives 0."""
     return convert_above(float(divergence) + conversion(order, delta)) if divergence else Fraction(0)
 
 
 @functools.lru_cache(maxsize=1024)
 def order_for(amount: Curve, relation: Relation, delta: Fraction) -> Fraction | None:
-    """Return roughly the order at which an amount has its smallest epsilon at delta, or None if it has none."""
+    """Return an order at which an amount has nearly its smallest epsilon at delta; None if it has no epsilon."""
     if amount.at(Fraction(2)).under(relation) is None:
         return None
 
@@ -239,16 +241,17 @@ def order_for(amount: Curve, relation: Relation, delta: Fraction) -> Fraction | 
 
 @functools.lru_cache(maxsize=1024)
 def roomiest_order(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return about the order at which epsilon and delta leave room for the largest rho."""
+    """Return approximately the order at which a budget of epsilon and delta admits the largest rho."""
     return best_order(lambda order: (conversion(order, delta) - float(epsilon)) / float(order))
 
 
 def best_order(cost: Callable[[Fraction], float]) -> Fraction:
-    """Return an order with a low cost. Its distance from 1 is near the best power of two, refined in eighths.
+    """Return an order with a low cost, found by a search over its distance from 1.
 
-    Every order is valid, and one that is slightly off costs slightly more. If there is a pure release beside others,
-    the cost has two valleys, one on each side of the order from which on the release is charged its epsilon. The search
-    in eighths finds the lower one.
+    Every order is valid, so an inexact search only costs a little more. The search finds the best power of two for the
+    distance, and then the best exponent in steps of 1/8. If only some releases have a finite pure epsilon, the cost has
+    two local minima: one below and one above the order from which on they are charged their epsilon. The steps of 1/8
+    find the lower one.
     """
 
     def cost_at(exponent: float) -> float:
@@ -256,7 +259,7 @@ def best_order(cost: Callable[[Fraction], float]) -> Fraction:
 
     octave = min(range(-10, 21), key=cost_at)
     near = min((octave - 1 + k / 8 for k in range(1, 16)), key=cost_at)
-    # A golden-section search finds where the cost of this valley is low.
+    # A golden-section search finds this minimum more exactly.
     low, high = near - 1 / 8, near + 1 / 8
     ratio = (math.sqrt(5) - 1) / 2
     tried = {x: cost_at(x) for x in (high - ratio * (high - low), low + ratio * (high - low))}

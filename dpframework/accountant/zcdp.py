@@ -1,7 +1,7 @@
-"""Zero-concentrated differential privacy (zCDP), where the sum of rhos becomes an epsilon (Bun and Steinke 2016).
+"""Zero-concentrated differential privacy (zCDP): rhos add up, and their sum gives an epsilon (Bun and Steinke 2016).
 
-Every composition rule of pure epsilon holds for rho too: sequential by Lemma 1.7, parallel and either because the
-Renyi divergence at every order is that of the part or branch concerned.
+Every composition rule of pure epsilon holds for rho too. Sequential composition holds by Lemma 1.7. Parallel parts and
+branches compose because only the part or branch concerned adds to the Renyi divergence, at every order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ORDER_RATIOS = [
 
 @final
 class ZCDPAccountant(AdditiveAccountant):
-    """Accounts in rho, and reports epsilon at its delta."""
+    """Accounts in rho, and converts the sum to an epsilon at the budget's delta."""
 
     name: ClassVar[str] = "zcdp"
     needs_delta: ClassVar[bool] = True  # rho has no finite epsilon at 0
@@ -33,15 +33,18 @@ class ZCDPAccountant(AdditiveAccountant):
     chosen_plans: ClassVar[bool] = True
 
     def spread(self, parts: Sequence[ByRelation], rows: int) -> ByRelation:
-        """Compose as for one row, since a part loses no more than its share of the rows (see `composition`)."""
+        """Compose as for one row, since a part's loss shrinks with its share of the unit's rows (see `composition`)."""
         return composition.parallel(parts)
 
     def sample(self, part: ByRelation, rate: Fraction) -> ByRelation:
-        """Return the part's own rho, since mixtures diverge no more than the part. No theorem used here gives less."""
+        """Return the part's own rho, since mixtures diverge no more than the part.
+
+        No theorem used here gives a smaller rho.
+        """
         return ByRelation(part.add_or_remove_one, None)
 
     def sample_of_rows(self, part: ByRelation, rate: Fraction, rows: int) -> ByRelation:
-        """Return the part's own rho, since some of the unit's rows lose no more than all."""
+        """Return the part's own rho, since some of the unit's rows lose no more than all of them."""
         return self.sample(part, rate)
 
     def amount(self, calibration: Calibration | None) -> ByRelation:
@@ -49,7 +52,7 @@ class ZCDPAccountant(AdditiveAccountant):
         return UNCLAIMED if calibration is None else calibration.losses.zcdp
 
     def loss(self, amount: ByRelation) -> PrivacyLoss | None:
-        """Return epsilon at the accountant's delta, with rho."""
+        """Return the epsilon at the budget's delta, with the rho."""
         rho = amount.under(self.relation)
         if rho is None:
             return None
@@ -58,7 +61,7 @@ class ZCDPAccountant(AdditiveAccountant):
 
 @functools.lru_cache(maxsize=1024)
 def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """Return an epsilon for rho at delta: the smaller one of dp-accounting's conversion and the closed form.
+    """Return an epsilon for rho at delta: the smaller of dp-accounting's conversion and Bun and Steinke's formula.
 
     Examples
     --------

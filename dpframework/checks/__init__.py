@@ -1,4 +1,4 @@
-"""Checks, an auditor's questions about a plan, each with a code and a documentation page."""
+"""Checks: the questions that an auditor asks about a plan. Each has a code, such as DP001, and a documentation page."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The names that a study may allow besides assumptions, with their meanings, and whether a plan needs them."""
+"""The risks and statements that a study may accept by name, in addition to assumptions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Allowance:
     Attributes
     ----------
     what
-        The risk or the statement that is accepted, in a few sentences.
+        What the study accepts, a risk or a statement of the owner, in a few sentences.
     code
-        The code of the check that asks for the allowance.
+        The code of the check that reports the risk unless the study allows it.
     needed
         The function that tells whether a plan needs the allowance.
     """
@@ -92,7 +92,7 @@ ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
 
 
 def unknown_allowance(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find names in a study's `allow` that nothing in the plan needs, and refuse those that nobody knows."""
+    """Warn of names in a study's `allow` that nothing in the plan needs, and refuse unknown names."""
     for name in plan.budget.allow:
         if name in plan.assumptions:
             continue

@@ -1,4 +1,4 @@
-"""Checks, which examine a plan, and their findings, which an auditor reads."""
+"""The class of checks, which examine a plan, and the class of their findings, which an auditor reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Severity(enum.StrEnum):
-    """The severity of a finding. A plan with an error is refused, one with only warnings or information is not."""
+    """The severity of a finding. An error refuses the plan. Warnings and information do not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -39,9 +39,9 @@ class Finding:
     Attributes
     ----------
     code
-        The check's code. For a built-in check docs/checks/CODE.md explains it.
+        The check's code, such as DP001. The page docs/checks/CODE.md explains each built-in check.
     severity
-        How grave the finding is. An error refuses the plan.
+        Whether the finding is an error, which refuses the plan, a warning, or information.
     message
         A sentence that says what was found, where, and what to do.
     """
@@ -65,9 +65,9 @@ class Finding:
 
 @final
 class Findings(list[Finding], Drawable):
-    """Findings, as a list that a notebook shows as one table.
+    """A list of findings, which a notebook shows as one table.
 
-    The picture shows how many findings each check has, the gravest first.
+    The plot shows how many findings each check has, with errors first, then warnings, then information.
     """
 
     def _repr_html_(self) -> str:

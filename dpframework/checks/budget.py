@@ -1,4 +1,4 @@
-"""Checks of a plan's totals against its budget, of plans without a release, and of accountants that fail."""
+"""Checks of totals against the budget, and checks for plans without a release and for accountants that fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpframework.plan.spend_block_node import Spend
 
 def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     """Find a total above the budget."""
-    # Without a total, DP002, DP004 and DP010 say why.
+    # If there is no total, DP002, DP004 or DP010 reports the reason.
     smallest = plan.smallest_epsilon()
     if smallest is not None and smallest > plan.budget.epsilon:
         yield (
@@ -25,7 +25,7 @@ def over_budget(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 
 def left_over(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find a part of the budget, more than a thousandth, that no step uses."""
+    """Find epsilon that no step uses, if it is more than a thousandth of the budget."""
     smallest = plan.smallest_epsilon()
     if smallest is not None and 0 < smallest < plan.budget.epsilon * Fraction(999, 1000):
         left = decimal_text(plan.budget.epsilon - smallest)
@@ -36,9 +36,11 @@ _REST = "lower the study's epsilon, or keep the rest"
 
 
 def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find releases whose deltas exceed the study's, and steps or blocks that need a delta where none is left.
+    """Find plans whose releases need more delta than the study has.
 
-    A block holds releases that a miner chooses during the run (see `plan.spend_node`).
+    First, the exact deltas of the releases may exceed the study's delta. Second, no delta may be left for a step
+    without a pure epsilon, or for a block without a cap on epsilon. (A miner chooses the releases of a block during the
+    run, see `plan.spend_block_node`.)
     """
     own, allowed = plan.exact_delta(plan.root), plan.budget.delta
     if own is not None and own > allowed:
@@ -69,7 +71,7 @@ def nothing_released(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def accountant_fails(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find accountants that cannot total the plan."""
+    """Find accountants that raise an error on the plan or return a wrong total."""
     for name, reason in plan.failures().items():
         yield (
             Severity.WARNING,

@@ -1,4 +1,4 @@
-"""The built-in checks, and the findings of checks about a plan."""
+"""The list of built-in checks, and the function that collects the findings of checks about a plan."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
 def findings(plan: AccountedPlan, checks: Iterable[Check] = BUILT_IN) -> list[Finding]:
-    """Return all checks' findings about a plan, errors first, each finding once."""
+    """Return the findings of all checks about a plan, without duplicates, sorted by severity and code."""
     found = dict.fromkeys(finding for check in checks for finding in check.findings(plan))
     return sorted(found, key=lambda finding: (_ORDER.index(finding.severity), finding.code))

@@ -1,4 +1,4 @@
-"""Checks of claims, which ask whether each step has a valid claim and needs only assumptions that the study allows."""
+"""Checks of claims: does each step have a valid claim, and does the study allow the assumptions that it needs?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ KNOWN_ASSUMPTIONS = frozenset(
 
 
 def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find steps without a claim under the study's relation, or under add-or-remove-one where they need it too."""
+    """Find steps without a claim under the study's relation.
+
+    Under replace-one, a step also needs a claim under add-or-remove-one if it is released from parts of the table, or
+    if a unit may be replaced by one with fewer rows."""
     unclaimed: dict[str, list[str]] = {}
     for path, step in plan.placed_steps():
         facts = step.facts
@@ -46,7 +49,7 @@ def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def _remedy(plan: Plan, change: ByRelation) -> str:
-    """Say how a query could get the claim that it lacks under the plan's relation."""
+    """Return what to change in the study, as text, if a query has no claim under the plan's relation."""
     other = next(r for r in Relation if r is not plan.relation)
     if change.under(other) is None:
         return "use another query"
@@ -61,7 +64,7 @@ def _remedy(plan: Plan, change: ByRelation) -> str:
 
 
 def undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find queries that declare no sensitivity, a sensitivity of 0, or no source for a sensitivity."""
+    """Find queries that declare no sensitivity, a sensitivity of 0, or a sensitivity without its source."""
     for path, step in plan.placed_steps():
         facts = step.facts
         if not facts.sensitivities:
@@ -82,9 +85,10 @@ def undeclared_sensitivity(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find mechanisms that cannot answer their query, or have no claim for the privacy unit or the caps of a block.
+    """Find mechanisms that cannot answer their query, or have no claim for the privacy unit or for a block's caps.
 
-    A block holds releases that a miner chooses during the run, within caps (see `plan.spend_node`).
+    A miner chooses the releases of a block during the run, within caps on their total cost (see
+    `plan.spend_block_node`).
     """
     for path, step in plan.placed_steps():
         facts = step.facts
@@ -103,7 +107,7 @@ def mechanism_does_not_fit(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def assumption_not_allowed(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find assumptions that the study does not accept, except harmless ones and those that DP006 and DP021 report."""
+    """Find assumptions that the study does not allow, unless they are harmless or reported by DP006 or DP021."""
     for assumption, steps in plan.assumptions.items():
         if assumption in HARMLESS or assumption in plan.budget.allow or assumption in (INFERRED, DATA_FITS_SCHEMA):
             continue
@@ -134,7 +138,8 @@ def _if_allowed(plan: Plan, name: str, accepted: str, refused: str) -> tuple[Sev
 def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find a row count that is published although the relation keeps it secret.
 
-    For units of several rows this is an error, since a query may assume that a neighbour has at most one more row.
+    It is a warning if each unit has one row. For units of several rows it is an error, since a query that knows the row
+    count may assume that a neighbour has at most one more row.
     """
     if plan.facts.rows is not None and plan.relation is Relation.ADD_OR_REMOVE_ONE:
         yield (
@@ -145,7 +150,7 @@ def row_count_public(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def asserted_rows(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Report the statements about the rows that the owner makes and a run relies on."""
+    """Report the owner's statements about the rows, since a run ends if one of them is wrong."""
     if DATA_FITS_SCHEMA in plan.assumptions:
         yield _if_allowed(
             plan,
@@ -165,7 +170,7 @@ _ENDS = "if the table breaks this, the run ends, says so, and uses up its approv
 
 
 def sample_without_claim(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find samples whose cost no theorem gives."""
+    """Find samples under replace-one, where no theorem gives their cost."""
     if plan.relation is Relation.REPLACE_ONE and plan.index.samples:
         yield (
             Severity.ERROR,

@@ -1,4 +1,4 @@
-"""The assumptions of plans, and the pages in the package that explain the findings of checks and their remedies."""
+"""The known assumptions, and the help pages that explain the findings of each check and the remedies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpframework.checks.claim_and_assumption_checks import INFERRED
 from dpframework.facts.unit import ROWS_ASSERTED
 from dpframework.plan.plan import DATA_FITS_SCHEMA, ROWS_FROM_QUERY
 
-#: For each assumption that a plan may have: what must hold, and the code of the check that asks for it.
+#: For each assumption that a plan may have: what must hold, and the code of the check that reports it.
 ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "mcmc-converged": (
@@ -71,7 +71,7 @@ class CheckPage:
     text: str
 
     def section(self, name: str) -> str:
-        """Return the paragraph after a bold name, such as "Why it matters", as plain text. Empty if there is none."""
+        """Return the paragraph under a bold title, such as "Why it matters", as plain text; "" if there is none."""
         for found in _SECTION.finditer(self.text):
             if found[1] == name:
                 return " ".join(self.text[found.end() :].split("\n\n")[0].split()).replace("`", "").replace("*", "")
@@ -79,7 +79,7 @@ class CheckPage:
 
 
 def check_page(code: str) -> CheckPage | None:
-    """Return the page about a built-in check, or None for a plugin's.
+    """Return the page about a built-in check, or None for a plugin's check.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Checks of noise, which ask whether the noise hides what is to be released."""
+"""Checks of noise: is it so large that the released numbers or choices say nothing?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOISY_SELECTION, NOISY_RESULT = "noisy-selection", "noisy-result"
 
 
 def noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find thresholds below the noise of the numbers that are compared with them."""
+    """Find thresholds that are smaller than the noise of the numbers compared with them."""
     for path, step, calibration in plan.calibrated_steps():
         if step.threshold is None:
             continue
@@ -30,7 +30,7 @@ def noise_swamps_threshold(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def _factor_text(within: float, threshold: float) -> str:
-    """Return by what factor to raise epsilon or the threshold, as text. Empty if no factor is known to be enough."""
+    """Return the factor by which to raise epsilon or the threshold, as text; "" if no factor is known to be enough."""
     return f" {math.ceil(10 * within / threshold) / 10:g} times" if threshold > 0 and math.isfinite(within) else ""
 
 
@@ -75,7 +75,7 @@ def noisy_selection(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 
 def noisy_result(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find results whose error is larger than the result itself can be expected to be."""
+    """Find results whose error bound is larger than the expected size of the result itself."""
     found = [
         (
             name,
@@ -103,7 +103,7 @@ def _bounds(plan: AccountedPlan) -> Iterator[tuple[str, ErrorBound]]:
 
 
 def _unless_allowed(plan: Plan, name: str, found: list[tuple[str, str]], remedy: str) -> Iterator[tuple[Severity, str]]:
-    """Yield one finding for all results with the same error: information if the study allows it, else a warning."""
+    """Yield one finding for all results with the same error: information if the study allows `name`, else a warning."""
     alike: dict[str, list[str]] = {}
     for result, what in found:
         alike.setdefault(what, []).append(result)

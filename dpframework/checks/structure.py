@@ -1,4 +1,4 @@
-"""Checks of structure, which ask whether parts are disjoint, names unique and releases used."""
+"""Checks of a plan's structure: are parts disjoint, are names unique, and are releases used?"""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dpframework.queries.plan_file_query import PlanFileQuery
 
 
 def _path(scope: ScopeNodes) -> str:
-    """Name a scope, which is a part of the plan with its own names, by its path."""
+    """Return the quoted path of a scope, a part of the plan in which names must be unique."""
     return f"'{scope.path}'" if scope.path else "the plan"
 
 
 def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find parallel parts that are not known to be disjoint."""
+    """Find nodes of kind parallel whose parts may overlap, or may not be known at all."""
     for scope in plan.index.scopes:
         own = {placed.name for placed in scope.nodes if isinstance(placed.node, Step | Post)}
         for placed in scope.nodes:
@@ -42,7 +42,7 @@ def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
                     f"{nearest(node.by.step, released)}",
                 )
             elif isinstance(node.by, tuple) and plan.schema is not None:
-                # A plan without a schema was read from a file. It was checked when it was made.
+                # A plan without a schema was read from a file, and was checked before it was written.
                 try:
                     overlap = first_overlap(node.by, plan.schema)
                 except InputError as error:
@@ -58,12 +58,12 @@ def parts_not_disjoint(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def _given_names(placed: PlacedNode, plan: Plan) -> set[str]:
-    """Return the names of the releases that a node is given, from its scope and from those around it."""
+    """Return the names of the releases that a node uses, from its own scope or from scopes around it."""
     return {plan.index.nodes[source].name for source in placed.uses}
 
 
 def duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find names that two nodes of one scope share."""
+    """Find names that two nodes in one scope have in common."""
     for scope in plan.index.scopes:
         opens = isinstance(scope.nodes[0].node, Sequential | Spend)
         own = scope.nodes[1:] if opens else scope.nodes
@@ -76,12 +76,12 @@ def duplicate_names(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find two classes of queries with one name."""
+    """Find two query classes with the same name, which a plan file could not tell apart."""
     first: dict[str, Step] = {}
     for step in plan.steps():
         kind = type(step.query)
         if kind is PlanFileQuery:
-            continue  # a plan from a file was checked when it was made, with its classes
+            continue  # a plan from a file was checked before it was written
         name = step.query.name
         other = type(first.setdefault(name, step).query)
         if kind is not other:
@@ -94,11 +94,11 @@ def one_name_of_two_queries(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find releases that nothing uses, in scopes with marked post-processing."""
+    """Find releases that no node uses, in scopes where a `Post` node marks what is used."""
     used_below = {source for placed in plan.index.nodes for source in placed.uses}
     for scope in plan.index.scopes:
         if not any(isinstance(placed.node, Post) for placed in scope.nodes):
-            continue  # without marked post-processing, all releases of a scope go into the result
+            continue  # without a `Post` node, all releases of a scope go into the result
         used = {name for placed in scope.nodes for name in placed.kind.uses(placed.node)}
         used |= {placed.name for placed in scope.nodes if placed.number in used_below}
         for placed in scope.nodes:
@@ -111,7 +111,7 @@ def unused_step(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def unknown_use(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find uses of a release that is neither in the scope nor in one around it."""
+    """Find uses of a release that is neither in the node's scope nor in a scope around it."""
     for scope in plan.index.scopes:
         own = {placed.name for placed in scope.nodes if placed.name}
         for placed in scope.nodes:

@@ -1,4 +1,4 @@
-"""The checks of verification records, if a file of them is given."""
+"""The checks of what a file of verification records says about a plan's code, if such a file is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_NAMED = 5  # the most steps that a finding names
 
 
 def unproved_claims(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find steps whose claims are neither proved nor tested, if a file of verification records is given."""
+    """Find steps whose claims are neither proved nor tested, according to the verification records."""
     if plan.verified is None:
         return
     from dpframework.plan.claim_standing import Standing, standings
@@ -28,7 +28,7 @@ def unproved_claims(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 
 def verified_code(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Report for each miner and mechanism whether exactly this code was verified."""
+    """Report, for each miner and mechanism, whether its present code was verified."""
     if plan.verified is None:
         return
     from dpframework.plan.verification_records import code_verdicts

@@ -1,7 +1,7 @@
-"""Checks that advise on the strength of a claim. A valid plan may still protect people too little.
+"""Checks of how strong a claim is. A plan whose claim is valid may still protect people too little.
 
-Each finding except that of `one_period` gives the name that a study can allow in order to accept the finding. An
-accepted finding stays in the report, as information.
+Each finding, except the one of `one_period`, ends with a name. A study that lists this name in `allow` accepts the
+finding, which then stays in the report as information.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dpframework.results.error_bounds import BoundKind, rows_text
 
 #: The names of risks that a study may allow.
 LARGE_EPSILON, LARGE_DELTA, SMALL_GROUPS = "large-epsilon", "large-delta", "small-groups"
-#: The names of statements that an owner may make: nobody has a second row, or the unit is the one to be protected.
+#: The names of statements that an owner may make: that nobody has a second row, or that the unit is the intended one.
 ONE_ROW_PER_PERSON, WEAK_UNIT = "one-row-per-person", "unit-weaker-than-ids"
 
-STRONG, WEAK = Fraction(1), Fraction(10)  # the largest epsilons of tiers 1 and 2 of Ponomareva et al. 2023
+STRONG, WEAK = Fraction(1), Fraction(10)  # the upper ends of tiers 1 and 2 in Ponomareva et al. 2023
 MOST_DELTA = Fraction(1, 10**5)
 SMALL_GROUP = 11  # rows: the smallest count that CMS publishes without noise (its cell size suppression policy)
 
-#: Patterns of columns' names: words for a person and for an event, and names of ids of persons and of events.
+#: Patterns for the names of columns: words for a person, words for an event, and ids of persons and of events.
 _PERSON = "person|people|patient|user|customer|client|subject|member|household|student|pupil|employee|citizen|resident"
 _PERSON += "|participant|respondent|account|device|donor|voter|visitor|passenger|driver|tenant|insured"
 _EVENT = "row|record|visit|event|session|order|transaction|purchase|trip|encounter|admission|stay|case|claim|entry"
@@ -38,7 +38,7 @@ _IDS_OF_EVENTS = rf"(?:^|.*[ _-])(?:{_EVENT})s?{_KEY}?"
 
 
 def large_epsilon(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find a total epsilon at which a claim is no longer strong, or says next to nothing."""
+    """Find a total epsilon above 1, where a claim is no longer strong, or above 10, where it says little."""
     total = plan.smallest_epsilon()
     if total is None or total <= STRONG:
         return
@@ -62,14 +62,14 @@ def large_epsilon(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 
 def _unless_allowed(plan: Plan, name: str, what: str, remedy: str) -> tuple[Severity, str]:
-    """Return a warning with its remedy, or information if the study allows the risk by its name."""
+    """Return a warning with its remedy, or information if the study allows the risk."""
     if name in plan.budget.allow:
         return Severity.INFO, f"{what}; the study allows '{name}'"
     return Severity.WARNING, f"{what}; {remedy}, or allow '{name}'"
 
 
 def large_delta(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find a delta at which a mechanism could publish a row, or a delta that is larger than usual."""
+    """Find a delta of at least one over the number of rows, or a delta above 1e-5."""
     delta, rows = plan.budget.delta, plan.size.largest
     if rows is not None and delta * rows >= 1:
         why = f"is not below 1/{rows}: a mechanism that publishes a random row would pass"
@@ -83,7 +83,7 @@ def large_delta(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def one_row_each(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Ask whether a person may have a second row, where a plan protects rows."""
+    """If the plan protects single rows, ask whether a person may have more than one."""
     if not plan.unit.is_row:
         return
     if ONE_ROW_PER_PERSON in plan.budget.allow:
@@ -97,7 +97,7 @@ def one_row_each(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def small_groups(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
-    """Find several results that count groups of a few rows."""
+    """Find two or more results that count groups of a few rows, which together may reveal much about few people."""
     found = {
         name: bound.likely
         for name, bounds in plan.error_bounds().items()
@@ -115,7 +115,7 @@ def small_groups(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
 
 
 def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Find a privacy unit that seems weaker than a person, by the names of columns of ids."""
+    """Find a privacy unit that seems weaker than a person, judged by the names of id columns."""
     if plan.unit.id is not None and re.fullmatch(_IDS_OF_EVENTS, plan.unit.id, re.I):
         what = f"the unit '{plan.unit.id}' seems to name an event, and a person may have many"
         remedy = "give the column that names people"
@@ -131,6 +131,6 @@ def weak_unit(plan: Plan) -> Iterator[tuple[Severity, str]]:
 
 
 def one_period(plan: Plan) -> Iterator[tuple[Severity, str]]:
-    """Report that a unit in one period does not protect facts that show in several periods."""
+    """Report that a unit of one period does not hide what a person's rows in several periods show together."""
     if plan.unit.period is not None:
         yield Severity.INFO, f"the plan protects {plan.unit}: {plan.unit.gap}"
