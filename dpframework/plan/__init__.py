@@ -1,4 +1,4 @@
-"""Plans, which describe steps and their composition before anything runs."""
+"""Plans: every step and how the steps compose, described before anything runs."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The standing of each step's claim: proved, tested or declared, as a file of verification records says."""
+"""Whether each step's claim is proved, tested or only declared, according to a file of verification records."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dpframework.queries.base import Norm, QueryFacts, Sensitivity
 if TYPE_CHECKING:
     from dpframework.plan.verification_records import VerificationRecords
 
-SLACK = Fraction(1, 2**40)  # the share by which a sensitivity may miss a bound, since both round logarithms up
+SLACK = Fraction(1, 2**40)  # the share by which a sensitivity may be below a bound, since both round logarithms up
 
 
 class Standing(enum.StrEnum):
     """How much is known about a claim.
 
-    A claim is proved if solvers proved it for all tables, and tested if the miner's code passed a search for losses
-    above the claim. Else it is only declared.
+    A claim is proved if solvers have proved it for all tables. It is tested if the miner's code passed a search for
+    losses above the claim. Otherwise it is only declared.
     """
 
     PROVED = "proved"
@@ -35,16 +35,16 @@ class Standing(enum.StrEnum):
 @final
 @attrs.frozen
 class ClaimStanding:
-    """The standing of the claim about a step's sensitivity.
+    """How much is known about the claim of a step.
 
     Attributes
     ----------
     path
         The step's path in the plan.
     standing
-        Whether the step's claim is proved, tested or only declared.
+        Whether the claim is proved, tested or only declared.
     text
-        The standing in a few words, with the solvers or the tightness of the test.
+        The standing in a few words, with the solvers that proved the claim or the tightness of the test.
     """
 
     path: str
@@ -53,7 +53,7 @@ class ClaimStanding:
 
 
 def standings(plan: Plan, verified: VerificationRecords | None) -> Iterator[ClaimStanding]:
-    """Yield the standing of each step's claim, from records of proofs and tests of exactly this code."""
+    """Yield the standing of each step's claim. Only records about exactly the plan's code count."""
     from dpframework.plan.verification_records import code_verdicts
 
     passed = {} if verified is None else {one.what: one for one in code_verdicts(plan, verified) if one.passed}
@@ -74,13 +74,13 @@ def standings(plan: Plan, verified: VerificationRecords | None) -> Iterator[Clai
 
 
 def _find_provers(plan: Plan, step: Step, verified: VerificationRecords) -> str:
-    """Name the solvers that proved all claims about a step's formulas. The text is empty if a claim is not proved."""
+    """Return the names of the solvers that proved all claims about a step's formulas; "" if a claim is not proved."""
     facts = step.facts
     declared = facts.sensitivity(step.mechanism.norm)
     if declared is None or not facts.formulas:
         return ""
     if plan.unit.rows > 1 and not plan.in_parts(step) and step.query.for_rows(plan.unit.rows):
-        return ""  # the proofs are about one row, and the query makes another claim for several rows
+        return ""  # the query makes its own claim for several rows, which proofs about one row do not cover
     records = []
     for one in facts.formulas:
         if not covers(facts, declared, one, plan.facts.row_bound, exact=plan.facts.rows is not None):
@@ -94,20 +94,21 @@ def _find_provers(plan: Plan, step: Step, verified: VerificationRecords) -> str:
 def covers(
     facts: QueryFacts, declared: Sensitivity, scored: ScoreClaims, row_bound: int | None, *, exact: bool
 ) -> bool:
-    """Tell whether a declared sensitivity is at least as large as the claims about a formula.
+    """Tell whether a declared sensitivity is at least as large as the bounds that a formula's claims state.
 
     Parameters
     ----------
     facts
-        The facts of the query. Norms of several supports, or of several histograms of all rows, add up.
+        The facts of the query. If the answer holds several supports or several histograms of all rows, their norms add
+        up.
     declared
         One of the query's sensitivities.
     scored
         A formula of the query, with its claims.
     row_bound
-        The largest number of rows; None if no bound is public.
+        A public bound on the number of rows; None if there is none.
     exact
-        Whether `row_bound` is the exact number of rows, so that adding a row exceeds it.
+        Whether `row_bound` is the exact number of rows. A table with one more row then exceeds it.
     """
     bounds = {(claim.change, claim.replaced): claim for claim in scored.claims if claim.group == 1}
     larger = None if row_bound is None else row_bound + exact

@@ -1,8 +1,9 @@
 """The code that a plan would run: the files of its miners, mechanisms, queries and engine, and their packages.
 
-Whoever approves a plan approves code, not only names. A mechanism that no longer adds noise keeps its name. The digest
-of a component's own file tells which component has changed. The digest of its whole package also covers the helpers
-that it calls. Other packages that the component imports are ignored, except those of its base classes.
+Whoever approves a plan approves code and not only names: a mechanism that was changed to add no noise keeps its name.
+For each component a digest (SHA-256) of the file that defines it tells whether this component has changed. The digest
+of the whole package also covers the helper functions that the component calls. Of other packages, only those of its
+base classes are included.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from dpframework.queries.plan_file_query import PlanFileQuery
 
 @final
 class PlannedCode(Mapping[str, Any]):
-    """The code that will run (see `code_of`). It is looked up when it is first read, so that a drawing need not wait.
+    """The code that will run (see `code_of`). Digests are computed at first access, as a drawing needs none.
 
     Parameters
     ----------
     root
         The planned releases, with their queries and mechanisms.
     others
-        The other components that run, each with its kind, such as "miner", its name and its class.
+        The other components that run, such as miners. Each is given as its kind ("miner"), name and class.
     """
 
     def __init__(self, root: Node, others: Iterable[tuple[str, str, type]]) -> None:
@@ -40,11 +41,11 @@ class PlannedCode(Mapping[str, Any]):
         return code_of(self._root, self._others)
 
     def __getitem__(self, key: str) -> Any:
-        """Return the components or the packages, by the key "components" or "packages"."""
+        """Return the list of components for the key "components", or of packages for the key "packages"."""
         return self._content[key]
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over both keys."""
+        """Iterate over the two keys."""
         return iter(self._content)
 
     def __len__(self) -> int:
@@ -64,13 +65,13 @@ def code_of(root: Node, others: Iterable[tuple[str, str, type]]) -> dict[str, An
 
 
 def code_form(components: Iterable[tuple[str, str, type]]) -> dict[str, Any]:
-    """Return the form of `code_of`, for components that are given by kind, name and class."""
+    """Return the output of `code_of` for components that are given by kind, name and class."""
     used = dict.fromkeys(components)
     described = [
         {"kind": kind, "name": name, "class": class_path(cls), "digest": component_digest(cls)}
         for kind, name, cls in used
     ]
-    # Bases may come from other packages, whose code runs too.
+    # Base classes may come from other packages, whose code runs too.
     tops = {base.__module__.partition(".")[0] for _, _, cls in used for base in cls.__mro__}
     packages = {CORE, *(top for top in tops if top not in sys.stdlib_module_names and place_of(top) is not None)}
     return {
@@ -85,9 +86,9 @@ def class_path(cls: type) -> str:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Describe how the code of two plans differs, in one text for each difference.
+    """Return one text for each difference between the code of two plans.
 
-    Components and packages that only one of the plans runs are left out, but another engine is named.
+    Components and packages that only one of the plans runs are left out. A change of the engine is included.
     """
     told, named = [], set()
     for new in after["components"]:
@@ -115,7 +116,10 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 @functools.cache
 def component_digest(cls: type) -> str:
-    """Return the SHA-256, in hex, of the files that define a class and its bases. Without files bytecode is hashed."""
+    """Return the SHA-256, in hex, of the files that define a class and its bases.
+
+    A class without a file is hashed as bytecode.
+    """
     digest = hashlib.sha256()
     for base in cls.__mro__:
         if base.__module__.partition(".")[0] not in sys.stdlib_module_names:
@@ -138,7 +142,7 @@ def _class_digest(cls: type) -> bytes:
 
 
 def _text(value: Any) -> str:
-    """Write code with its constants, inner functions, defaults and names. Other objects are written as their type."""
+    """Return a text that changes when code or a constant changes. Other objects are written as their type."""
     match value:
         case types.FunctionType():
             defaults = *(value.__defaults__ or ()), *sorted((value.__kwdefaults__ or {}).items())
@@ -148,7 +152,7 @@ def _text(value: Any) -> str:
         case tuple():
             return f"({', '.join(map(_text, value))})"
         case frozenset():
-            # The order of a set differs from process to process.
+            # A set is sorted, since its order differs from process to process.
             return f"{{{', '.join(sorted(map(_text, value)))}}}"
         case bool() | int() | float() | complex() | str() | bytes() | None:
             return repr(value)

@@ -1,4 +1,4 @@
-"""The edges of a plan, in dictionaries like those of networkx, so that a plan need not wait for networkx to load."""
+"""The edges of a plan's graph, stored in dictionaries as networkx does, so that networkx is loaded only on demand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 if TYPE_CHECKING:
     import networkx as nx
 
-#: The facts of each edge, by the numbers of its two nodes.
+#: The facts of each edge, by the number of its first node and then of its second node.
 Adjacent: TypeAlias = "dict[int, dict[int, dict[str, Any]]]"
 
 
@@ -22,9 +22,9 @@ class Edges:
     Attributes
     ----------
     following
-        The edges from each node, by the node that they lead to.
+        For each node the edges that start there, by the node where they end.
     preceding
-        The same edges, by the node that they lead to, then by the node that they come from.
+        For each node the edges that end there, by the node where they start.
     """
 
     following: Adjacent = attrs.field(factory=dict)
@@ -41,9 +41,9 @@ class Edges:
         self.preceding[target][source] = edge
 
     def as_graph(self, facts: Iterable[tuple[int, dict[str, Any]]]) -> nx.DiGraph:
-        """Return a networkx graph of these edges, with facts of nodes by their numbers.
+        """Return a networkx graph of these edges. `facts` has the number of each node with its attributes.
 
-        The graph and these edges share their dictionaries, so an edge that is removed from one is gone from the other.
+        The graph uses the dictionaries of this object: if you remove an edge from the graph, it is gone here too.
         """
         import networkx as nx
 

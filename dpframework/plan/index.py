@@ -1,4 +1,4 @@
-"""The index of a plan: a graph of its nodes, each with its position, path and scope. All readers of a plan share it."""
+"""The index of a plan: its nodes with their positions, paths and scopes. Totals, checks and reports all use it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dpframework.plan.plan import Plan
 
-#: The names of the attributes that are read; None if any may be read.
+#: The names of the attributes that a node reads; None if it may read any attribute.
 Reads: TypeAlias = "tuple[str, ...] | None"
 
 
@@ -33,21 +33,21 @@ class PlacedNode:
     Attributes
     ----------
     number
-        The number of the node in the plan. Nodes are counted from 0, from the top, left to right.
+        The number of the node in the plan. Nodes are numbered from 0, each before the nodes below it, left to right.
     node
         The node itself.
     kind
         The kind of the node, with all facts about this kind.
     edges
-        The edges of the plan's graph, by the numbers of nodes.
+        The edges of the plan's graph.
     end
-        The number after that of the last node below this one. The nodes below are `number + 1` to `end - 1`.
+        The nodes below this one have the numbers from `number + 1` to `end - 1`.
     scope
         The path of the scope that holds the node (see `ScopeNodes`); empty for the plan's own scope.
     in_parts
-        Whether the node's rows are one of several parts, over which the rows of a privacy unit may spread.
+        Whether the node reads one of several parts of the table, over which a privacy unit's rows may be spread.
     on_sample
-        Whether the node's rows are a random sample.
+        Whether the node reads a random sample of the rows.
     plan
         The plan; None for nodes that are not in a plan yet.
     """
@@ -64,12 +64,12 @@ class PlacedNode:
 
     @functools.cached_property
     def _preceding(self) -> dict[int, dict[str, Any]]:
-        """The edges that lead to the node, by the number of the node that they come from."""
+        """The edges that end at the node, by the number of the node where they start."""
         return dict(self.edges.preceding[self.number])
 
     @functools.cached_property
     def parent(self) -> int | None:
-        """The number of the node of which this one is a part; None for the root."""
+        """The number of the node that has this one as a part; None for the root."""
         return next((source for source, edge in self._preceding.items() if edge["kind"] == "part"), None)
 
     @functools.cached_property
@@ -79,7 +79,7 @@ class PlacedNode:
 
     @functools.cached_property
     def uses(self) -> tuple[int, ...]:
-        """The numbers of the nodes whose releases this node uses, or from which its parts are made, in order."""
+        """The numbers, sorted, of the nodes whose releases this node uses or makes its parts from."""
         return tuple(sorted(source for source, edge in self._preceding.items() if "use" in edge))
 
     @functools.cached_property
@@ -99,9 +99,9 @@ class PlacedNode:
 
     @functools.cached_property
     def calibration(self) -> Calibration | None:
-        """The noise and losses of a step, or the losses of a block (see `plan.spend_node`).
+        """The noise and losses of a step, or the losses of a block (see `plan.spend_block_node`).
 
-        None for other nodes, and without a valid claim.
+        None for nodes of other kinds, and if there is no valid claim.
         """
         if self.plan is None or not isinstance(self.node, Step | Spend):
             return None
@@ -111,7 +111,7 @@ class PlacedNode:
 
     @property
     def block(self) -> Spend | None:
-        """The block to which a step belongs as a kind of release; None for other nodes."""
+        """The block that has this step as one of its kinds of release; None for other nodes."""
         if self.plan is None or self.parent is None:
             return None
         above = self.plan.index.nodes[self.parent].node
@@ -119,11 +119,11 @@ class PlacedNode:
 
     @property
     def declared_reads(self) -> Reads:
-        """The attributes that the node itself reads or cuts by; None if these may be any.
+        """The attributes that the node itself reads, or by which it cuts rows into parts; None if they may be any.
 
-        An attribute that is not in the schema is derived by a miner, and may depend on any attribute.
+        A miner derives attributes that are not in the schema. Such an attribute may depend on any other.
         """
-        # Imported here, so that a total does not wait for the code that counts rows.
+        # Imported here, since totals do not need the code that counts rows.
         from dpframework.queries.counts import Count
 
         match self.node:
@@ -145,17 +145,17 @@ class PlacedNode:
 @final
 @attrs.frozen
 class ScopeNodes:
-    """The nodes of one scope of a plan, whose names a run looks up together.
+    """The nodes of one scope: a part of a plan in which names are unique, and in which a run looks names up.
 
-    A named sequential, a block, a parallel and a sample are in the scope around them; their parts are in scopes of
-    their own. A named sequential or a block is also the first node of its own scope.
+    A named sequential, a block, a parallel and a sample belong to the scope around them. The nodes below them are in
+    scopes of their own. A named sequential or a block is also the first node of its own scope.
 
     Attributes
     ----------
     path
-        The path of the scope; empty for the plan's own.
+        The path of the scope; empty for the scope of the whole plan.
     nodes
-        The nodes of the scope, from the top.
+        The nodes of the scope, by their numbers.
     """
 
     path: str
@@ -163,7 +163,7 @@ class ScopeNodes:
 
 
 def join_reads(*reads: Reads) -> Reads:
-    """Return the names that are in at least one of `reads`, each once; None if one of `reads` is None."""
+    """Return the union of several sets of attributes; None if one of them is None."""
     if None in reads:
         return None
     return tuple(dict.fromkeys(name for names in reads for name in names or ()))
@@ -176,13 +176,13 @@ class PlanIndex:
     Attributes
     ----------
     edges
-        The edges between the numbers of the nodes, from the top, left to right. An edge leads from a composition to a
-        part of it (`kind` "part", with the `position` of the part), or from a release to a node that uses it
-        (`kind` "use"). Where both hold, the `kind` is "part". Each edge from a used release has the fact `use`.
+        The edges between nodes, by the nodes' numbers. An edge of `kind` "part" leads from a composition to one of its
+        parts, and has the part's `position`. An edge of `kind` "use" leads from a release to a node that uses it. If
+        both hold for two nodes, the `kind` is "part". Every edge from a used release has the fact `use`.
     nodes
         Every node of the graph, in the order of their numbers.
     scopes
-        Every scope, from the top.
+        Every scope, each before the scopes inside it.
     """
 
     def __init__(self, root: Node, plan: Plan | None = None) -> None:
@@ -195,24 +195,24 @@ class PlanIndex:
 
     @functools.cached_property
     def graph(self) -> nx.DiGraph:
-        """The same edges as a `networkx.DiGraph`. Each node has its `PlacedNode` as the attribute `placed`."""
+        """The plan as a `networkx.DiGraph`. Each node has its `PlacedNode` as the attribute `placed`."""
         return self.edges.as_graph((placed.number, {"placed": placed}) for placed in self.nodes)
 
     def find(self, node: Node) -> PlacedNode | None:
-        """Return the placed node of a node, which is found by identity, or None if the node is not in the plan."""
+        """Return the place of a node in the plan, or None if this very object is not in the plan."""
         number = self._numbers.get(id(node))
         return None if number is None else self.nodes[number]
 
     def place(self, node: Node) -> PlacedNode:
-        """Return the placed node of a node of the plan, which is found by identity."""
+        """Return the place of a node. This very object must be in the plan."""
         return self.nodes[self._numbers[id(node)]]
 
     def below(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
-        """Return all nodes below a node, from the top."""
+        """Return all nodes below a node, by their numbers."""
         return self.nodes[placed.number + 1 : placed.end]
 
     def children(self, placed: PlacedNode) -> tuple[PlacedNode, ...]:
-        """Return the nodes that a node is composed of, in order."""
+        """Return the direct parts of a node, in order."""
         return self._children[placed.number]
 
     @functools.cached_property
@@ -225,7 +225,7 @@ class PlanIndex:
         return list(map(tuple, found))
 
     def parts_of(self, node: Node) -> tuple[Node, ...]:
-        """Return the parts of a node. If the node is in the plan, they are taken from the graph."""
+        """Return the direct parts of a node, which need not be in the plan."""
         placed = self.find(node)
         return tuple(node.children) if placed is None else tuple([part.node for part in self.children(placed)])
 
@@ -244,7 +244,7 @@ class PlanIndex:
         return any(isinstance(placed.node, Sample) for placed in self.nodes)
 
     def within(self, node: Node) -> tuple[PlacedNode, ...]:
-        """Return the nodes of the scope that begins at a node, or the node alone if it begins none."""
+        """Return the nodes of the scope that a node opens, or the node alone if it opens no scope."""
         return self._scopes_by_top.get(id(node)) or (self.place(node),)
 
     @functools.cached_property
@@ -253,13 +253,14 @@ class PlanIndex:
 
     @functools.cached_property
     def reads(self) -> tuple[Reads, ...]:
-        """For each node, by its number, the attributes on which its releases may depend; None if these may be any.
+        """For each node, the attributes on which its releases may depend; None if it may be any attribute.
 
-        For a step they are the attributes that its query may read, and those that cut the table into the parts from
-        which it is released, since these decide which rows are counted. A cut that is made from a release may be by any
-        attribute, unless the plan names the attributes. A composition has the attributes of all its steps.
+        A step's releases depend on the attributes that its query reads. They also depend on the attributes that cut the
+        table into the parts that the step reads, since these decide which rows are counted. Parts that are made from a
+        release may be cut by any attribute, unless the plan names the attributes. A composition has the attributes of
+        all its steps.
         """
-        rows: list[Reads] = []  # for each node, the attributes that decide which rows its parts have
+        rows: list[Reads] = []  # for each node, the attributes that decide which rows the nodes below it read
         for placed in self.nodes:
             around: Reads = () if placed.parent is None else rows[placed.parent]
             rows.append(join_reads(around, placed.declared_reads))
@@ -271,17 +272,17 @@ class PlanIndex:
 
 
 class _Builder:
-    """Numbers nodes, and draws an edge to each node from its parent and from the releases that it uses."""
+    """Numbers the nodes, and adds an edge to each node from its parent and from each release that it uses."""
 
     def __init__(self, plan: Plan | None) -> None:
         self.plan, self.edges = plan, Edges()
         self.scopes: list[tuple[str, list[int]]] = []
         self._facts: list[dict[str, Any]] = []
         self._sequentials: list[list[int]] = []
-        self._openers: list[int | None] = []  # for each node, the node that opens its scope
+        self._openers: list[int | None] = []  # for each node, the number of the node that opens its scope
 
     def place_scope(self, node: Node, path: str, parent: int | None, position: int, **rows: bool) -> None:
-        """Place the node at the top of a scope, and all below it."""
+        """Place the node at the top of a new scope, and all nodes below it."""
         own: list[int] = []
         self.scopes.append((path, own))
         self._place(node, path, own, (), parent, parent, position, **rows)
@@ -297,7 +298,10 @@ class _Builder:
         position: int,
         **rows: bool,
     ) -> None:
-        """Place a node and all nodes below it. `around` has a list for each sequential of the scope around the node."""
+        """Place a node and all nodes below it.
+
+        `around` has, for each sequential of this scope above the node, the list of the numbers of its nodes.
+        """
         number, kind, name = len(self._facts), kind_of(node), name_of(node)
         facts = {"node": node, "kind": kind, "scope": path, **rows}
         self._facts.append(facts)
@@ -327,7 +331,7 @@ class _Builder:
         facts["end"] = len(self._facts)
 
     def placed_nodes(self) -> Iterator[PlacedNode]:
-        """Draw the edges from releases, then yield each node with its place."""
+        """Add the edges from releases to the nodes that use them, then yield each node with its place."""
         for source, user in self._uses():
             kind = self.edges.following[source].get(user, {}).get("kind", "use")
             self.edges.add(source, user, kind=kind, use=True)
@@ -335,15 +339,16 @@ class _Builder:
             yield PlacedNode(number=number, edges=self.edges, plan=self.plan, **facts)
 
     def _uses(self) -> Iterator[tuple[int, int]]:
-        """Yield pairs of numbers: that of a release, and that of a node that uses it.
+        """Yield pairs of numbers, of a release and of a node that uses it.
 
-        Both nodes are below one sequential in the scope of the second node, or in a scope around that.
+        A name is looked up in the innermost scope first, then in the scopes around it. In a scope, it is looked up in
+        the sequentials that the node is below.
         """
         named = [{name_of(self._facts[k]["node"]): k for k in inside} for inside in self._sequentials]
         opening = set(self._openers)
         around: dict[
             int, list[int]
-        ] = {}  # for each node, the sequentials around it, without one that it opens as a scope
+        ] = {}  # for each node, the sequentials above it; a sequential that opens a scope is not above itself
         for number, inside in enumerate(self._sequentials):
             for k in inside:
                 if k != inside[0] or k not in opening:
@@ -354,8 +359,8 @@ class _Builder:
                 place: int | None = self._openers[user] if outside else user
                 while place is not None:
                     sources = {named[k][name] for k in around.get(place, ()) if named[k].get(name, place) != place}
-                    # Beyond the node's own scope, a use from `beside` means a sequential, such as another miner's, and
-                    # any other use does not.
+                    # Outside the node's own scope, only a use made by `beside` refers to a sequential, such as another
+                    # miner's part.
                     if place != user:
                         sources = {k for k in sources if isinstance(self._facts[k]["node"], Sequential) == outside}
                     yield from ((source, user) for source in sources)
@@ -363,7 +368,7 @@ class _Builder:
 
 
 def scopes(node: Node) -> Iterator[tuple[str, tuple[Node, ...]]]:
-    """Yield the path and the nodes of every scope at or below a node, from the top (see `ScopeNodes`)."""
+    """Yield the path and the nodes of every scope at or below a node (see `ScopeNodes`)."""
     for scope in PlanIndex(node).scopes:
         yield scope.path, tuple(placed.node for placed in scope.nodes)
 

@@ -1,4 +1,4 @@
-"""A plan as a networkx graph, for your own drawings and questions. It is the plan's index with more facts."""
+"""A plan as a networkx graph, for your own drawings and questions. It has the plan's index and more facts."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from dpframework.plan.plan import Plan
 
 
 def plan_graph(plan: Plan) -> Any:
-    """Return the plan as a `networkx.DiGraph`, for questions that networkx answers.
+    """Return the plan as a `networkx.DiGraph`, so that networkx can answer questions about it.
 
-    It is the graph of `plan.index`, which totals, checks, reports and differences read, with these attributes:
+    The graph has the nodes and edges of `plan.index`, with these attributes:
 
-    - of the graph, `relation`, and `derived` (a text for each derived column of its table);
-    - of nodes, which have their numbers in the index: `kind` ("step", "sequential", ...), `label`, `name`, `path`,
-      `scope`, `level` (0 for the top) and `reads` (the names of the attributes on which it may depend; None if it may
-      depend on any). Steps also have `mechanism`, and `epsilon`, `rho` and `delta` (exact, under the plan's relation;
-      None without a claim);
-    - of edges, `kind`: "part" for an edge from a composition to one of its parts, with the part's `position`, and "use"
-      for an edge from a release to a node that uses it. Where both hold, the edge is a "part". Each use has the
-      attribute `use`. `epsilon` and `rho` are the amounts of the step that the edge leads to, 0 for other nodes,
-      infinite for a step without that amount.
+    - of the graph: `relation`, and `derived` (a text for each derived column of the table);
+    - of nodes, which are the numbers of the plan's nodes in the index: `kind` ("step", "sequential", ...), `label`,
+      `name`, `path`, `scope`, `level` (0 for the top) and `reads` (the names of the attributes on which the node may
+      depend; None if it may depend on any). Steps also have `mechanism`, and `epsilon`, `rho` and `delta` as exact
+      fractions under the plan's relation (None without a claim);
+    - of edges: `kind`, `epsilon` and `rho`. The `kind` is "part" from a composition to one of its parts, with the
+      part's `position`, and "use" from a release to a node that uses it. If both hold for two nodes, the `kind` is
+      "part". Every edge from a used release has the attribute `use`. `epsilon` and `rho` are the amounts of the step
+      where the edge ends: infinite for a step without a claim in that amount, and 0 for other nodes.
 
-    So `networkx.dag_longest_path(graph, weight="epsilon")` is the most expensive chain of releases that use each other,
-    and `networkx.multipartite_layout(graph, subset_key="level")` places the nodes for a drawing.
+    For example, `networkx.dag_longest_path(graph, weight="epsilon")` finds the most expensive chain of releases, each
+    of which uses the one before. `networkx.multipartite_layout(graph, subset_key="level")` places the nodes for a
+    drawing.
     """
     import networkx as nx
 

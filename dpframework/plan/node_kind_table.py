@@ -1,7 +1,7 @@
-"""The table of the kinds of nodes, with all facts that totals, checks, drawings, reports and plan files need.
+"""The table of the kinds of nodes, with what totals, checks, drawings, reports and plan files must know of each kind.
 
-To add a kind, write its class in `plan.nodes` and its row here. Register its state in `run.node_states`, and say
-in `study.runner_without_miner` how it is released without a miner. Everything else reads this table.
+To add a kind, write its class in `plan.nodes` and add its row to this table. Register its run-time state in
+`run.node_states`, and write in `study.runner_without_miner` how it is released without a miner. All other code reads this table.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Accounting(Protocol):
     """The part of an accountant that a run needs to report its spent budget."""
 
     def loss_of_releases(self, compose: Callable[[Composition], Any], plan: Plan) -> PrivacyLoss | None:
-        """Return the loss of some of a plan's releases. `compose` composes them by the rules that it is called with."""
+        """Return the loss of some of a plan's releases. `compose` must combine them by the rules passed to it."""
 
     def total(self, plan: Plan) -> PrivacyLoss | None:
         """Return an upper bound on a plan's cost, or None without a valid claim."""
@@ -89,30 +89,32 @@ class NodeKind:
     label
         The function that describes a node in a few words.
     rule
-        A sentence about how losses compose, under each relation.
+        For each relation, a phrase that says how losses compose.
     icon
-        The sign of the kind on a page: SVG shapes in a box of 16 by 16.
+        The symbol of the kind on an HTML page, as SVG shapes in a box of 16 by 16.
     compose
         The function that returns the cost of a node, from the costs of its parts.
     write
-        The function that returns a node's JSON form without its kind, from the JSON of its parts, its noise, and the
-        most rows of a unit.
+        The function that returns a node's JSON form without its kind. It is given the node, the JSON forms of its
+        parts, its calibration, and the largest number of rows of a unit.
     read
-        The function that reads the form that `write` wrote, given the node's parts and the known mechanisms.
+        The function that returns the node for a form that `write` wrote. It is given the form, the node's parts, and
+        the known mechanisms by name.
     facts
-        The function that returns the facts that a node declares besides its name and its parts, for the comparison of
-        two plans.
+        The function that returns what a node declares in addition to its name and parts. Two plans are compared by
+        these facts.
     uses
         The function that returns the names of the releases that a node uses, or from which its parts are made.
     times
-        The function that says how often the part at a position may be released for each release of the node; an empty
-        text for once.
+        The function that says how often the part at a position may be released each time the node is released. An empty
+        text means once.
     several
         The function that tells whether one part of a node stands for several equal parts.
     scope
-        Whether a node is always a scope of its own.
+        Whether every node of this kind opens a scope.
     rows
-        The name of the scopes below a node if its parts are released from other rows than the node's; else empty.
+        If the node's parts read other rows than the node itself, such as a sample, the name of their scopes; else
+        empty.
     leaf
         Whether a node has no parts.
     free
@@ -164,7 +166,7 @@ def name_of(node: Node) -> str:
 
 
 def write_node(node: Node, calibration: Callable[[Step | Spend], Calibration | None], rows: int = 1) -> dict[str, Any]:
-    """Return the JSON form of a node and all below it.
+    """Return the JSON form of a node and of all nodes below it.
 
     Parameters
     ----------
@@ -173,7 +175,7 @@ def write_node(node: Node, calibration: Callable[[Step | Spend], Calibration | N
     calibration
         The function that returns the noise of a step, or the losses of a block.
     rows
-        The most rows of a privacy unit.
+        The largest number of rows of a privacy unit.
     """
     kind, noise = kind_of(node), calibration(node) if isinstance(node, Step | Spend) else None
     parts = [write_node(part, calibration, rows) for part in node.children]
@@ -181,12 +183,12 @@ def write_node(node: Node, calibration: Callable[[Step | Spend], Calibration | N
 
 
 def read_node(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]) -> Node:
-    """Return the node that `write_node` wrote.
+    """Return the node for a JSON form that `write_node` wrote.
 
     Raises
     ------
     InputError
-        If there is no such kind of node, or no such mechanism.
+        If the form names an unknown kind of node or an unknown mechanism.
     """
     named = {kind.name: kind for kind in KINDS.values()}
     if form["kind"] not in named:
@@ -250,7 +252,7 @@ def _parallel_times(node: Parallel, position: int) -> str:
 
 
 def _spend_times(node: Spend, position: int) -> str:
-    """Say how often a miner may ask for a kind, and with which parameters."""
+    """Say how many releases of a kind a miner may ask for, and with which parameters."""
     step, bounds = node.parts[position], node.bounds[position]
     often = "any number of times" if bounds.times is None else f"at most {bounds.times} times"
     least = "" if bounds.least is None else f"at least {decimal_text(bounds.least)} and "
@@ -305,7 +307,7 @@ KINDS: dict[type[Node], NodeKind] = {
             "larger of the largest loss and the two largest add-or-remove losses together counts",
         },
         icon='<path d="M5 2v12M11 2v12"/>',
-        # A node that stands for all parts is given twice, since a row may change its part.
+        # A node that stands for all parts is given twice, since a row may move from one part to another.
         compose=lambda node, parts, losses, plan: losses.over_parts(
             parts * 2 if len(parts) == 1 and node.number != 1 else parts, plan
         ),

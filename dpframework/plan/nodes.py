@@ -1,7 +1,8 @@
 """The nodes of a plan: steps and their compositions.
 
-A plan is described before anything runs. A step is a template. Its inputs at run time come from releases, and its
-declared sensitivity holds for every such input.
+A plan is described before anything runs. So a step is a template: some inputs of its query, such as a chosen split, are
+only known at run time. They must come from earlier releases, and the declared sensitivity must hold for all such
+inputs.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from dpframework.queries.base import Query, QueryFacts
 @final
 @attrs.frozen
 class FromRelease:
-    """Parts that are made by value from the output of a step, such as a chosen split or the leaves of a tree.
+    """Parts that are cut by the output of a step, such as a chosen split or the leaves of a tree.
 
     Attributes
     ----------
     step
         The name of the step.
     attributes
-        The names of the attributes by which the parts may be cut. A run refuses all other attributes. If empty, the
-        parts may be cut by any attribute, and a report says so about all releases from a part.
+        The names of the attributes by which the parts may be cut. A run refuses all other attributes. If empty, any
+        attribute is accepted, and a report then says that releases from a part may depend on any attribute.
     """
 
     step: str
@@ -47,18 +48,18 @@ class FromRelease:
         return f"the release of '{self.step}'"
 
 
-#: The ways to make the parts of a parallel: by a public cut, or from a release.
+#: What the parts of a parallel are made from: public cells, or a release.
 Parts: TypeAlias = "Cut | FromRelease"
 
 
 _FINEST_RATE = 10**9  # the largest denominator of a sample's rate
 
-#: The pattern of a character that a name in a plan may hold.
+#: The pattern of the characters that a name in a plan may have.
 NAME_CHARACTER = "[A-Za-z0-9 ._=+-]"
 
 
 def validate_plan_name(instance: Any, attribute: Any, value: str) -> None:
-    """Refuse a name that cannot be used in a plan, as a validator of attrs.
+    """Refuse a name that cannot be used in a plan. The signature is that of an attrs validator.
 
     Raises
     ------
@@ -76,7 +77,7 @@ _BESIDE = "../"  # no name in a plan begins like this
 
 
 def beside(name: str) -> str:
-    """Return the name by which a step's `uses` refer to another part of the plan, such as another miner's.
+    """Return the name by which a step's `uses` refer to the release of another part of the plan, such as another miner.
 
     Examples
     --------
@@ -119,8 +120,8 @@ class Step(Node):
     mechanism
         The mechanism that releases the answer, with its privacy parameter.
     uses
-        The names of the steps whose releases the step is given at run time. They are in its scope, in a scope around
-        it, or in other parts of the study (see `beside`).
+        The names of the steps whose releases the step is given at run time. These steps are in the same scope, in a
+        scope around it, or in other parts of the study (see `beside`).
     assumptions
         The names of the assumptions that the step's claim needs beyond its theorem.
     threshold
@@ -136,14 +137,14 @@ class Step(Node):
 
     @functools.cached_property
     def facts(self) -> QueryFacts:
-        """The query's declared facts. They are read only once, so that all readers of a plan get the same."""
+        """The query's declared facts. They are read once, so that they cannot differ between two readers."""
         return self.query.facts()
 
 
 @final
 @attrs.frozen
 class Post(Node):
-    """Post-processing, which is free, with the names of the releases that it uses."""
+    """Post-processing, which costs nothing, with the names of the releases that it uses."""
 
     name: str = attrs.field(validator=validate_plan_name)
     uses: tuple[str, ...] = attrs.field(converter=names_of)
@@ -167,7 +168,7 @@ class _Composition(Node):
 
 @attrs.frozen
 class _OnePart(Node):
-    """A composition of one node, which is released several times, or from a sample."""
+    """A composition of one node, which is released several times or from a sample."""
 
     part: Node
 
@@ -185,7 +186,7 @@ class _OnePart(Node):
 @final
 @attrs.frozen
 class Sequential(_Composition):
-    """Parts released from the same rows one after another. With a name it is a scope of its own."""
+    """Parts that are released from the same rows, one after another. If it has a name, it opens a scope."""
 
     name: str | None = attrs.field(default=None, validator=attrs.validators.optional(validate_plan_name))
 
@@ -193,17 +194,17 @@ class Sequential(_Composition):
 @final
 @attrs.frozen
 class Parallel(_Composition):
-    """Nodes over disjoint parts of the rows: one node for all parts, or one for each part.
+    """Releases from disjoint parts of the rows.
 
     Attributes
     ----------
     parts
-        One node as a template for every part, or one node for each part.
+        Either one node that is used for every part, or one node for each part.
     by
-        How the parts are made: by an attribute's values, by cases, by disjoint descriptions, or from a release. The
-        checks refuse None (DP003), since such parts are not known to be disjoint.
+        How the parts are made: by an attribute's values, by cases, by disjoint descriptions, or from a release. None is
+        refused by check DP003, since such parts are not known to be disjoint.
     name
-        The name that distinguishes several partitions of one scope.
+        A name, needed if one scope has several partitions.
     """
 
     by: Parts | None
@@ -232,20 +233,20 @@ class Repeat(_OnePart):
 @final
 @attrs.frozen
 class Sample(_OnePart):
-    """A part on a random sample, which takes each unit with probability `rate` by private randomness.
+    """A part that is released from a random sample of the privacy units.
 
-    Either all rows of a unit are in the sample, or none. (Where no ids tell to whom rows belong, each row is drawn by
-    itself.) The sample is drawn once for all releases below, and is itself never released. Its part is a scope of its
-    own.
+    Each unit is in the sample with probability `rate`, with all its rows. (If no ids tell to whom rows belong, each row
+    is drawn by itself.) The sample is drawn with private randomness, once for all releases below this node, and is
+    itself never released. The part is a scope of its own.
 
     Attributes
     ----------
     part
         The node that is released from the sample.
     rate
-        The probability with which a unit is in the sample.
+        The probability with which a unit is in the sample, above 0 and below 1.
     name
-        The name that distinguishes several samples of one scope.
+        A name, needed if one scope has several samples.
     """
 
     rate: Fraction
@@ -266,7 +267,7 @@ def step(
     Raises
     ------
     InputError
-        If the name cannot be used, or the query, the mechanism or one of their fields has another type than it should.
+        If the name cannot be used, or if the query, the mechanism or one of their fields has a wrong type.
 
     Examples
     --------
@@ -283,12 +284,12 @@ def step(
 
 
 def require_query(query: object, where: str) -> None:
-    """Refuse a value that is no query, and a query with a field of the wrong type.
+    """Refuse a value that is not a query, and a query that has a field of the wrong type.
 
     Raises
     ------
     InputError
-        If the value is no query, or a field has a wrong type. The message begins with `where`.
+        If the value is not a query, or a field has a wrong type. The message begins with `where`.
     """
     if not isinstance(query, Query):
         raise InputError(f"{where}: {query!r} is not a query; pass an instance of a dpframework.queries.Query class")
@@ -296,7 +297,7 @@ def require_query(query: object, where: str) -> None:
 
 
 def sequential(*parts: Node, name: str | None = None) -> Sequential:
-    """Compose parts on the same rows. A `name` makes them a scope, reached by `table.scope(name)`."""
+    """Compose releases from the same rows. A `name` opens a scope, which a miner enters by `table.scope(name)`."""
     return Sequential(_nodes("sequential", parts), name)
 
 
@@ -304,12 +305,12 @@ def sequential(*parts: Node, name: str | None = None) -> Sequential:
 def parallel(
     *parts: Node, by: Attribute | Cases | Iterable[Description] | FromRelease | None = None, name: str | None = None
 ) -> Parallel:
-    """Compose over disjoint parts, with one node for all parts or one node for each part.
+    """Compose releases from disjoint parts. Give one node that is used for every part, or one node for each part.
 
     Raises
     ------
     InputError
-        If several nodes are given and their number is not that of the parts.
+        If several nodes are given, but not one for each part.
     """
     made_by: Parts | None = by if by is None or isinstance(by, Attribute | Cases | FromRelease) else tuple(by)
     node = Parallel(_nodes("parallel", parts), made_by, name)
@@ -321,7 +322,7 @@ def parallel(
 
 
 def either(*parts: Node) -> Either:
-    """Plan several branches, only one of which will run."""
+    """Plan several branches, of which one runs. The miner chooses it by earlier releases."""
     return Either(_nodes("either", parts))
 
 
@@ -340,11 +341,11 @@ def repeat(times: int, part: Node) -> Repeat:
 
 
 def sample(rate: Amount, part: Node, *, name: str | None = None) -> Sample:
-    """Plan releases from a random sample, which `table.sampled(name)` draws.
+    """Plan releases from a random sample. In a run, `table.sampled(name)` draws the sample.
 
-    Each privacy unit is in the sample, with all its rows, with probability `rate`, independently of the others. Under
-    add-or-remove-one this costs less than releases from all rows (see `composition.sample`). Under replace-one there
-    is no claim.
+    With probability `rate`, and independently of all others, a privacy unit is in the sample with all its rows. Under
+    add-or-remove-one such releases cost less than releases from all rows (see `accountant.composition.sample`). Under
+    replace-one they have no claim.
 
     Raises
     ------
@@ -381,12 +382,12 @@ def _nodes(kind: str, parts: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def distinct(node: Node) -> Node:
-    """Return a copy in which every node occurs only once, so that a step that is shared becomes several steps."""
+    """Return a copy in which every node is a different object: a step object that occurs twice becomes two steps."""
     return node.with_children(distinct(child) for child in node.children)
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and all below it, from the top, left to right."""
+    """Yield a node and all nodes below it, each before its parts, left to right."""
     yield node
     for child in node.children:
         yield from walk(child)

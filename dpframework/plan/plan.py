@@ -1,4 +1,7 @@
-"""A plan binds nodes to a neighbouring relation and a schema, and fixes every step's noise and loss."""
+"""The class of plans.
+
+A plan joins nodes, a neighbouring relation and a schema, which fix each step's noise and loss.
+"""
 
 from __future__ import annotations
 
@@ -30,23 +33,24 @@ from dpframework.plan.nodes import Node, Step, distinct
 from dpframework.plan.spend_block_node import Spend
 from dpframework.results.error_bounds import TableSize
 
-#: The assumption that a run makes if it stops at rows that the schema does not hold.
+#: The assumption of a run that stops at the first value outside the schema, instead of changing the value.
 DATA_FITS_SCHEMA = "data-fits-schema"
-#: The assumption that the query in `[read]` makes each row from one unit's own rows, within the bound on rows per unit.
+#: The assumption that each row which the query in `[read]` returns is made from one unit's own rows, and that no unit
+#: has more rows in the result than the study says.
 ROWS_FROM_QUERY = "rows-from-query"
 
 #: The version of the JSON form of plans.
 SCHEMA_VERSION = 3
 
-#: The kind of the files that hold what `Plan.to_json` returns.
+#: The kind of file that holds the output of `Plan.to_json`.
 PLAN_FILE = FileKind.of_pattern("a plan", r'^\{\s*"schema_version": \d')
 
 
 @attrs.frozen
 class PublicFacts:
-    """The facts of the schema that a plan was made from.
+    """The facts that a plan keeps from its schema.
 
-    `read` has one text for each option for reading files, and `derive` one for each derived column.
+    `read` has one text for each option of reading files. `derive` has one text for each derived column.
     """
 
     fingerprint: str
@@ -65,7 +69,7 @@ class PublicFacts:
 
     @property
     def per_unit(self) -> bool:
-        """Whether some columns are computed per unit, so that the table has one row for each unit."""
+        """Whether some columns are computed per unit. The table then has one row for each unit."""
         return any(OF_UNITS in text for text in self.derive)
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,10 +96,10 @@ class Budget:
     Attributes
     ----------
     epsilon
-        The most that all releases may cost together.
+        The largest epsilon that all releases may cost together.
     delta
-        The delta at which totals hold. If it is above 0, they may also be composed in zCDP, in Renyi divergence or in
-        privacy loss distributions.
+        The delta at which totals hold. If it is above 0, totals may be computed in zCDP, Renyi divergence and privacy
+        loss distributions too, and not only in pure epsilon.
     allow
         The names of accepted assumptions and risks.
     """
@@ -112,7 +116,7 @@ def hash_of(content: Mapping[str, Any]) -> str:
 
 
 def _root(node: Node) -> Node:
-    """Return the root of a plan in which no node is shared. Refuse compositions that are nested too deeply."""
+    """Return the root of a plan, with shared nodes copied. Refuse compositions that are nested too deeply."""
     if _is_shallow(node, MOST_PLAN_DEPTH):
         return distinct(node)
     deep = [getattr(child, "name", "") for child in node.children if not _is_shallow(child, MOST_PLAN_DEPTH - 1)]
@@ -124,7 +128,7 @@ def _root(node: Node) -> Node:
 
 
 def _is_shallow(node: Node, most: int) -> bool:
-    """Tell whether every path through a plan has at most `most` compositions."""
+    """Tell whether compositions are nested at most `most` levels deep."""
     level = [node]
     for _ in range(most + 1):
         level = list({id(child): child for one in level for child in one.children}.values())
@@ -135,7 +139,7 @@ def _is_shallow(node: Node, most: int) -> bool:
 
 @attrs.frozen(eq=False)
 class Plan:
-    """Every release of a study or miner under a relation, fixed and public before the run.
+    """Every release that a study or miner may make, fixed and public before the run.
 
     Attributes
     ----------
@@ -150,22 +154,23 @@ class Plan:
     schema
         The schema itself; None for a plan read from a file, which holds the facts only.
     miners
-        For each part of a study its miner's name and parameters, in a JSON-safe form. The plan's hash covers them,
-        since steps on other attributes may have the same claims, and an approval must not hold for these.
+        For each part of a study, its miner's name and parameters in a JSON-safe form. They are part of the plan's hash:
+        the same miner on other attributes may have steps with the same claims, and an approval must not cover those.
     out_of_domain
-        The policy for values outside the schema. With `ERROR` the plan assumes that the data fits the schema.
+        What a run does with values outside the schema. With `ERROR` the run stops, so the plan assumes that the data
+        fits the schema.
     code
-        The code that the plan would run (see `code_of`), since names do not say what a mechanism does.
+        The code that the plan would run (see `code_of`).
     unit
         The privacy unit that the plan's losses protect. Neighbours differ by one such unit.
     data
-        The address of the private table, as the study file and the owner's configuration give it. It is approved with
-        the plan.
+        The address of the private table, from the study file and the owner's configuration. It is approved with the
+        plan.
     engine
-        The address of the engine that evaluates the queries; None for an engine in this process or on this machine.
+        The address of a remote engine that evaluates the queries; None for an engine on this machine.
     about_rows
-        About how many rows there are, if a caller says so in place of the schema. Only error bounds depend on it, so it
-        is not part of the plan's claims.
+        The approximate number of rows, which replaces the schema's. Only error bounds depend on this number, so it is
+        not part of the plan's claims.
     """
 
     root: Node = attrs.field(converter=_root)
@@ -184,7 +189,7 @@ class Plan:
 
     @functools.cached_property
     def index(self) -> PlanIndex:
-        """All nodes with their places. The index is made once, for totals, checks, drawings and reports."""
+        """All nodes with their places. The index is built once and then shared."""
         return PlanIndex(self.root, self)
 
     @property
@@ -203,7 +208,7 @@ class Plan:
         return (placed.node for placed in self.index.nodes if isinstance(placed.node, Step))
 
     def placed_steps(self) -> Iterator[tuple[str, Step]]:
-        """Yield each step with its path, scope by scope. Saved results number steps in this order."""
+        """Yield each step with its path, scope by scope. In saved results, steps are numbered in this order."""
         return iter(self._placed_steps)
 
     @functools.cached_property
@@ -231,7 +236,10 @@ class Plan:
         return self.calibrate(step, in_parts=False)
 
     def calibrate_block(self, block: Spend, *, in_parts: bool) -> Calibration | None:
-        """Return the losses of a block as one release. None if one of its kinds has no claim in a capped amount."""
+        """Return the losses of a block as one release.
+
+        None if a kind of release has no claim in an amount that is capped.
+        """
         for step in block.parts:
             found = self.calibrate(step, in_parts=in_parts)
             if found is None or block.amount_without_claim(found.losses, self.relation):
@@ -241,14 +249,14 @@ class Plan:
     def calibrate(self, step: Step, *, in_parts: bool) -> Calibration | None:
         """Fix a step's noise for the plan's privacy unit.
 
-        A query may declare a smaller change for several rows of one unit. This holds where the query sees all of them,
-        but not in parts. There the rows may spread, and each part must cost no more than its share (see
-        `docs/composition.md`).
+        For units of several rows, a query may declare a smaller sensitivity than that of one row times the number of
+        rows. This holds if the query sees all rows of the unit. In parts of the table the unit's rows may be spread, so
+        there each row counts with its own sensitivity (see `docs/composition.md`).
         """
         facts, mechanism = step.facts, step.mechanism
         by = self.unit_change
         of_units = facts.unlisted or facts.places
-        in_rows = in_parts or (of_units and not self.unit.groups_rows)  # no ids name the units
+        in_rows = in_parts or (of_units and not self.unit.groups_rows)  # no ids tell which rows form a unit
         declared = () if by.rows == 1 or in_rows else tuple(step.query.for_rows(by.rows))
         if declared:
             of_unit = attrs.evolve(facts, sensitivities=declared)
@@ -258,40 +266,40 @@ class Plan:
 
     @property
     def reads_units(self) -> bool:
-        """Whether a run must know each row's unit: to sample units, count a unit once per key, or number its rows."""
+        """Whether a run must know each row's unit, in order to sample units, count keys by unit, or number rows."""
         return self.index.samples or self.reads_places or any(step.facts.unlisted for step in self.steps())
 
     @functools.cached_property
     def reads_places(self) -> bool:
-        """Whether a query reads the position of each row among the rows of its unit."""
+        """Whether a query reads the position of a row among the rows of its unit."""
         return any(one.node.facts.places for one in self.index.steps if isinstance(one.node, Step))
 
     @functools.cached_property
     def has_exact_delta(self) -> bool:
-        """Whether some release has a delta of its own (see `mechanisms.losses`)."""
+        """Whether some release has an exact delta, which adds to that of a conversion (see `release_losses`)."""
         made = (one.calibration for one in self.index.nodes)
         return any(noise is not None and noise.losses.delta != NOTHING for noise in made)
 
     def in_parts(self, step: Step | Spend) -> bool:
-        """Tell whether a step or block is released from parts of the table, which may hold only some rows of a unit.
+        """Tell whether a step or block reads a part of the table, which may hold some rows of a unit and not others.
 
-        A sample of rows that are drawn one by one is such a part.
+        A sample in which each row is drawn by itself counts as a part.
         """
         placed = self.index.place(step)
         return placed.in_parts or (placed.on_sample and self.unit.asserted)
 
     @property
     def unit_change(self) -> UnitChange:
-        """The largest change that one unit makes to the rows.
+        """How far two neighbouring tables may differ in their rows.
 
-        Under replace-one the number of units is public. If each unit is a row, this is the number of rows. Otherwise
-        the number of rows is public only if the schema states it.
+        Under replace-one the number of units is public. If each unit is a row, the number of rows is public too.
+        Otherwise the number of rows may change when a unit is replaced, unless the schema states it.
         """
         return UnitChange(self.unit.rows, resizes=not self.unit.is_row and self.facts.rows is None)
 
     @property
     def assumptions(self) -> dict[str, tuple[str, ...]]:
-        """Each assumption with the names of the steps that need it. Assumptions of the whole plan have no steps."""
+        """Each assumption with the names of the steps that need it. An assumption of the whole plan has no names."""
         needed: dict[str, tuple[str, ...]] = {}
         for step in self.steps():
             for assumption in dict.fromkeys((*step.mechanism.assumptions, *step.assumptions)):
@@ -310,7 +318,7 @@ class Plan:
 
     def content(self) -> dict[str, Any]:
         """Return all claims of the plan in a JSON-safe form, which its hash covers."""
-        # The usual policy is left out, so that older plans keep their hashes.
+        # The default policy is left out, so that older plans keep their hashes.
         usual = self.out_of_domain is OutOfDomain.CLAMP
         return {
             "schema_version": SCHEMA_VERSION,
@@ -340,18 +348,18 @@ class Plan:
         return json.dumps({**self.content(), "hash": self.hash}, indent=2) + "\n"
 
     def require_schema(self, schema: Schema) -> None:
-        """Refuse another schema than the plan's.
+        """Refuse a schema that is not the plan's.
 
         Raises
         ------
         InputError
-            If the schema's fingerprint is not the plan's.
+            If the schema's fingerprint differs from the one in the plan.
         """
         if schema.fingerprint != self.facts.fingerprint:
             raise InputError("this plan was made from another schema; plan again with the schema of the table")
 
     def __eq__(self, other: object) -> bool:
-        """Plans are equal if they claim the same."""
+        """Plans are equal if their hashes are equal."""
         return isinstance(other, Plan) and self.hash == other.hash
 
     def __hash__(self) -> int:

@@ -1,4 +1,4 @@
-"""The parts of a plan, one for each result, and previews of the error that each release is expected to have."""
+"""Functions that split a plan into parts, one for each result, and that predict the error of each release."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def parts_of(plan: Plan) -> list[tuple[str, PlacedNode]]:
 
 
 def planned_parts(plan: Plan) -> Iterator[PlannedPart]:
-    """Yield a `PlannedPart` for each result."""
+    """Yield a `PlannedPart`, the planned steps of one result, for each part of the plan."""
     for name, part in parts_of(plan):
         steps = [
             PlannedStep(

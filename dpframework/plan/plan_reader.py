@@ -1,4 +1,4 @@
-"""Plans read back from JSON."""
+"""The functions that read plans from JSON."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ P = TypeVar("P", bound=Plan)
 
 
 def require_plan_form(form: Any) -> None:
-    """Refuse JSON that does not fit plan.schema.json with the forms of all kinds of nodes.
+    """Refuse JSON that does not fit plan.schema.json, extended by kinds of nodes that define their own forms.
 
     Raises
     ------
     InputError
-        If it does not fit. The message names the field by its path and says what is wrong with it.
+        If the JSON does not fit. The message gives the path of the wrong field and says what is wrong.
     """
     own = {kind.name: kind.form for kind in KINDS.values() if kind.form is not None}
     more = functools.partial(_with_kinds, own) if own else None
@@ -34,7 +34,7 @@ def require_plan_form(form: Any) -> None:
 
 
 def _with_kinds(own: Mapping[str, Mapping[str, Any]], schema: dict[str, Any]) -> None:
-    """Add the forms of kinds of nodes, by the kinds' names, to the JSON Schema of plans."""
+    """Add the JSON Schemas of further kinds of nodes, by the kinds' names, to the JSON Schema of plans."""
     node = schema["$defs"]["node"]
     for name, definition in own.items():
         shared = {"kind": True, "part": {"$ref": "#/$defs/node"}, "parts": {"$ref": "#/$defs/nodes"}}
@@ -52,7 +52,7 @@ def plan_from_json(
     source: str = "plan",
     kind: type[P],
 ) -> P:
-    """Read the output of `Plan.to_json`. The plan can be totalled, checked and compared by its hash, but not run.
+    """Read the output of `Plan.to_json`. The plan can be totalled, checked and compared, but not run.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def plan_from_json(
     source
         The name of the file in error messages.
     kind
-        The class of plan to make.
+        The class of the returned plan.
 
     Raises
     ------
     InputError
-        If the text is not a plan, is of another version, uses an unknown mechanism, or no longer fits its hash.
+        If the text is not a plan, has another version, uses an unknown mechanism, or was changed after it was written.
     """
     try:
         form = parsed_json(text)
@@ -92,7 +92,7 @@ def plan_from_json(
             engine=form.get("engine"),
         )
         claimed = form.pop("hash")
-        # The hash must fit both the file's text and the plan that is made from it.
+        # The written hash must equal the hash of the file's content and that of the plan made from it.
         hashes = {claimed, hash_of(form), plan.hash}
     except InputError as error:
         raise InputError(f"{source}: {error}") from None

@@ -1,4 +1,4 @@
-"""The parts of a plan, one for each result, and bounds on the errors of their releases."""
+"""The class of a plan's parts, one for each result, with bounds on the errors of the part's releases."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class PlannedStep:
     step
         The step.
     calibration
-        The noise and losses of the step, None without a valid claim. If the miner chooses the parameter, these are for
-        the largest one.
+        The noise and losses of the step; None without a valid claim. If the miner chooses the privacy parameter during
+        the run, the noise and losses are those of its largest value.
     chosen
-        Whether the step is a kind of release in a block, whose parameter the miner chooses during the run.
+        Whether the miner chooses the step's privacy parameter during the run (see `plan.spend_block_node`).
     """
 
     path: str
@@ -49,7 +49,7 @@ def _steps(steps: Iterable[PlannedStep]) -> tuple[PlannedStep, ...]:
 @final
 @attrs.frozen(eq=False)
 class PlannedPart:
-    """The planned steps of one result, from which its miner's error bounds follow.
+    """The planned steps of one result. Error bounds follow from them.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class PlannedPart:
 
     @property
     def rows(self) -> int | None:
-        """The approximate number of rows, None if it is not public."""
+        """The approximate number of rows; None if it is not public."""
         return self.size.about
 
     def calibration(self, path: str) -> Calibration | None:
@@ -81,10 +81,10 @@ class PlannedPart:
         return next((one.calibration for one in self.steps if one.path == path), None)
 
     def bounds_of_steps(self) -> tuple[ErrorBound, ...]:
-        """Return an error bound for each query. Of several steps with the same query, the largest error counts.
+        """Return an error bound for each query. If several steps have the same query, the largest error is given.
 
-        The unit of counts is rows. For the error of another number, a note states the number of rows that could change
-        the answer as much.
+        Errors of counts are in rows. For the error of any other number, a note states how many rows could change the
+        answer by that much.
         """
         kinds: dict[tuple[str, bool], list[PlannedStep]] = {}
         for one in self.steps:
@@ -112,7 +112,7 @@ class PlannedPart:
         return attrs.evolve(self.bound_of(text, worst.calibration), steps=(worst.path, *others))
 
     def bound_of(self, what: str, calibration: Calibration) -> ErrorBound:
-        """Return the error bound of one release, to which a miner may add what it knows."""
+        """Return the error bound of one release. A miner may refine the bound by what it knows."""
         within, mechanism = calibration.preview.within, calibration.mechanism
         on_numbers = type(mechanism).variance is not Mechanism.variance
         cells = calibration.facts.answer_length or 1
@@ -140,20 +140,20 @@ class PlannedPart:
         return attrs.evolve(bound, likely=rows / cells, likely_text=counts)
 
     def sum_bound(self, what: str, paths: Iterable[str], cells: int) -> ErrorBound:
-        """Return the error bound of sums of up to `cells` counts from one release, for the least exact of some steps.
+        """Return the error bound of sums of up to `cells` counts, for the least accurate of the steps at `paths`.
 
-        The noise of a sum is the sum of independent noise. For whole numbers the bound for continuous Laplace noise is
-        rounded up. It holds, since continuous Laplace noise is discrete Laplace noise plus independent noise, and the
-        latter does not bring a sum that is symmetric around 0, with one peak, nearer to 0.
+        The noise of a sum is a sum of independent noises. For discrete Laplace noise the bound is that of continuous
+        Laplace noise, rounded up to a whole number. This is valid because continuous Laplace noise is discrete Laplace
+        noise plus independent noise. A sum of discrete noises is symmetric around 0 with one peak, and independent
+        noise makes such a sum no more likely to be near 0.
 
         Parameters
         ----------
         what
             See `ErrorBound`.
         paths
-            The paths of the steps. Each step has independent noise on every count.
-        cells
-            The most counts that are added up.
+            The paths of the steps. Each step has independent noise on every count. cells The most counts that are added
+            up.
         """
         asked = set(paths)
         alike = [one for one in self.steps if one.path in asked]
@@ -169,16 +169,16 @@ class PlannedPart:
         return attrs.evolve(self.rows_bound(what, within, BoundKind.COUNTS), steps=(worst.path, *others))
 
     def branch_bound(self, names: Collection[str], branch: str, cells: int) -> ErrorBound:
-        """Return `sum_bound` for steps in the branch that public facts make likely, with a note that names the branch.
+        """Return `sum_bound` for the steps of one branch of an `either`, with a note that names the branch.
 
         Parameters
         ----------
         names
-            The last names in the paths of the steps.
+            The names of the steps, each the last part of a path.
         branch
-            The name of the branch, or "" for the worst of all branches.
+            The name of the branch that is likely by public facts, or "" for the branch with the largest error.
         cells
-            The most counts that are added up.
+            The largest number of counts that are added up.
         """
         found = [one.path for one in self.steps if one.path.rpartition("/")[2] in names]
         bound = self.sum_bound("", [path for path in found if not branch or branch in path.split("/")], cells)
@@ -190,12 +190,12 @@ class PlannedPart:
         )
 
     def bounds_of_others(self, bounds: Iterable[ErrorBound]) -> tuple[ErrorBound, ...]:
-        """Return the error bounds of those steps that none of the given bounds covers."""
+        """Return the error bounds of the steps that are in none of the given bounds."""
         told = {path for bound in bounds for path in bound.steps}
         return attrs.evolve(self, steps=[one for one in self.steps if one.path not in told]).bounds_of_steps()
 
     def rows_bound(self, what: str, rows: float, kind: BoundKind) -> ErrorBound:
-        """Return an error bound in rows, which is shown as a share of the table."""
+        """Return an error bound in rows. It is shown with its share of the table."""
         return ErrorBound(what, rows, "rows", kind, self.size, self.rows, self.size.text)
 
 
@@ -205,7 +205,7 @@ def _within(one: PlannedStep) -> float:
 
 
 def _rows_worth(calibration: Calibration, within: float, relation: Relation) -> float | None:
-    """Return how many rows can move the answer by `within`."""
+    """Return the number of rows that together can change the answer by `within`."""
     declared = calibration.facts.sensitivity(calibration.mechanism.norm)
     if declared is None:
         return None

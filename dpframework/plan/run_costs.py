@@ -1,7 +1,8 @@
-"""Bounds on the time and memory that a run takes, as far as its plan tells.
+"""Bounds on the time and memory of a run that follow from its plan.
 
-They follow from public facts alone: how many tables are counted, how many cells these have, the limits of computations
-with them, and about how many rows there are. `dpframework forecast` measures time and memory instead, on made-up rows.
+The bounds use public facts only: how many contingency tables are counted, how many cells the tables have, the limits of
+later computations, and approximately how many rows there are. `dpframework forecast` instead measures time and memory,
+on made-up rows.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ def _not_negative(_: Any, attribute: attrs.Attribute[Any], value: float | None) 
 @final
 @attrs.frozen
 class RunCost:
-    """The most time and memory that running one part of a study takes, besides reading and holding the rows.
+    """Bounds on the time and memory of one part of a study. Reading and storing the rows come on top.
 
     Attributes
     ----------
     what
         A description of what is counted and computed.
     seconds
-        The CPU time in seconds, on a machine of 2020 or later; None if it depends on a number of rows that is not
-        known.
+        The CPU time in seconds, on a machine of 2020 or later; None if it depends on the number of rows, which is
+        unknown.
     memory
         The memory in bytes.
 
@@ -48,7 +49,7 @@ class RunCost:
 
     @property
     def text(self) -> str:
-        """The time and the memory in words, with what is counted and computed."""
+        """The bounds in words, with the description of what is computed."""
         time = "a time that depends on the number of rows" if self.seconds is None else f"{_up(self.seconds)} CPU s"
         return f"at most about {time} and {_up(self.memory / _MIB)} MiB: {self.what}"
 
@@ -58,7 +59,7 @@ class RunCost:
 
 
 def _up(number: float) -> str:
-    """Write a number as a whole number, rounded up to two significant digits."""
+    """Return a number as text, rounded up to a whole number with two significant digits."""
     whole = max(math.ceil(number), 1)
     unit = 10 ** max(len(str(whole)) - 2, 0)
     return f"{-(-whole // unit) * unit:,}"

@@ -13,7 +13,7 @@ from dpframework.plan.step_json import write_losses
 
 
 def write_spend(node: Spend, parts: Sequence[dict[str, Any]], calibration: Calibration | None) -> dict[str, Any]:
-    """Return a block's JSON form, given the JSON forms (`parts`) of its kinds of releases."""
+    """Return a block's JSON form. `parts` are the JSON forms of its kinds of release."""
     return {
         "name": node.name,
         "caps": node.caps.to_dict(),
@@ -27,12 +27,12 @@ def write_spend(node: Spend, parts: Sequence[dict[str, Any]], calibration: Calib
 
 
 def read_spend(form: Mapping[str, Any], parts: Sequence[Node]) -> Spend:
-    """Return the block that `write_spend` wrote. `parts` are its kinds of releases, as nodes.
+    """Return the block for a form that `write_spend` wrote. `parts` are its kinds of release, as steps.
 
     Raises
     ------
     InputError
-        If a kind is no step, or has no bounds.
+        If a kind is not a step, or has no bounds.
     """
     kinds = tuple(part for part in parts if isinstance(part, Step))
     if len(kinds) < len(parts) or len(form["bounds"]) != len(parts):

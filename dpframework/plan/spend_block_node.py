@@ -1,22 +1,26 @@
 """Blocks of a plan, whose releases a miner chooses during the run, under caps that are fixed beforehand.
 
-A block holds kinds of releases: steps without their privacy parameter. While it runs, the miner chooses kinds,
-parameters and the number of releases, from earlier releases. A run adds up the costs of releases. It refuses a release
-that would take a sum above its cap, before anything is drawn (see `run.spend_block`).
+A block lists kinds of release: steps without their privacy parameter. During the run the miner looks at earlier
+releases and chooses kinds, parameters and the number of releases. The run adds up the costs. If a release would take a
+sum above its cap, the run refuses this release before it draws any noise (see `run.spend_block_scope`).
 
-**Theorem.** However a miner chooses, from the schema and releases, the block loses no more than its caps. Fix
-neighbours and drop the releases whose rows are equal. Given the history, each other release has the split of
-`mechanisms.losses`. The product of the cores loses at most the sum of their epsilons in every transcript, which is at
-most the cap (Rogers, Roth, Ullman and Vadhan 2016, for pure epsilon). At every order a, exp((a - 1)(L - a sum of rho))
-has a mean of at most 1, so that the divergence is at most a times the cap on rho (Feldman and Zrnic 2021). The product
-of all 1 - d_i is at least 1 minus the cap on delta in every transcript, so a part of the core with that mass can be set
-aside on both sides alike (for approximate zCDP see Whitehouse, Ramdas, Rogers and Wu 2023). Releases beside the block
-that are made between its own releases do not affect this argument.
+**Theorem.** However a miner chooses, using the schema and earlier releases, the block loses no more than its caps.
 
-So a block composes as one release with the losses of its caps. With a cap on epsilon alone, rho is half its square.
-Under replace-one a row may leave one part and enter another, which costs the add-or-remove losses of two blocks. So in
-parts these losses are held to half of each cap. Where a unit has several rows, the loss of each release for some of
-them is at most their share of its loss for all (see `accountant.composition`), and shares add up.
+*Proof.* Fix two neighbouring tables, and drop the releases that read equal rows on both. Given the earlier releases,
+the output of each remaining release i is a mixture on both tables: with probability 1 - d_i it comes from a core, whose
+loss epsilon or rho bounds, and with probability d_i from a rest (see `mechanisms.release_losses`). In every transcript
+the product of the cores loses at most the sum of their epsilons, so at most the cap (Rogers, Roth, Ullman and Vadhan
+2016, for pure epsilon). Let L be the loss of this product. At every order a,
+exp((a - 1)(L - a times the sum of the rhos)) has a mean of at most 1, so the Renyi divergence is at most a times the
+cap on rho (Feldman and Zrnic 2021). In every transcript the product of all 1 - d_i is at least 1 minus the cap on
+delta. So on both tables a core with exactly that mass can be split off (for approximate zCDP see Whitehouse, Ramdas,
+Rogers and Wu 2023). Releases outside the block may come between its own releases, which does not change the argument.
+
+So a block composes like one release whose losses are the caps. If only epsilon is capped, rho is half the square of
+that cap. Under replace-one a row may leave one part of the table and enter another, which costs the add-or-remove
+losses of two blocks. So if a block is released from parts, its add-or-remove losses are limited to half of each cap. If
+a unit has several rows, the loss of a release for some of these rows is at most their share of the loss for all rows
+(see `accountant.composition`), and shares add up.
 """
 
 from __future__ import annotations
@@ -57,7 +61,7 @@ _FINEST = 10**6  # roots are rounded up to multiples of 1 / _FINEST
 @final
 @attrs.frozen
 class Amounts:
-    """Amounts of epsilon, rho and delta, such as the caps of a block or their remainder.
+    """Amounts of epsilon, rho and delta, such as the caps of a block or what is left of them.
 
     Attributes
     ----------
@@ -97,9 +101,9 @@ class Bounds:
     Attributes
     ----------
     least
-        The smallest epsilon or rho of a request; None for any.
+        The smallest epsilon or rho of a request; None for no limit.
     times
-        The most releases in one block; None for any number.
+        The largest number of releases in one block; None for no limit.
     """
 
     least: Fraction | None = attrs.field(default=None, converter=exact_or_none)
@@ -109,7 +113,7 @@ class Bounds:
 @final
 @attrs.frozen(eq=False)
 class Kind:
-    """A kind of release of a block: a step without its privacy parameter. `kind` makes it, `spend` takes it."""
+    """A kind of release of a block: a step without its privacy parameter, as `kind` returns it for `spend`."""
 
     name: str
     query: Query
@@ -124,7 +128,7 @@ class Kind:
 @final
 @attrs.frozen
 class Spend(Node):
-    """A block, whose releases a miner chooses during the run. It is a scope of its own.
+    """A block, whose releases a miner chooses during the run. It opens a scope.
 
     Attributes
     ----------
@@ -135,7 +139,7 @@ class Spend(Node):
     bounds
         The other bounds of each kind.
     caps
-        The most that all releases of the block may cost together, under the study's relation.
+        The largest amounts that all releases of the block may cost together, under the study's relation.
     """
 
     name: str = attrs.field(validator=validate_plan_name)
@@ -153,7 +157,7 @@ class Spend(Node):
         return attrs.evolve(self, parts=tuple(child for child in children if isinstance(child, Step)))
 
     def limits(self, relation: Relation, *, in_parts: bool) -> Losses:
-        """Return the caps under both relations. An epsilon or rho without a cap is None, a delta without a cap is 0.
+        """Return the caps under both relations. None for an epsilon or rho without a cap, 0 for a delta without one.
 
         Parameters
         ----------
@@ -172,7 +176,7 @@ class Spend(Node):
         return Losses(both(caps.epsilon), both(caps.rho), both(caps.delta) if caps.delta else NOTHING)
 
     def losses(self, relation: Relation, *, in_parts: bool) -> Losses:
-        """Return the losses of the block as one release, which follow from its caps."""
+        """Return the losses of the whole block as if it were one release. They follow from its caps."""
         limits = self.limits(relation, in_parts=in_parts)
         of_epsilon = half_square(limits.pure)
 
@@ -183,7 +187,7 @@ class Spend(Node):
         return Losses(limits.pure, ByRelation(*map(smaller, Relation)), limits.delta)
 
     def amount_without_claim(self, losses: Losses, relation: Relation) -> str | None:
-        """Return the name of a capped amount in which a release has no claim, or None if there is none."""
+        """Return "epsilon", "rho" or "delta" if it is capped and a release has no claim in it, or else None."""
         claims = {"epsilon": losses.pure, "rho": losses.zcdp, "delta": losses.delta}
         capped = [name for name, cap in attrs.asdict(self.caps).items() if cap is not None]
         return next((name for name in capped if claims[name].under(relation) is None), None)
@@ -195,7 +199,7 @@ def amount_of(mechanism: type[Mechanism]) -> str:
     Raises
     ------
     InputError
-        If the mechanism has neither parameter.
+        If the mechanism has no parameter of these two names.
 
     Examples
     --------
@@ -211,7 +215,7 @@ def amount_of(mechanism: type[Mechanism]) -> str:
 
 
 def most_of(step: Step) -> Fraction:
-    """Return the largest epsilon or rho with which a kind of release may be requested, given its step."""
+    """Return the largest epsilon or rho that a miner may choose for a kind of release, given as its step."""
     most: Fraction = getattr(step.mechanism, amount_of(type(step.mechanism)))
     return most
 
@@ -234,14 +238,14 @@ def kind(
     name
         The name of the kind, unique within the block.
     query
-        The query that is answered. Its declared sensitivity holds for all inputs that it is given at run time.
+        The query that is answered. Its declared sensitivity must hold for all inputs that it may be given at run time.
     mechanism
         The class of the mechanism. The miner chooses its epsilon or rho, and its delta if it has one.
     least, most
-        The smallest and the largest epsilon or rho of one release. By default no smallest one, and the largest one that
-        the caps allow.
+        The smallest and the largest epsilon or rho of one release. By default there is no smallest, and the largest is
+        what the caps allow.
     times
-        The most releases of this kind in one block; by default any number.
+        The largest number of releases of this kind in one block; by default there is no limit.
     assumptions
         The names of the assumptions that the claim of such a release needs beyond its theorem.
     parameters
@@ -279,23 +283,23 @@ def kind(
 def spend(
     name: str, *kinds: Kind, epsilon: Amount | None = None, rho: Amount | None = None, delta: Amount = 0
 ) -> Spend:
-    """Plan a block, whose releases the miner chooses during the run, by `table.spend(name)`.
+    """Plan a block, whose releases the miner chooses during the run through `table.spend(name)`.
 
     Parameters
     ----------
     name
         The name of the block, unique within its scope.
     kinds
-        The kinds of releases that may be made from it (see `kind`).
+        The kinds of release that the miner may ask for (see `kind`).
     epsilon, rho, delta
-        The caps, which are the most that all its releases may cost together under the study's relation. An epsilon
-        or rho without a cap is not limited, but one of them needs a cap. A release that has an exact delta needs a cap
-        on delta.
+        The caps: the largest amounts that all releases of the block may cost together, under the study's relation. At
+        least one of epsilon and rho needs a cap; without a cap the other is not limited. Releases with an exact delta
+        need a cap on delta.
 
     Raises
     ------
     InputError
-        If there is no kind, no cap, or a kind whose parameter no cap limits.
+        If no kind or no cap is given, or if no cap limits the parameter of a kind.
 
     Examples
     --------
@@ -321,7 +325,7 @@ def spend(
 
 
 def _step(one: Kind, caps: Amounts, where: str) -> Step:
-    """Return a kind of release as a step with the largest parameter that may be requested."""
+    """Return a kind of release as a step with the largest parameter that a miner may choose."""
     amount = amount_of(one.mechanism)
     given = {amount: _largest(one.mechanism, caps, where) if one.most is None else one.most}
     if one.least is not None and one.least > given[amount]:
@@ -342,7 +346,7 @@ def _step(one: Kind, caps: Amounts, where: str) -> Step:
 
 
 def _largest(mechanism: type[Mechanism], caps: Amounts, where: str) -> Fraction:
-    """Return the largest parameter of one release within the caps. A cap on rho also limits a pure epsilon."""
+    """Return the largest parameter of one release that the caps allow. A cap on rho also limits a pure epsilon."""
     if amount_of(mechanism) == "rho":
         if caps.rho is None:
             raise InputError(f"{where}: {mechanism.name} releases at a rho, which the block does not cap; give rho")

@@ -1,6 +1,6 @@
-"""A miner's requests for releases from a spend block. Each names a kind of release and its parameters.
+"""A miner's requests for releases from a block. Each request names a kind of release and its parameters.
 
-The path of such a release names the parameters, so that a ledger, a journal and saved results hold what was asked for.
+The parameters are written into the path of the release. So a ledger, the journal of a run and saved results show them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _REQUEST = re.compile(r" \(((?:epsilon|rho|delta) [^()]*)\)$")
 
 
 def request_step(step: Step, amounts: Mapping[str, Fraction]) -> Step:
-    """Return the step that a miner asks for: the step of a kind with the parameters that the miner chose."""
+    """Return the step of a kind with the parameters that the miner chose."""
     return attrs.evolve(step, mechanism=attrs.evolve(step.mechanism, **amounts))
 
 
 def request_text(step: Step) -> str:
-    """Return the parameters of a requested step, which follow the kind's name in a release's path.
+    """Return the parameters of a requested step, as the text that follows the kind's name in the release's path.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def request_text(step: Step) -> str:
 
 
 def split_request(path: str) -> tuple[str, dict[str, Fraction]]:
-    """Return the path of a kind, and the parameters with which a release of that kind was requested.
+    """Split a release's path into the path of its kind and the requested parameters.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The JSON forms of steps, with their queries and mechanisms, and of the cuts that make parts, in plan files."""
+"""The JSON forms of steps, and of what a table is cut into parts by, in plan files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpframework.queries.plan_file_query import PlanFileQuery
 
 
 def write_step(step: Step, calibration: Calibration | None, rows: int) -> dict[str, Any]:
-    """Return a step's JSON form, with its noise, for privacy units of at most `rows` rows."""
+    """Return the JSON form of a step and its noise, for privacy units of at most `rows` rows."""
     with refuse_loops(f"step '{step.name}': a parameter of mechanism '{step.mechanism.name}'"):
         parameters = attrs.asdict(step.mechanism)
     written = {name: str(value) if isinstance(value, Fraction) else value for name, value in parameters.items()}
@@ -82,12 +82,12 @@ def _write_ratio(value: Fraction | None) -> str | None:
 
 
 def read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]) -> Step:
-    """Return the step that `write_step` wrote. Its query is a `PlanFileQuery`, which cannot be evaluated.
+    """Return the step for a form that `write_step` wrote. Its query is a `PlanFileQuery`, which cannot be evaluated.
 
     Raises
     ------
     InputError
-        If no known mechanism has the name that the form gives.
+        If the form names an unknown mechanism.
     """
     query = dict(form["query"])
     query["sensitivities"] = [Sensitivity(**declared) for declared in query["sensitivities"]]
@@ -110,7 +110,7 @@ def read_step(form: Mapping[str, Any], mechanisms: Mapping[str, type[Mechanism]]
 
 
 def write_cut(by: Parts | None) -> Any:
-    """Return the JSON form of the way in which the parts of a parallel are made."""
+    """Return the JSON form of what the parts of a parallel are made from."""
     match by:
         case None:
             return None
@@ -124,7 +124,7 @@ def write_cut(by: Parts | None) -> Any:
 
 
 def read_cut(form: Any) -> Parts | None:
-    """Return the cut that `write_cut` wrote."""
+    """Return what parts are made from, for a form that `write_cut` wrote."""
     if form is None:
         return None
     if "attribute" in form:

@@ -1,7 +1,8 @@
-"""A file of verification records: which code was verified, when and how tightly, and which claims were proved.
+"""A file of verification records. They say which code was tested, when and how tightly, and which claims were proved.
 
-The file binds each result to the code that was verified, by the digests of `code`. It does not prove who wrote the
-results: whoever can write the file can write anything into it. Keep the file where its readers trust the writer.
+Each record holds digests of the code that was verified (see `code`), so it counts for exactly that code. The file does
+not prove who wrote it: anyone with write access can put anything into it. Keep it where only people you trust can
+write.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _now() -> str:
 @final
 @attrs.frozen
 class VerifiedCode:
-    """The verification record of one miner's or mechanism's code under one relation.
+    """The record of one verification of a miner's or mechanism's code, under one relation.
 
     Attributes
     ----------
@@ -61,10 +62,10 @@ class VerifiedCode:
     examples
         The names of the miner's or mechanism's examples, or of the study's steps.
     passed
-        Whether nothing was found wrong.
+        Whether the verification found no error.
     tightness
-        The share of its claim that the largest loss reached which the search found. Of several searches, the smallest
-        share counts. None if nothing was searched for, or every claim is 0.
+        The largest loss that the search found, divided by the claimed loss. After several searches, the smallest ratio
+        is stored. None if there was no search, or if every claim is 0.
     time
         The time of the verification, in UTC.
     """
@@ -80,12 +81,12 @@ class VerifiedCode:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The key under which a later record replaces this one."""
+        """The key of this record. A later record with the same key replaces it."""
         return (self.component["kind"], self.component["name"], self.relation.value, self.subject)
 
     @property
     def showed_nothing(self) -> bool:
-        """Whether no loss was found at all, so that nothing is known about the claim."""
+        """Whether the search found no loss at all, and so says nothing about the claim."""
         return self.passed and self.tightness == 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,7 +101,7 @@ class VerifiedCode:
         return cls(**{**form, **lists, "relation": Relation(form["relation"])})
 
     def __str__(self) -> str:
-        """Write the findings and their date."""
+        """Write the date, the relation, the subject and the tightness."""
         reached = "" if self.tightness is None else f", the search reached {100 * self.tightness:.0f} % of the claim"
         return f"verified on {self.time} under {self.relation} ({self.subject}){reached}"
 
@@ -108,16 +109,16 @@ class VerifiedCode:
 @final
 @attrs.frozen
 class ProvedClaim:
-    """The record of one claim about a formula that solvers have proved, for tables of any size.
+    """The record of one claim about a formula that solvers have proved for tables of any size.
 
     Attributes
     ----------
     claimed
-        The SHA-256, in hex, of the formula and the claim.
+        The SHA-256, in hex, of the formula and the claim together.
     formula, claim
         The formula and the claim as texts.
     goals
-        The SHA-256, in hex, of the goals that the solvers proved.
+        The SHA-256, in hex, of the goals: the statements that the solvers proved.
     solvers
         The solvers that proved the goals, with their versions.
     rules
@@ -153,7 +154,7 @@ class ProvedClaim:
 
 
 def claim_digest(shape: Shape, claim: Claim) -> str:
-    """Return the SHA-256 of a formula and a claim about it."""
+    """Return the SHA-256, in hex, of a formula and a claim about it."""
     return hashlib.sha256(json.dumps([shape.form, claim.form], separators=(",", ":")).encode()).hexdigest()
 
 
@@ -177,7 +178,7 @@ class VerificationRecords:
     proofs: tuple[ProvedClaim, ...] = ()
 
     def proves(self, shape: Shape, claim: Claim) -> ProvedClaim | None:
-        """Return the record of a claim that was proved by the present rules, or None."""
+        """Return the record of a claim that was proved by the present version of the proof rules, or None."""
         from dpframework.formulas.stored_verdicts import rules_digest
 
         claimed = claim_digest(shape, claim)
@@ -190,7 +191,7 @@ class VerificationRecords:
         Raises
         ------
         InputError
-            If the file cannot be read, or is no file of verification records.
+            If the file cannot be read, or is not a file of verification records.
         """
         text = read_text(Path(path), "a file that 'dpframework verify --record' writes")
         try:
@@ -212,7 +213,7 @@ class VerificationRecords:
     def record(
         self, path: str | os.PathLike[str], found: Iterable[VerifiedCode], proofs: Iterable[ProvedClaim] = ()
     ) -> None:
-        """Write these records and further ones to a file. A further record replaces one with the same key.
+        """Write these records and `found` to a file. A found record replaces an earlier one with the same key.
 
         Raises
         ------
@@ -231,17 +232,17 @@ class VerificationRecords:
 @final
 @attrs.frozen
 class CodeVerdict:
-    """The verdict whether the code of one miner or mechanism of a plan was verified.
+    """Whether the code of one miner or mechanism of a plan was verified.
 
     Attributes
     ----------
     what
         The kind and name of the component.
     record
-        The record of exactly this code: one that did not pass, or else the tightest. None if there is no record, or if
-        no record shows anything.
+        A record of exactly this code. If there are several, one that did not pass is chosen, or else the tightest. None
+        if there is no record, or if every search found no loss at all.
     reason
-        The reason why `record` is None; empty if there is a record.
+        Why `record` is None; empty if there is a record.
     """
 
     what: str
@@ -250,11 +251,11 @@ class CodeVerdict:
 
     @property
     def passed(self) -> bool:
-        """Whether exactly this code was verified, and nothing was found wrong."""
+        """Whether exactly this code was verified without an error."""
         return self.record is not None and self.record.passed
 
     def reaches(self, tightness: float) -> bool:
-        """Tell whether the code passed with at least this tightness."""
+        """Tell whether the code passed, and the search reached at least this share of the claim."""
         return self.passed and self.record is not None and (self.record.tightness or 0.0) >= tightness
 
     def __str__(self) -> str:
@@ -265,7 +266,7 @@ class CodeVerdict:
 
 
 def code_verdicts(plan: Plan, verified: VerificationRecords) -> Iterator[CodeVerdict]:
-    """Yield, for each miner and mechanism of a plan, whether exactly this code was verified under its relation."""
+    """Yield, for each miner and mechanism of a plan, whether its code was verified under the plan's relation."""
     for component in plan.code.get("components", ()):
         if component["kind"] not in KINDS:
             continue
@@ -278,7 +279,7 @@ def code_verdicts(plan: Plan, verified: VerificationRecords) -> Iterator[CodeVer
         under = sorted((one for one in about if one.relation is plan.relation), key=lambda one: one.time)
         same = [one for one in under if not _changes(one, plan)]
         if telling := [one for one in same if not one.showed_nothing]:
-            # A claim that failed once is not repaired by an example on which it held.
+            # One failure outweighs all examples on which the claim held.
             best = max(telling, key=lambda one: (one.tightness or 0.0, one.time))
             yield CodeVerdict(what, next((one for one in telling if not one.passed), best))
         elif same:
@@ -290,7 +291,7 @@ def code_verdicts(plan: Plan, verified: VerificationRecords) -> Iterator[CodeVer
 
 
 def _changes(record: VerifiedCode, plan: Plan) -> list[str]:
-    """Describe how the plan's code differs from a record's."""
+    """Describe how the plan's code differs from the code of a record."""
     before = {"components": [record.component], "packages": record.packages}
     same = [one for one in plan.code["components"] if one["kind"] == record.component["kind"]]
     return changes(
