@@ -1,4 +1,4 @@
-"""Runs of plans, with the miners that ask for releases, the scopes that allow them, and the gate that makes them."""
+"""Runs of plans. A miner asks for releases, a scope allows those that the plan holds, and the gate makes them."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The gate, through which every release leaves the private side."""
+"""The gate of a run: the only code that answers queries on private rows and draws the noisy outputs."""
 
 from __future__ import annotations
 
@@ -42,20 +42,21 @@ def _observers(told: Iterable[Observer]) -> tuple[Observer, ...]:
 
 @attrs.frozen(eq=False)
 class Gate:
-    """The only way out of the private side. It evaluates a query, draws the mechanism's output and tells the observers.
+    """The only way out of the private side. The gate evaluates queries, draws mechanisms' outputs and tells observers.
 
-    A process may fork at any moment, even in the middle of many releases, since an observer, an engine or a mechanism
-    may fork it. So the charge, the draw and the output of each release each check again that this is still the process
-    in which the gate was made.
+    An observer, an engine or a mechanism may fork the process at any moment. A fork has a copy of the run, and could
+    make the same releases a second time. So each charge, each draw and each output first checks that this is still the
+    process in which the gate was made.
 
     Whether a query or a mechanism fails may depend on the rows, and no noise hides that. So a failure ends the run for
-    good, even if the miner catches it. A miner that went on would do other things on other rows.
+    good, even if the miner catches the exception. Otherwise the miner's later actions could reveal whether the failure
+    happened.
     """
 
     engine: Engine
     randomness: Randomness
     observers: tuple[Observer, ...] = attrs.field(default=(), converter=_observers)
-    recorder: Observer | None = None  # told of each charge first; if it fails, the run fails
+    recorder: Observer | None = None  # told of each charge before the observers; if it fails, the run fails
     _copies: dict[tuple[int, int, int], tuple[Charge, Charge]] = attrs.field(factory=dict, init=False, repr=False)
     _failures: list[DPFrameworkError] = attrs.field(factory=list, init=False, repr=False)
     public_seed: int = attrs.field(
@@ -65,29 +66,29 @@ class Gate:
     _public_draws: collections.Counter[str] = attrs.field(factory=collections.Counter, init=False, repr=False)
 
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Make several releases together that the scope has charged, and return their values in order.
+        """Make several releases that were charged before, and return their values in order.
 
-        Observers are told of all charges before any query is evaluated. All answers are known before anything is drawn,
-        and all outputs are drawn before observers are told of any output. The answers are the same as with one release
-        after another, and so are the draws of a seeded run.
+        There are four stages: observers are told of all charges, all queries are evaluated, all outputs are drawn, and
+        observers are told of all outputs. The exact answers do not depend on how many releases are made together, nor
+        do the draws of a seeded run.
 
         Raises
         ------
         InputError
-            If a query or a mechanism fails. If it is a query, nothing has been drawn for these releases. In a private
+            If a query or a mechanism fails. If a query fails, nothing has been drawn for these releases. In a private
             run the error names only the step and the kind of failure.
         RunStopped
             If an observer fails.
         """
-        # A charge is on record before a row is read, so that a query that fails has been paid for.
+        # A charge is recorded before a row is read, so that a query is paid for even if it fails.
         for one in asked:
             self._charge(one.charge)
         answers = self.answers(asked)
         candidates = [
             self._candidates(one.charge, answer, one.inputs) for one, answer in zip(asked, answers, strict=True)
         ]
-        # A private run draws all outputs of one calibration in one call. A seeded run draws one after another, so that
-        # its numbers do not depend on which releases are made together.
+        # A private run draws all outputs with the same calibration in one call, which is faster. A seeded run draws one
+        # output after another, so that its numbers do not depend on which releases are made together.
         alike: dict[int, list[int]] = {}
         for k, one in enumerate(asked):
             alike.setdefault(id(one.charge.calibration) if self.randomness.private else k, []).append(k)
@@ -117,7 +118,7 @@ class Gate:
     ) -> Any:
         """Tell the observers of an output, and return the miner's copy."""
         require_own(self.process)
-        # Observers get copies, since one that changed an array would change the miner's result.
+        # Observers get copies, so that they cannot change the arrays in the miner's result.
         value = output if candidates is None else candidates[output]
         self._tell(
             "released",
@@ -127,21 +128,22 @@ class Gate:
         return value
 
     def _public(self, charge: Charge, observer: Observer) -> Charge:
-        """Return an observer's own copy of a charge. Parts that charges of one step share are copied once for each."""
+        """Return an observer's own copy of a charge. The step and its calibration are copied once per observer."""
         key = id(charge.step), id(charge.calibration), id(observer)
         if key not in self._copies:
-            # The charge is kept, so that no other step or calibration gets these ids.
+            # The original is stored too, so that no other step or calibration can get these ids.
             self._copies[key] = (charge, read_only(charge))
         return attrs.evolve(self._copies[key][1], path=charge.path)
 
     def _tell(self, event: str, charge: Charge, copied: Callable[[Charge, Observer], Charge | Release]) -> None:
-        """Hand each observer that listens to the event a read-only copy of its own.
+        """Give each observer that overrides the method `event` its own read-only copy.
 
         Raises
         ------
         RunStopped
-            If an observer fails. The message names the observer and the kind of failure, with the text only of the
-            project's own errors. A seeded run also shows the original exception. What was charged stays charged.
+            If an observer fails. The message names the observer and the kind of failure. It includes the text of the
+            failure if that is one of the project's own errors. A seeded run also shows the original exception. What was
+            charged stays charged.
         """
         for observer in self.observers:
             if not observer.hears(event):
@@ -158,7 +160,7 @@ class Gate:
                 raise self._failures[0] from (None if self.randomness.private else error)
 
     def require_well(self) -> None:
-        """Stop a run that has ended, or in which an observer, or code that saw private rows, has failed.
+        """Raise an error if the run has ended or failed.
 
         Raises
         ------
@@ -169,13 +171,16 @@ class Gate:
             raise self._failures[0]
 
     def end(self) -> None:
-        """Allow no more releases, since code that kept a table could make them after the results were written."""
+        """Allow no more releases.
+
+        Otherwise code that kept a table could make releases after the results are written.
+        """
         if not self._failures:
             self._failures.append(ReleaseRefused("the run has ended, and makes no more releases"))
 
     @contextlib.contextmanager
     def ending(self, *, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """End the run if the block of `with` fails, unless `unless` tells that the block would fail on any table."""
+        """End the run if the `with` block fails, unless `unless()` is true: the block would fail on every table."""
         try:
             yield
         except DPFrameworkError as error:
@@ -189,13 +194,13 @@ class Gate:
         return answer
 
     def answers(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Return the exact answers of several queries (private side only), in one call if each call costs a message."""
+        """Return the exact answers of several queries (private side only)."""
         with self.ending():
             return self._answers(asked)
 
     def _answers(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        # One call saves messages. An engine without messages is asked one query after another, in an order in which the
-        # counts of one query can serve the next.
+        # An engine that sends messages, such as a database, gets all queries in one call. Any other engine is asked one
+        # query after another, in an order that lets one query reuse the counts of another.
         if len(asked) > 1 and not self.engine.sends_messages:
             with silenced(words=True) if self.randomness.private else contextlib.nullcontext():
                 return self._answers_in_turn(asked)
@@ -207,10 +212,10 @@ class Gate:
         return self._guard(what, lambda: answers_of(self.engine, queries))
 
     def _answers_in_turn(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Return the answers of queries that are asked one by one, in the order that counts the fewest rows.
+        """Return the answers of queries that are evaluated one by one, in the order that counts the fewest rows.
 
-        That order depends on the rows, and an error must not depend on it. So after an error all queries are asked
-        again, in the order of the plan.
+        This order depends on the rows, so it must not decide which error is raised. After an error all queries are
+        evaluated again in the given order, which is public.
         """
         answers: dict[int, Any] = {}
         try:
@@ -221,24 +226,28 @@ class Gate:
             return [answer for one in asked for answer in self._answers([one])]
 
     def draw(self, charge: Charge, answers: Sequence[Any]) -> list[Any]:
-        """Return the mechanism's outputs for answers to queries of one calibration; errors name the first step."""
+        """Return the mechanism's outputs for several exact answers with one calibration.
+
+        Errors name the given charge's step.
+        """
         require_own(self.process)
         mechanism = charge.calibration.mechanism
         what = f"step '{charge.path}': the mechanism '{mechanism.name}'"
-        # The number of keys that get noise depends on the rows. It must not change the draws of later steps.
+        # A query with unlisted keys gets a generator of its own. The number of its keys depends on the rows, and this
+        # number must not change the draws of later steps.
         source = self.randomness.apart() if charge.calibration.facts.unlisted else self.randomness
         handed = source.handed(mechanism.assumptions)
         with self.ending():
             return self._guard(what, lambda: mechanism.release_many(answers, charge.calibration, handed))
 
     def public_random(self, path: str) -> np.random.Generator:
-        """Return a generator of public draws, seeded by the public seed, the path, and the number of calls so far."""
+        """Return a generator of public draws, seeded by the public seed, the path and the number of earlier calls."""
         self._public_draws[path] += 1
         return np.random.default_rng(seed_of(str(self.public_seed), path, str(self._public_draws[path])))
 
     @property
     def drew_publicly(self) -> bool:
-        """Whether public draws were asked for."""
+        """Whether `public_random` was called."""
         return bool(self._public_draws)
 
     def load(self, table: Table) -> Rows:
@@ -271,7 +280,7 @@ class Gate:
         return self._guard(f"deriving '{attribute.name}'", lambda: self.engine.derive(rows, attribute, cases))
 
     def _candidates(self, charge: Charge, answer: Any, inputs: dict[str, Any]) -> Sequence[Any] | None:
-        """Return the candidates of a selection, if there is one score for each, or None for other mechanisms."""
+        """Return the candidates of a selection, or None if the mechanism does not select. Each needs one score."""
         if not charge.step.mechanism.selects:
             return None
         query = charge.step.query
@@ -282,7 +291,7 @@ class Gate:
             return candidates, len(candidates)
 
         with self.ending():
-            # The query has seen the rows, so its candidates or errors may say something about them.
+            # The query object has seen the rows, so its candidates and errors may depend on them.
             candidates, number = self._guard(what, listed)
             if number == 0:
                 raise InputError(f"step '{charge.path}': there is no candidate to select from")
@@ -294,10 +303,10 @@ class Gate:
         return candidates
 
     def _guard(self, what: str, function: Callable[[], T]) -> T:
-        """Call a function that sees private rows. A private run shows none of its output, warnings or errors.
+        """Call a function that sees private rows. In a private run its output, warnings and errors are not shown.
 
-        Only the kind of a failure is named, and only if its class belongs to Python or to the project, since any other
-        class may be named after a value. A seeded run shows everything.
+        If the function fails, only the class of the error is named, and only if it is a class of Python or of
+        dpframework. Any other class could be named after a value in the table. A seeded run shows everything.
         """
         private = self.randomness.private
         try:
@@ -306,7 +315,7 @@ class Gate:
             with silenced(words=True):
                 return function()
         except QueryStopped as error:
-            stopped = error  # it says how the query ended, and nothing else
+            stopped = error  # its message says how the query ended, and nothing else
         except BaseException as error:
             if not is_failure(error) or (isinstance(error, DPFrameworkError) and not private):
                 raise

@@ -1,4 +1,4 @@
-"""The base class of miners, which have parameters, a plan and a run, and the examples on which they are verified."""
+"""The base class of miners, and the class of the examples on which miners are verified."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ def _as_mapping(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
 @final
 @attrs.frozen(eq=False)
 class Witness:
-    """Two neighbouring tables and outputs at which a miner's privacy loss is nearly as large as it claims.
+    """Two neighbouring tables, with outputs at which a miner's privacy loss is nearly as large as its claim.
 
-    An audit replays witnesses before its own search. A witness can show how tight a claim is, and that a smaller claim
-    would be wrong. It cannot make a claim pass.
+    An audit replays witnesses before its own search. A witness can show that a claim is tight, so that a smaller claim
+    would be wrong. It cannot make a wrong claim pass.
 
     Attributes
     ----------
     shared
-        The rows that both tables have. Each is given by the values of its attributes, and how often it occurs.
+        The rows that are in both tables. Each is given as the values of its attributes and the number of times it
+        occurs.
     one, other
-        The further row of the one table, and the further row of the other. Under add-or-remove-one, one of them is
-        None.
+        The additional row of each table. Under add-or-remove-one, one of the two is None.
     outputs
-        The outputs of mechanisms, by the paths of their steps within the miner's plan. An output that depends on the
-        exact answer is given as a function of the answer and the calibration. For all other steps the worst output that
-        the audit finds is taken.
+        The outputs of mechanisms, by the paths of the steps in the miner's plan. An output may also be a function of
+        the exact answer and the calibration. For steps that are left out, the audit takes the worst output that it
+        finds.
     """
 
     shared: tuple[tuple[Mapping[str, Any], int], ...] = attrs.field(converter=_as_repeats)
@@ -77,25 +77,25 @@ def _witnesses(given: Iterable[Witness]) -> tuple[Witness, ...]:
 @final
 @attrs.frozen
 class Example:
-    """A miner on a small schema, for the verification kit to audit.
+    """A miner with a small schema, on which the verification kit audits the miner.
 
     Attributes
     ----------
     schema
-        A few attributes with a few values each, so that small tables come near the worst case.
+        A few attributes with a few values each. On such a schema small tables come near the worst case.
     miner
         The miner with its parameters.
     delta
-        The delta at which the miner's claim is tested. Set it above 0 for a claim in zCDP or PLD. A pure claim, if any,
-        is tested as well.
+        The delta at which the miner's claim is tested. A claim in zCDP or PLD needs a delta above 0. A pure claim, if
+        the miner has one, is tested as well.
     witnesses
-        Tables and outputs that come near the worst case, if a search among small tables does not.
+        Tables and outputs near the worst case, for miners whose worst case a search among small tables does not find.
     loose
-        The reason why no run can lose all that is claimed, such as an upper bound with its derivation. Verdicts show
-        it.
+        If no run can lose as much as is claimed, the reason, such as a smaller upper bound with its derivation. The
+        verdict of the audit shows it.
     unit
-        The privacy unit for which the claim is tested if no other is asked for. Give a person with several rows if the
-        miner's parameters or claim depend on such units.
+        The privacy unit for which the claim is tested by default. Give a person with several rows if the miner's
+        parameters or claim depend on such units.
     """
 
     schema: Schema
@@ -108,7 +108,7 @@ class Example:
     def for_units(self, rows: int) -> Example:
         """Return the example for units of several rows, with the schema's numbers of rows multiplied by `rows`.
 
-        Noise grows by the same factor, so a table of the old size would show little.
+        Noise grows by the same factor. On a table of the old size it would hide nearly everything.
 
         Examples
         --------
@@ -122,10 +122,10 @@ class Example:
         return attrs.evolve(self, schema=schema)
 
     def unit_for(self, unit: PrivacyUnit) -> PrivacyUnit:
-        """Return the unit for which the claim is tested if `unit` is asked for.
+        """Return the unit for which the claim is tested, given the unit that the caller requests.
 
-        If one row is asked for, the claim is tested for the example's own unit. A unit that only asserts its number of
-        rows has no ids. An example that groups rows by unit needs ids, so it then keeps its own unit, with the asserted
+        If the caller requests one row, the example's own unit is used. A requested unit may have no ids, and only
+        assert its number of rows. If the example's own unit groups rows by ids, it is then kept, with the asserted
         number of rows.
         """
         if unit.is_row:
@@ -135,10 +135,10 @@ class Example:
 
 @attrs.frozen
 class Miner(abc.ABC):
-    """A differentially private miner, one attrs class with its parameters as fields.
+    """The base class of differentially private miners. A miner is an attrs class whose fields are its parameters.
 
-    A subclass sets `name`, documents itself in its docstring's first line, and defines `plan` and `mine`. By
-    convention its budget is a parameter `epsilon`.
+    A subclass sets `name`, and defines `plan` and `mine`. The first line of its docstring is its description in lists.
+    By convention a parameter `epsilon` is its budget.
 
     Examples
     --------
@@ -158,26 +158,26 @@ class Miner(abc.ABC):
 
     name: ClassVar[str]
 
-    #: The class of the results of `mine`, if saved results are read back as objects of it; None for plain values.
+    #: The class of the results of `mine`, which is also used to read saved results. None for plain values.
     result: ClassVar[type[StoredResult] | None] = None
 
     @abc.abstractmethod
     def plan(self, schema: Schema) -> Node:
-        """Return every release that `mine` may make, from the schema and the parameters alone."""
+        """Return every release that `mine` may make. It may depend on the schema and the parameters only."""
 
     @abc.abstractmethod
     def mine(self, table: PrivateTable) -> Any:
         """Make the releases and return the result.
 
-        A result is written to JSON by its `to_dict` method, if it has one, and shown by `str`.
+        If the result has a method `to_dict`, this method gives its JSON form. `str` gives the text that is shown.
         """
 
     def for_study(self, unit: PrivacyUnit, relation: Relation) -> Miner:
         """Return the miner as a study runs it.
 
-        A study calls this for each of its miners, and plans and runs the miner that is returned. Noise grows with the
-        rows of a unit, and depends on the relation. So override this in a miner that chooses parameters by its noise.
-        By default the miner itself is returned.
+        A study calls this method for each of its miners, and plans and runs the miner that it returns. By default this
+        is the miner itself. Override it in a miner that chooses parameters by its noise, since noise depends on the
+        number of rows of a unit and on the relation.
 
         Parameters
         ----------
@@ -190,33 +190,33 @@ class Miner(abc.ABC):
 
     @property
     def sources(self) -> Sequence[str]:
-        """The names of earlier steps of the study whose results the miner is given, as `PrivateTable.given`.
+        """The names of earlier steps of the study whose results the miner gets in `PrivateTable.given`.
 
-        By default there are none. If the miner plans a release whose query is given such a result, the release names
-        the result in `uses`, as `nodes.beside(name)`. The declared sensitivity of the query must hold for every result
-        that the earlier step may release.
+        By default there are none. If a query of the miner is given such a result, its planned step must name the result
+        in `uses`, as `nodes.beside(name)`. The query's declared sensitivity must hold for every result that the earlier
+        step may release.
         """
         return ()
 
     def misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why the miner cannot use the result of one of these steps, or None. By default it can use them all.
+        """Return the reason why the miner cannot use the result of one of its sources; None if it can use them all.
 
         Parameters
         ----------
         sources
-            The miners of these steps, by name.
+            The miners of the steps that `self.sources` names, by the steps' names.
         """
         return None
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return how far each kind of number that `mine` returns may be from the exact one, in its own unit.
+        """Return bounds on the errors of the numbers that `mine` returns, each in the number's own unit.
 
-        The bounds hold for 95 % of releases, whatever the rows are, and follow from public facts alone: the noise that
-        is planned, the schema, and about how many rows there are. A plan, its checks and reports show them, and
-        `Study.epsilon_for` inverts them.
+        Each bound holds with probability 95 % on any table. It follows from public facts only: the planned noise, the
+        schema and the approximate number of rows. Plans, checks and reports show the bounds, and `Study.epsilon_for`
+        finds the epsilon at which a bound reaches a wanted value.
 
-        By default they are the bounds of the steps: by how many rows a count may be off, and by how many rows a
-        selection may be worse than the best. Override this in a miner whose result is another function of its releases,
+        By default the bounds are those of the steps: how many rows a count may be off, and how many rows worse than the
+        best a selected candidate may be. Override this method in a miner whose result is computed from its releases,
         such as a mean.
 
         Parameters
@@ -227,10 +227,10 @@ class Miner(abc.ABC):
         return part.bounds_of_steps()
 
     def run_cost(self, part: PlannedPart) -> RunCost | None:
-        """Return the most time and memory that `mine` takes, as far as public facts tell. By default None, for unknown.
+        """Return bounds on the time and memory of `mine` that follow from public facts; by default None, for unknown.
 
-        Plans show it. Override this in a miner that counts many tables or computes much from them, and let `plan`
-        refuse what nobody could run.
+        Plans show these bounds. Override this method in a miner that counts many contingency tables or computes much
+        from them. `plan` should refuse parameters with which no machine could run the miner.
 
         Parameters
         ----------
@@ -240,39 +240,39 @@ class Miner(abc.ABC):
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the name and the parameters in a JSON-safe form. A plan holds them, so that its hash binds them."""
+        """Return the name and the parameters in a JSON-safe form. Plans include this form in their hash."""
         with refuse_loops(f"a parameter of miner '{self.name}'"):
             parameters = {a.name: _as_json(getattr(self, a.name)) for a in attrs.fields(type(self)) if a.init}
         return {"miner": self.name, "parameters": parameters}
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return the numeric attributes whose raw values are read, or None if any may be.
+        """Return the names of the numeric attributes whose raw values the miner reads; None if it may read any.
 
-        Raw values are read by sums, by quantiles, and by tests at thresholds that are no public cut. Queries that count
-        codes read none. A run keeps in memory only those values that one of its miners may read. By default the result
-        is None. Override this in a miner that reads no values, or few. A miner that leaves out an attribute is stopped
-        at its first release that reads the values of that attribute.
+        Sums, quantiles, and tests at thresholds that are not public cuts read raw values. Queries that count codes do
+        not. A run keeps only those raw values in memory that one of its miners may read. By default the result is None,
+        so all are kept. Override this method in a miner that reads raw values of few or no attributes. If the list
+        omits an attribute, the first release that reads its raw values fails.
         """
         return None
 
     @classmethod
     def ways_to_spend(cls, epsilon: Fraction, delta: Fraction) -> tuple[Mapping[str, Any], ...]:
-        """Return the ways to spend an epsilon: for each way, the parameters that the miner is then given.
+        """Return the possible ways to spend an epsilon, each as the parameters that the miner gets.
 
         A study calls this for a miner that has a share of the budget. It compares the first two ways, and takes the one
-        with which the study's miners have the least noise. The parameters need not be exact, since the study asks
-        again with other epsilons until its total is the budget.
+        that gives the study's miners the least noise. The parameters may be approximate: the study calls this again
+        with other epsilons until its total equals the budget.
 
-        By default there is one way for a parameter `epsilon`, and in a study with a delta one for a parameter `rho`, if
-        the miner has these parameters. Override this in a miner whose budget has another name, or that needs to know
-        epsilon and delta.
+        By default there is one way if the miner has a parameter `epsilon`, and another if it has a parameter `rho` and
+        the study has a delta. Override this in a miner whose budget has another name, or that needs to know epsilon and
+        delta.
 
         Parameters
         ----------
         epsilon
-            The epsilon that the miner alone may cost.
+            The epsilon that the miner may cost.
         delta
-            The delta of the study. With 0 only pure losses are possible.
+            The delta of the study. If it is 0, only pure losses are possible.
         """
         parameters = {a.alias for a in attrs.fields(cls) if a.init}
         ways: list[Mapping[str, Any]] = [{"epsilon": epsilon}] if "epsilon" in parameters else []
@@ -282,9 +282,9 @@ class Miner(abc.ABC):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return small studies to verify this miner on, by name, one for each variant with its own privacy argument.
+        """Return the examples on which to verify this miner, by name: one for each variant with its own privacy proof.
 
-        By default there are none; `dpframework verify` then needs a study file.
+        By default there are none. Then `dpframework verify` needs a study file.
         """
         return {}
 

@@ -1,8 +1,8 @@
 """Several miners in one plan, where later miners are given the results of earlier ones.
 
-A result is made of releases, so a later miner may use it like its own releases. The plan, with the loss of every step,
-is fixed before anything runs, and only inputs of queries are left open (see `queries.released_bounds_queries`). If a
-plan must depend on a result, make a second study.
+A result is computed from releases, so a later miner may use it like its own releases. The plan and the loss of every
+step are fixed before anything runs. A result can only become an input of a later query (see `queries.released_bounds_queries`).
+If a plan must depend on a result, make a second study.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dpframework.run.private_table import PrivateTable
 
 
 def require_sources(name: str, miner: Miner, earlier: Mapping[str, Miner]) -> None:
-    """Refuse a step that uses the result of a later or unknown step, or a result that its miner cannot use.
+    """Refuse a step that uses the result of a step that is unknown, that comes later, or whose result does not fit.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def require_sources(name: str, miner: Miner, earlier: Mapping[str, Miner]) -> No
 
 
 def mine_part(name: str, miner: Miner, table: PrivateTable, found: Mapping[str, Any]) -> Any:
-    """Run a miner in its named part of the plan, with the results that it is given.
+    """Run a miner in its named part of the plan, with the earlier results that it uses.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def mine_part(name: str, miner: Miner, table: PrivateTable, found: Mapping[str, 
     miner
         The miner to run.
     table
-        The private table that is bound to the plan around the part.
+        The private table bound to the plan that holds the part.
     found
         The results so far, by their names.
     """
@@ -64,7 +64,7 @@ def _links(given: Mapping[str, Miner]) -> Mapping[str, Miner]:
 @final
 @attrs.frozen
 class MinerChain(Miner):
-    """Miners that run one after another like the steps of a study, so that they are verified as one miner.
+    """Several miners that run one after another like the steps of a study. As one miner, they can be verified together.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class MinerChain(Miner):
 
     @classmethod
     def of(cls, name: str, miners: Mapping[str, Miner]) -> Miner:
-        """Return the miner of this name or, if it uses results of other miners, a chain of it and all that it needs."""
+        """Return a miner by its name or, if it uses results of other miners, the chain of all miners that it needs."""
         needed = [name]
         for one in needed:  # `needed` grows meanwhile
             needed += [source for source in miners[one].sources if source not in needed]
@@ -99,7 +99,7 @@ class MinerChain(Miner):
         return sequential(*(sequential(miner.plan(schema), name=name) for name, miner in self.links.items()))
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return the attributes whose values some of the miners may read, or None if one of them may read any."""
+        """Return the attributes whose values at least one miner may read, or None if one of them may read any."""
         read = [miner.values_read(schema) for miner in self.links.values()]
         known = [names for names in read if names is not None]
         return list(dict.fromkeys(name for names in known for name in names)) if len(known) == len(read) else None
@@ -113,5 +113,5 @@ class MinerChain(Miner):
 
 
 def shown_miner(miner: Miner) -> Miner:
-    """Return the miner that an example shows, the last one of a chain."""
+    """Return the miner that an example is about: the last one of a chain, or else the miner itself."""
     return [*miner.links.values()][-1] if isinstance(miner, MinerChain) else miner

@@ -1,12 +1,12 @@
 """The states of a plan's nodes in a run: which releases were made, and which branches were taken.
 
-States are not nodes. A plan does not change, and one node of it may stand for many parts or repetitions. Each part and
-each repetition has a state of its own, which is made when the run reaches it.
+States are separate from nodes. A plan does not change, and one of its nodes may stand for many parts or repetitions.
+Each part and each repetition gets its own state when the run reaches it.
 
-A name is looked up in one scope. A scope is all nodes below its node, except those inside parallels, samples and
-named sequentials, which are scopes of their own. A look-up takes the same time however large the plan is and however
-much of it was released, since a sequential knows which of its parts hold a name, and a repetition how many of its
-instances have been used up.
+A name is looked up in one scope: all nodes below the scope's node, except those inside parallels, samples and named
+sequentials, which are scopes of their own. The time of a look-up does not grow with the plan or with the number of
+earlier releases. For this, a sequential stores which of its parts hold a name, and a repetition stores how many of its
+instances are used up.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ class State(abc.ABC):
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
         """Yield the states of a kind and name in this scope, each with the choices that it commits the run to.
 
-        Of several states that were used up, it may yield only one.
+        If several states are used up, it may yield only one of them.
         """
 
     @abc.abstractmethod
     def keys(self) -> set[Key]:
-        """Return the kinds and names that may ever be found in this scope."""
+        """Return the kinds and names of all states that `find` can ever yield."""
 
     def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield what a look-up in the surrounding scope finds here: the states below or, if this is a scope, itself."""
+        """Yield what a look-up in the scope around this node finds: this state if it is a scope, else those below."""
         return self.find(name, kind)
 
     def keys_at(self) -> set[Key]:
-        """Return the kinds and names that a look-up in the surrounding scope may ever find here."""
+        """Return the kinds and names of all states that `find_at` can ever yield."""
         return self.keys()
 
     @abc.abstractmethod
     def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
-        """Return the cost of the releases made below this node."""
+        """Return the cost of the releases that were made at or below this node."""
 
 
 class OnceState(State):
@@ -63,28 +63,28 @@ class OnceState(State):
     is_used = False
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield this state if the kind and name are its own."""
+        """Yield this state if it has this kind and name."""
         if (kind, name) in self.keys():
             yield cast("T", self), []
 
 
 class StepState(OnceState):
-    """The state of a step, made or not."""
+    """The state of a step: whether its release was made."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
 
     def keys(self) -> set[Key]:
-        """Return the step's own key."""
+        """Return the one key of the step."""
         return {(StepState, self.step.name)}
 
     def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
-        """Return the step's cost, which is nothing before it is made."""
+        """Return the step's cost, or a cost of nothing if it was not released yet."""
         return composition.release(plan.calibration(self.step)) if self.is_used else composition.sequential([])
 
 
 class SequentialState(OnceState):
-    """The state of parts on the same rows. With a name it is a scope, which is entered once."""
+    """The state of parts on the same rows. If it has a name, it is a scope that can be entered once."""
 
     def __init__(self, node: Sequential | Post | Either) -> None:
         self.node = node
@@ -92,7 +92,10 @@ class SequentialState(OnceState):
         self.parts = [state_of(child) for child in node.children]
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Search the parts that hold such a state. A named part is found itself and not searched."""
+        """Search the parts that hold such a state.
+
+        A part that is a scope is not searched, but may be yielded itself.
+        """
         for k in self._holding.get((kind, name), ()):
             yield from self.parts[k].find_at(name, kind)
 
@@ -101,19 +104,19 @@ class SequentialState(OnceState):
         return set(self._holding)
 
     def find_at(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Yield this state if it has the name. A state without a name yields the states in it."""
+        """Yield this state if it has the given name. A state without a name yields the states below it."""
         if self.name is None:
             yield from self.find(name, kind)
         elif (kind, name) in self.keys_at():
             yield cast("T", self), []
 
     def keys_at(self) -> set[Key]:
-        """Return its own key, or without a name the keys of the parts."""
+        """Return the key of this state or, if it has no name, the keys of its parts."""
         return self.keys() if self.name is None else {(SequentialState, self.name)}
 
     @functools.cached_property
     def _holding(self) -> dict[Key, list[int]]:
-        """The parts that hold each key, in their order."""
+        """For each key, the positions of the parts that hold it."""
         holding: dict[Key, list[int]] = {}
         for k, part in enumerate(self.parts):
             for key in part.keys_at():
@@ -121,19 +124,19 @@ class SequentialState(OnceState):
         return holding
 
     def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
-        """Add up the parts."""
+        """Add up the costs of the parts."""
         return composition.sequential([part.cost_so_far(composition, plan) for part in self.parts])
 
 
 class EitherState(SequentialState):
-    """The state of branches. The first branch that is used stays the only one."""
+    """The state of branches. Once one branch is used, no other can be."""
 
     def __init__(self, node: Either) -> None:
         super().__init__(node)
         self.chosen: int | None = None
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Search the chosen branch, or all while none is chosen."""
+        """Search the chosen branch, or all branches while none is chosen."""
         for k in self._holding.get((kind, name), ()):
             if self.chosen in (None, k):
                 for state, commits in self.parts[k].find_at(name, kind):
@@ -141,16 +144,16 @@ class EitherState(SequentialState):
 
 
 class RepeatState(State):
-    """The state of a repetition, with instances of one part that begin as they are needed."""
+    """The state of a repetition: one state for each time that the part is used, made when it is needed."""
 
     def __init__(self, node: Repeat) -> None:
         self.node = node
         self.instances: list[State] = []
         self._next = state_of(node.part)
-        self._all_made: dict[Key, int] = {}  # how many of the first instances have nothing left under each key
+        self._all_made: dict[Key, int] = {}  # for each key, how many of the first instances are used up
 
     def find(self, name: str | None, kind: type[T]) -> Iterator[tuple[T, list[Commit]]]:
-        """Search the instances that may have such a state left, then a new instance, or else the last one."""
+        """Search the instances that may have an unused state, then a new instance. If none is left, search the last."""
         key, begun = (kind, name), len(self.instances)
         made = self._all_made.get(key, 0)
         for k in range(made, begun):
@@ -164,7 +167,7 @@ class RepeatState(State):
             for state, commits in self._next.find_at(name, kind):
                 yield state, [*commits, self._begin]
         elif made == begun:
-            # Nothing is left. A used state lets the caller say "made before" in place of "not in the plan".
+            # All are used up. From a used state the caller knows to say "made before" instead of "not in the plan".
             yield from self.instances[-1].find_at(name, kind)
 
     def keys(self) -> set[Key]:
@@ -176,22 +179,22 @@ class RepeatState(State):
         self._next = state_of(self.node.part)
 
     def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
-        """Add up the instances."""
+        """Add up the costs of the instances."""
         return composition.sequential([instance.cost_so_far(composition, plan) for instance in self.instances])
 
 
 class RowsState(OnceState):
-    """The state of a node that makes other rows from the scope's rows. It is found by its name or without one."""
+    """The state of a partition or a sample. It is found by its name, or without a name."""
 
     node: Parallel | Sample
 
     def keys(self) -> set[Key]:
-        """Return the key with the node's name, and the key without a name."""
+        """Return two keys, one with the node's name and one without a name."""
         return {(type(self), None), (type(self), self.node.name)}
 
 
 class ParallelState(RowsState):
-    """The state of a partition, made or not, with one state for each part."""
+    """The state of a partition: whether it was made, and one state for each part."""
 
     node: Parallel
 
@@ -200,13 +203,13 @@ class ParallelState(RowsState):
         self.parts: list[State] = []
 
     def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
-        """Compose over the parts."""
+        """Compose the costs of the parts."""
         parts = [part.cost_so_far(composition, plan) for part in self.parts]
         return composition.over_parts(parts, plan) if parts else composition.sequential([])
 
 
 class SampleState(RowsState):
-    """The state of a sample, drawn or not, and of its releases."""
+    """The state of a sample: whether it was drawn, and the state of the releases from it."""
 
     node: Sample
 
@@ -220,7 +223,7 @@ class SampleState(RowsState):
 
 
 class SpendState(OnceState):
-    """The state of a block, with the sums of its charges. It is opened once, and may make many releases."""
+    """The state of a block, with the sums of its charges. A block is opened once, and may make many releases."""
 
     def __init__(self, node: Spend) -> None:
         self.node = node
@@ -229,21 +232,22 @@ class SpendState(OnceState):
         self.closed = False
 
     def keys(self) -> set[Key]:
-        """Return the block's own key."""
+        """Return the one key of the block."""
         return {(SpendState, self.node.name)}
 
     def cost_so_far(self, composition: Composition, plan: Plan) -> Any:
-        """Return the cost of the whole block, once a release of it was made.
+        """Return the cost of the whole block if at least one of its releases was made, else a cost of nothing.
 
-        A sum of rho must not be converted to an epsilon before the cap is reached, since a miner may stop at the moment
-        at which the conversion fails. Sums of epsilons could be reported, but not every accounting keeps them apart.
+        The cost is that of the caps, even if the block has spent less. A conversion of rho to epsilon fails with
+        probability delta, and a miner that may stop at any time could stop just when it fails. So the sum of rho so far
+        must not be converted. Sums of epsilon could be reported, but not all accountants keep epsilon apart from rho.
         """
         return composition.release(plan.calibration(self.node)) if self.times else composition.sequential([])
 
 
 @functools.singledispatch
 def state_of(node: Node) -> State:
-    """Return the state of an untouched node. A kind of node registers its state here.
+    """Return the initial state of a node. Each kind of node registers the class of its state here.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""The release of the number of rows, where it is secret and decides how a miner's budget is best used.
+"""The release of the number of rows, for miners whose best parameters depend on it.
 
-This release comes first, and costs a fiftieth of the budget. At a budget of epsilon 1 the number is within 150 rows of
-the true one in 95 % of releases. The plan's other releases may depend on the released number, which may choose a branch
-of the plan (`plan.either`), but not on the exact number.
+The number of rows is secret under add-or-remove-one. It is released first, for a fiftieth of the miner's budget. At a
+budget of epsilon 1 the released number is within 150 rows of the exact one with a probability of 95 %. It may choose a
+branch of the plan (`plan.nodes.either`), since it is public once it is released.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dpframework.plan.nodes import Step, step
 from dpframework.queries.counts import Count
 from dpframework.run.private_table import PrivateTable
 
-COUNT_SHARE = Fraction(1, 50)  # the share of the budget that releases the number of rows
+COUNT_SHARE = Fraction(1, 50)  # the share of the budget that the release of the number of rows costs
 
 
 def plan_row_count(epsilon: Fraction) -> Step:
@@ -35,5 +35,5 @@ def left_by_row_count(epsilon: Fraction) -> Fraction:
 
 
 def release_row_count(table: PrivateTable) -> float:
-    """Release the number of rows, and return it clamped to the range from 1 to the schema's `max_rows`."""
+    """Release the number of rows, and return it clamped to the range from 1 to the schema's `max_rows`, if known."""
     return min(max(float(table.release("rows")), 1.0), table.schema.max_rows or math.inf)

@@ -1,4 +1,4 @@
-"""Observers, who are told of every charge and release of a run, for progress, ledgers and transcripts."""
+"""Observers of a run. Progress bars, ledgers and transcripts use them to follow every charge and release."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpframework.run.release_scope import Charge
 
 @attrs.frozen
 class Release:
-    """An output that has left the private side.
+    """One release of a run, as observers see it.
 
     Attributes
     ----------
@@ -21,9 +21,9 @@ class Release:
     inputs
         The public inputs that the query was given, by name.
     output
-        The output that the mechanism drew: numbers, or the position of a candidate.
+        The output that the mechanism drew: numbers, or the position of the selected candidate.
     value
-        The value that the miner received: the output, or the candidate at that position.
+        The value that the miner received: the numbers, or the selected candidate.
     """
 
     charge: Charge
@@ -33,19 +33,19 @@ class Release:
 
 
 class Observer:
-    """Is told of every charge, before its release is drawn, and of every release. Override the methods you need.
+    """The base class of observers. Override `charged`, `released` or both; a run calls them at each charge and release.
 
-    Each observer gets a read-only copy of its own. Writing to an array raises `ValueError`, and a change of anything
-    else has no effect on the miner, the ledger or other observers. An observer that raises an exception stops the run,
-    and the error names the observer. A charge that cannot be recorded must not be followed by its release.
+    Each observer gets its own read-only copy. Writing to an array raises `ValueError`. Any other change has no effect
+    on the miner, the ledger or other observers. An exception in an observer stops the run, since a release must not
+    follow a charge that could not be recorded. The error names the observer.
     """
 
     def hears(self, event: str) -> bool:
-        """Tell whether the observer overrides the method for an event, "charged" or "released"."""
+        """Tell whether the observer overrides the method `event`, which is "charged" or "released"."""
         return getattr(getattr(self, event), "__func__", None) is not getattr(Observer, event)
 
     def charged(self, charge: Charge) -> None:
-        """Take note of a charge, before its release is drawn."""
+        """Handle a charge. The run calls this before it draws the release."""
 
     def released(self, release: Release) -> None:
-        """Take note of a release."""
+        """Handle a release."""

@@ -1,4 +1,4 @@
-"""The private table, which is all that a miner sees of the data."""
+"""The private table, through which a miner gets releases. It is all that a miner sees of the data."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ NOTHING_GIVEN: Mapping[str, Any] = MappingProxyType({})
 
 @final
 class PrivateTable:
-    """A table that makes planned releases, and shows no rows, no length and no exact counts.
+    """A table that makes planned releases. It does not show rows, exact counts or its length.
 
-    A miner gets a private table that is bound to the miner's part of the plan. Every method that returns tables returns
-    private ones.
+    A miner gets a private table that is bound to the miner's part of the plan. Parts, samples and derived tables are
+    private tables too.
 
     Attributes
     ----------
     schema
         The public facts about the table.
     given
-        The results of the earlier steps of the study that the miner names (see `Miner.sources`), by their names. They
-        were released, so inputs of queries may be computed from them.
+        The results of the earlier steps that the miner names in `Miner.sources`, by the steps' names. They are
+        released, so the inputs of queries may be computed from them.
     """
 
     __slots__ = ("_attribute_sources", "_gate", "_rows", "_scope", "given", "schema")
@@ -62,44 +62,44 @@ class PrivateTable:
         self._attribute_sources = attribute_sources  # for each derived attribute, the attributes on which it depends
 
     def release(self, step: str | Step, **public_inputs: Any) -> Any:
-        """Make a planned release, and return its numbers or the chosen candidate.
+        """Make a planned release, and return its numbers or the selected candidate.
 
         Parameters
         ----------
         step
-            The name of a step of the plan (or the step itself).
+            The name of a planned step, or the step itself.
         public_inputs
-            The inputs of the query at run time. They must be computed from the schema and from releases alone.
+            The inputs of the query at run time. Compute them from the schema and from releases only.
 
         Raises
         ------
         ReleaseRefused
-            If the plan does not hold the step here, it was made before, or it differs from the planned one, for example
-            in its epsilon. Nothing is spent then. It is also raised if the run's ledger refuses the release. The plan
-            then counts the release as made.
+            If the step is not planned in this part of the plan, was released before, or differs from the planned step,
+            for example in its epsilon. Nothing is spent then. The error is also raised if the run's ledger refuses the
+            release. In that case the release counts as made.
         """
         (released,) = PrivateTable.release_many([(self, step, public_inputs)])
         return released
 
     @staticmethod
     def release_many(asked: Iterable[tuple[PrivateTable, str | Step, Mapping[str, Any]]]) -> list[Any]:
-        """Make several planned releases at once, such as all those of one level of a tree, in order.
+        """Make several planned releases in one call, such as those for all nodes on one level of a tree.
 
-        The outputs are as if `release` were called for one after another, and a seeded run draws the same numbers. One
-        call is faster. On a cluster all queries are sent in one message, and a private run without a journal draws all
-        noise of one kind in one call.
+        The outputs, in order, have the same distribution as from several calls of `release`. In a seeded run they are
+        equal. One call is faster: on a cluster all queries are sent in one message, and a private run without a journal
+        draws all noise of one kind together.
 
         Parameters
         ----------
         asked
-            A table, the name of a step (or the step itself) and the query's inputs, for each release. The tables may
-            be parts of each other. The requests must not depend on these releases.
+            For each release, a table, the name of a step (or the step itself), and the inputs of the query. One table
+            may be a part of another. No request may depend on a release of the same call.
 
         Raises
         ------
         ReleaseRefused
-            If one of them is refused. If the plan refuses it, those before it have been made. If the ledger refuses
-            it, those before it are charged, but have been made only if the run has a journal.
+            If one release is refused. If the plan refuses it, the releases before it were made. If the ledger refuses
+            it, the releases before it are charged, and were made if the run has a journal.
         InputError
             If the tables belong to different runs.
 
@@ -124,12 +124,12 @@ class PrivateTable:
         return gate.release_many(charged)
 
     def public_random(self) -> np.random.Generator:
-        """Return a generator for draws that are no secret, such as rows of synthetic data or starting points.
+        """Return a generator for draws that need not be secret, such as rows of synthetic data or starting points.
 
-        Its seed is public, stands in the results, and is unrelated to the noise. Each call returns another generator,
-        which depends on the run's public seed and on the path in the plan. It is the same one when a run is resumed,
-        replayed by a verification, or repeated with the same seed. The draws cost no budget. Never add them to anything
-        as noise, since readers of the results can subtract them.
+        Its seed is public: it is written into the results, and is unrelated to the noise. Each call returns a new
+        generator, which depends on the run's public seed, the path in the plan and the number of earlier calls. So the
+        draws are the same when a run is resumed, replayed by a verification, or repeated with the same seed. They cost
+        no budget. Never use them as noise, since readers of the results can subtract them.
 
         Examples
         --------
@@ -140,64 +140,66 @@ class PrivateTable:
         return self._gate.public_random(self._scope.path)
 
     def calibration(self, step: str) -> Calibration:
-        """Return the noise of a planned step of this scope, which is public and known before the run.
+        """Return the noise and losses of a planned step, which are public and known before the run.
 
         Raises
         ------
         ReleaseRefused
-            If the plan holds no such step here.
+            If this part of the plan has no such step.
         """
         return self._scope.calibration(step)
 
     def partition(
         self, by: str | Attribute | Cases | Description | Iterable[Description], *, name: str | None = None
     ) -> list[PrivateTable]:
-        """Cut the rows into disjoint parts by value, as planned by `parallel`.
+        """Cut the rows into disjoint parts by their values, as planned by `parallel`.
 
-        The schema of a part is `Schema.of_part`. It has no public number of rows, since only the whole table has one.
+        The schema of a part is `Schema.of_part`. It has no public number of rows, since the number of rows in a part is
+        secret.
 
         Parameters
         ----------
         by
-            An attribute (one part per value, in code order), cases (one part per case, and one for the rest), one
-            description (the rows for which it holds, and the rest), or several disjoint descriptions.
+            An attribute (one part for each value, in the order of its codes), cases (one part for each case, and one
+            for the rest), one description (the rows for which it holds, and the rest), or several disjoint descriptions
+            (one part for each).
         name
-            The name of the planned parallel, where a scope has several.
+            The name of the planned parallel, needed if there are several here.
 
         Raises
         ------
         ReleaseRefused
-            If the plan holds no such partition here, it was made before, or its parts overlap.
+            If this part of the plan has no such partition, if it was made before, or if its parts overlap.
         InputError
-            If `by` is nothing that a table can be cut by.
+            If `by` has another type, or names an unknown attribute.
         """
         cut = self._cut(by)
         with self._gate.ending(unless=lambda: _fails_on_no_rows(cut, self.schema)):
-            # Split before the scope marks the partition as made, so that a failed split leaves the plan as it was.
+            # Split first and mark the partition as made afterwards, so that a failed split does not use it up.
             parts = self._gate.split(self._rows, cut)
         scopes = self._scope.partition(cut, name, self._attribute_sources)
         schema = self.schema.of_part()
         return [self._like(schema, *part) for part in zip(parts, scopes, strict=True)]
 
     def sampled(self, name: str | None = None) -> PrivateTable:
-        """Draw a random sample of rows or units, as planned by `sample`. Nobody sees which these are, or how many.
+        """Draw a random sample of units, as planned by `sample`. Which units are drawn, and how many, stays secret.
 
         Parameters
         ----------
         name
-            The name of the planned sample, where a scope has several.
+            The name of the planned sample, needed if there are several here.
 
         Raises
         ------
         ReleaseRefused
-            If the plan holds no such sample here, or it was drawn before.
+            If this part of the plan has no such sample, or it was drawn before.
         """
         scope, rate, of_units = self._scope.sample(name)
         rows = self._gate.sample(self._rows, rate, of_units=of_units)
         return self._like(self.schema.of_part(), rows, scope)
 
     def spend(self, name: str) -> SpendBlock:
-        """Open a block of the plan, whose releases the miner chooses during the run. Each block is opened once.
+        """Open a block of the plan, whose releases the miner chooses during the run. A block can be opened once.
 
         Parameters
         ----------
@@ -207,7 +209,7 @@ class PrivateTable:
         Raises
         ------
         ReleaseRefused
-            If the plan holds no such block here, or it was opened before.
+            If this part of the plan has no such block, or it was opened before.
         """
         from dpframework.run.spend_block_scope import BlockScope, SpendBlock
 
@@ -234,19 +236,19 @@ class PrivateTable:
         return descriptions
 
     def derive(self, attribute: Attribute, cases: Cases) -> PrivateTable:
-        """Return this table with one more attribute, the case that each row falls in.
+        """Return this table with one more attribute: for each row, the case that it falls in.
 
         Parameters
         ----------
         attribute
-            The new attribute, with one code per case, of which the last one is for the rest.
+            The new attribute. It has one code for each case, and the last code is for all other rows.
         cases
-            Public descriptions, from the schema and from releases.
+            The cases, as descriptions that are computed from the schema and from releases only.
 
         Raises
         ------
         InputError
-            If the name is taken, or the attribute has another number of codes than there are cases.
+            If the schema has an attribute of that name, or the number of codes differs from the number of cases.
         """
         if attribute.name in self.schema:
             raise InputError(f"attribute '{attribute.name}' exists; a derived attribute needs a name of its own")
@@ -266,12 +268,12 @@ class PrivateTable:
         name
             The name of the part.
         given
-            The results that the part is given, which must have been released. By default those of this table.
+            The earlier results that the part may use, by name. They must be released. By default those of this table.
 
         Raises
         ------
         ReleaseRefused
-            If the plan holds no such part here, or it was entered before.
+            If the plan has no such part here, or it was entered before.
         """
         found = self._like(self.schema, self._rows, self._scope.enter(name))
         if given is not None:
@@ -279,7 +281,7 @@ class PrivateTable:
         return found
 
     def _like(self, schema: Schema, rows: Rows, scope: Scope) -> PrivateTable:
-        """Return a table with other rows or another scope, and everything else as in this one."""
+        """Return a copy of this table with the given schema, rows and scope."""
         return PrivateTable(schema, rows, scope, self._gate, self._attribute_sources, self.given)
 
     def __repr__(self) -> str:
@@ -287,7 +289,7 @@ class PrivateTable:
         return f"PrivateTable({', '.join(self.schema.names[:8])}{', ...' if len(self.schema) > 8 else ''})"
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied, since rows would leave the private side.
+        """Refuse pickling and copying, since rows would leave the private side.
 
         Raises
         ------
@@ -298,7 +300,7 @@ class PrivateTable:
 
 
 def _fails_on_no_rows(cut: Cut, schema: Schema) -> bool:
-    """Tell whether a cut fails even without rows, so that no row is the reason, such as a cut by an unknown value."""
+    """Tell whether a cut fails even on a table without rows, so that its failure reveals nothing about rows."""
     keys = {attribute.name: list[str]() for attribute in schema if isinstance(attribute, Open)}
     none = Table.from_codes(schema.of_part(), np.zeros((len(schema), 0), dtype=np.uint8), keys=keys)
     try:

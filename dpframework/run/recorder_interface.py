@@ -1,4 +1,4 @@
-"""The interface of a recorder of runs, such as a ledger's run."""
+"""The interface of recorders: objects that record a run, such as the run of a ledger."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Recorder(Protocol):
 
     @property
     def id(self) -> str:
-        """The run's name in the record."""
+        """The id of the run in the record."""
 
     @property
     def head(self) -> str:
-        """The hash of the record's last entry about this run. An older copy of the record does not hold this entry."""
+        """The hash of the record's last entry about this run, by which an older copy of the record can be detected."""
 
     @property
     def key(self) -> bytes:
-        """The key by which the rows of each privacy unit are chosen."""
+        """The secret key by which the rows that each privacy unit keeps are chosen."""
 
     @property
     def period(self) -> str:
@@ -36,14 +36,14 @@ class Recorder(Protocol):
 
     @property
     def resumable(self) -> bool:
-        """Whether the run may be resumed, and so needs the same rows, read with the run's key."""
+        """Whether the run may be resumed. A resumed run must read the same rows, with the run's key."""
 
     @property
     def continues(self) -> bool:
-        """Whether the run has made releases before it was resumed, and goes on to make others."""
+        """Whether this is a resumed run that made releases before it was interrupted."""
 
     def recording(self, plan: Plan, randomness: Randomness) -> AbstractContextManager[None]:
-        """Return a context that refuses a plan that may not be run, and records how the block of `with` ends.
+        """Return a context that refuses a plan that may not be run, and that records how the `with` block ends.
 
         Raises
         ------
@@ -55,21 +55,21 @@ class Recorder(Protocol):
         """Return the gate through which the run's releases go."""
 
     def read(self) -> None:
-        """Record that the table is going to be read. This comes first, since the rows may decide how the reading ends.
+        """Record that the table will now be read. This is recorded first, since the rows may decide how reading ends.
 
         Raises
         ------
         PlanRefused
-            If the plan may not be run any more.
+            If the plan may no longer be run.
         """
 
     def refused(self, why: str) -> None:
-        """Record that reading the table ended the run before its charge, and which kind of failure it was.
+        """Record that the run ended while the table was read, before its charge, with the kind of failure.
 
         Raises
         ------
         PlanRefused
-            If the plan may not be run any more.
+            If the plan may no longer be run.
         """
 
     def open(self) -> None:
@@ -78,5 +78,5 @@ class Recorder(Protocol):
         Raises
         ------
         PlanRefused
-            If the plan may not be run any more.
+            If the plan may no longer be run.
         """

@@ -1,4 +1,4 @@
-"""Copies of releases for observers, who must not be able to change the releases that a miner gets."""
+"""Copies of releases for observers, so that observers cannot change the releases that a miner gets."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ _CONTAINERS = (tuple, frozenset, list, set)  # these are rebuilt from copies of 
 
 
 def read_only(value: Any) -> Any:
-    """Return a copy of a value. Nothing that can be changed is shared by both.
+    """Return a copy of a value that shares nothing mutable with it.
 
-    Arrays of numbers are returned read-only, over bytes, so that neither flags nor bases can make them writable.
-    Containers are copied, and so are attrs values with anything inside that can be changed. A value that cannot be
-    changed is returned as it is.
+    Arrays of numbers are returned read-only. Their memory is a `bytes` object, so that they cannot be made writable
+    again. Containers are copied, and so are attrs values that contain something mutable. An immutable value is returned
+    as it is.
 
     Raises
     ------
     Exception
-        Of any kind, from a value that cannot be copied.
+        Whatever copying the value raises.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A run's scopes, which know the releases that were made and those that may still be made."""
+"""The scopes of a run. Each knows which releases of its part of the plan were made, and which may still be made."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ from dpframework.run.node_states import (
 @final
 @attrs.frozen
 class _Parts:
-    """The cut of a partition, and the attributes on which it depends; none if they are unknown."""
+    """The cut of a partition, and the attributes on which it depends; an empty set if they are unknown."""
 
     cut: Cut
     sources: frozenset[str]
 
     @property
     def number(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return number_of_parts(self.cut)
 
     def is_planned_by(self, node: Parallel, *, of_any: bool = False) -> bool:
-        """Tell whether a node plans this cut: as the same public cut, or as a cut from a release.
+        """Tell whether a node plans this cut, either as the same public cut or as a cut from a release.
 
-        A cut from a release may depend only on the attributes that the node names. With `of_any`, it may depend on any.
+        A cut from a release may depend on the attributes that the node names, and with `of_any` on all attributes.
         """
         if len(node.parts) not in (1, self.number):
             return False
         if not isinstance(node.by, FromRelease):
             return node.by == self.cut
-        whole = isinstance(self.cut, Cases) and not self.cut.descriptions  # it tests nothing
+        whole = isinstance(self.cut, Cases) and not self.cut.descriptions  # a cut into one part, which tests nothing
         if of_any or whole or not node.by.attributes:
             return True
         return bool(self.sources) and self.sources <= set(node.by.attributes)
@@ -63,7 +63,7 @@ class _Parts:
 
 @attrs.frozen
 class Charge:
-    """The charge of one release, which is recorded before the release is made.
+    """The charge for one release. It is recorded before the release is made.
 
     Attributes
     ----------
@@ -71,11 +71,11 @@ class Charge:
         The path of the release in the plan. For a release of a block, the path ends with the parameters that the miner
         chose.
     step
-        The step that is made.
+        The step that is released.
     calibration
         The noise and the losses of the release.
     kind
-        For a release of a block, its planned kind. None for a step of the plan.
+        For a release of a block, the planned step of its kind. None for any other release.
     """
 
     path: str
@@ -85,7 +85,7 @@ class Charge:
 
     @property
     def planned(self) -> Step:
-        """The step that stands in the plan: the kind for a release of a block, else the step itself."""
+        """The step in the plan: for a release of a block the step of its kind, else `step`."""
         return self.step if self.kind is None else self.kind
 
 
@@ -100,12 +100,13 @@ class ChargedRelease:
 
 
 def require_own(process: ProcessMark) -> None:
-    """Refuse a release in another process than the one in which a run was opened.
+    """Refuse to make a release outside the process in which the run was opened.
 
     Raises
     ------
     ReleaseRefused
-        If this is another process, such as a fork, which has a copy of the run and would make releases a second time.
+        If this is another process. A fork, for example, has a copy of the run, and could make its releases a second
+        time.
     """
     if this_process() != process:
         raise ReleaseRefused("this run was opened in another process; make its releases there")
@@ -113,7 +114,7 @@ def require_own(process: ProcessMark) -> None:
 
 @attrs.frozen(eq=False, slots=False, repr=False)
 class Scope:
-    """The part of a run that one private table may release from.
+    """The part of the plan from which one private table may make releases.
 
     Attributes
     ----------
@@ -129,12 +130,12 @@ class Scope:
     path: str
 
     def charge_of(self, step: str | Step) -> Charge:
-        """Charge a step, given by its name or as planned (see `charge`).
+        """Charge a step, given by its name or as the planned step itself (see `charge`).
 
         Raises
         ------
         ReleaseRefused
-            If the plan's step with that name differs, for example since the given one costs more, or as in `charge`.
+            If the given step differs from the planned step of that name, for example in its epsilon, or as in `charge`.
         """
         if isinstance(step, str):
             return self.charge(step)
@@ -145,13 +146,13 @@ class Scope:
         return self.charge(step.name)
 
     def charge(self, name: str) -> Charge:
-        """Mark a step as made and return its charge. A refusal changes nothing.
+        """Mark a step as released, and return its charge. A refusal changes nothing.
 
         Raises
         ------
         ReleaseRefused
-            If the scope has no such step, it was made before, it lies in a branch that was not taken, or it has no
-            valid claim.
+            If the scope has no such step, or if the step was released before, is in a branch that was not taken, or has
+            no valid claim.
         """
         with self.run.lock:
             state = self._take(StepState, name, f"step '{name}'")
@@ -169,7 +170,7 @@ class Scope:
         Raises
         ------
         ReleaseRefused
-            If the scope has no such step, or no valid claim for it.
+            If the scope has no such step, or the step has no valid claim.
         """
         for step in self._steps.get(name, ()):
             if (calibration := self.run.plan.calibration(step)) is not None:
@@ -191,14 +192,14 @@ class Scope:
         return tuple(placed.node for placed in self.run.plan.index.within(self._node))
 
     def enter(self, name: str) -> Scope:
-        """Return the scope of a named sequential, which can be entered once."""
+        """Return the scope of a named sequential. It can be entered once."""
         with self.run.lock:
             state = self._take(SequentialState, name, f"scope '{name}'")
             state.is_used = True
             return Scope(self.run, state.node, state, f"{self.path}/{name}".lstrip("/"))
 
     def spend(self, name: str) -> SpendState:
-        """Return the state of a planned block, which is opened once.
+        """Return the state of a planned block. It can be opened once.
 
         Raises
         ------
@@ -213,7 +214,7 @@ class Scope:
     def partition(
         self, cut: Cut, name: str | None, attribute_sources: AttributeSources = NOTHING_DERIVED
     ) -> list[Scope]:
-        """Return one scope for each part of a planned parallel. A parallel can be cut only once.
+        """Return one scope for each part of a planned partition. It can be made once.
 
         Parameters
         ----------
@@ -233,7 +234,7 @@ class Scope:
             what = "a partition" if name is None else f"partition '{name}'"
             taken = self._take(ParallelState, name, what, _Parts(cut, sources_of(cut, attribute_sources)))
             node = taken.node
-            # A single node is a template, which stands for every part.
+            # A single node is used for every part.
             children = node.parts * number_of_parts(cut) if len(node.parts) == 1 else node.parts
             taken.is_used = True
             taken.parts = [state_of(child) for child in children]
@@ -244,7 +245,7 @@ class Scope:
             ]
 
     def sample(self, name: str | None) -> tuple[Scope, Fraction, bool]:
-        """Return the scope of a planned sample, its rate, and whether it draws whole units. A sample is drawn once.
+        """Return the scope of a planned sample, its rate, and whether it draws whole units. It can be drawn once.
 
         Raises
         ------
@@ -259,14 +260,15 @@ class Scope:
             return scope, taken.node.rate, self.run.plan.unit.groups_rows
 
     def _take(self, kind: type[T], name: str | None, what: str, parts: _Parts | None = None) -> T:
-        """Return the first state with that name that was not used yet, and commit the run to its branch."""
+        """Return the first unused state with that name, and commit the run to the branch that holds the state."""
         self.run.require_process()
         seen = False
         for state, commits in self._state.find(name, kind):
             if isinstance(state, ParallelState) and parts is not None and not parts.is_planned_by(state.node):
                 continue
             if not state.is_used:
-                # Only now is a branch chosen or a repetition begun, so that a refusal changes nothing.
+                # Branches are chosen and repetitions are begun here, after all refusals, so that a refusal changes
+                # nothing.
                 for commit in commits:
                     commit()
                 return state
@@ -317,7 +319,7 @@ class Run:
         self._process = this_process()
 
     def require_process(self) -> None:
-        """Refuse a forked process, which has a copy of the rows and of this run and would make every release anew.
+        """Refuse a forked process. It has a copy of the rows and of this run, and could make every release again.
 
         Raises
         ------
@@ -334,11 +336,12 @@ class Run:
     def spent(self) -> PrivacyLoss | None:
         """The cost of the releases so far, composed like the plan's total and never above it.
 
-        Composing the releases of one path may give a larger bound than the plan has for all paths.
+        Composing the releases made so far may give a larger bound than the plan's total, so the smaller of the two is
+        returned.
         """
         with self.lock:
             made = self._accounting.loss_of_releases(lambda rules: self._state.cost_so_far(rules, self.plan), self.plan)
-        # Both bound the loss of the releases so far.
+        # Both numbers bound the loss of the releases so far.
         total = self._accounting.total(self.plan)
         known = [loss for loss in (made, total) if loss is not None and loss.epsilon is not None]
         return min(known, key=operator.attrgetter("epsilon"), default=made)

@@ -1,7 +1,7 @@
-"""A block of a run, in which the miner chooses the releases and their parameters.
+"""A block during a run: the miner chooses its releases and their parameters, within caps on their total cost.
 
-`BlockScope` is the privacy filter, which keeps the sums of the charges within the caps. `SpendBlock` is what the miner
-sees of the block.
+`BlockScope` is the privacy filter: it refuses a release that would take the sum of the charges above a cap.
+`SpendBlock` is what the miner sees of the block.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from dpframework.tables.engine_base import Rows
 @final
 @attrs.frozen
 class Request:
-    """A kind of release with the parameters that a miner chose, and its noise and losses."""
+    """A release that a miner asks for: a kind with the chosen parameters, and its noise and losses."""
 
     step: Step
     calibration: Calibration
 
 
 class BlockScope:
-    """The part of a run to which the releases of one block are charged."""
+    """The privacy filter of one block. The block's releases are charged to it."""
 
     def __init__(self, scope: Scope, state: SpendState) -> None:
         self._run, self._state = scope.run, state
@@ -49,7 +49,7 @@ class BlockScope:
 
     @property
     def caps(self) -> Amounts:
-        """The most that the block's releases may cost together."""
+        """The largest amounts that the block's releases may cost together."""
         return self._state.node.caps
 
     def charge(self, kind: str, amounts: Mapping[str, Any]) -> Charge:
@@ -58,8 +58,8 @@ class BlockScope:
         Raises
         ------
         ReleaseRefused
-            As in `request`, or if the block is closed, the kind was released as often as planned, or the release would
-            take a sum above its cap.
+            As in `request`. Also if the block is closed, if the planned number of releases of this kind was made, or if
+            the release would take a sum above its cap.
         """
         with self._run.lock:
             self._run.require_process()
@@ -74,7 +74,7 @@ class BlockScope:
             return charge
 
     def fits(self, kind: str, amounts: Mapping[str, Any]) -> bool:
-        """Tell whether a release of a kind would be charged now. The answer follows from earlier charges alone.
+        """Tell whether `charge` would accept a release now. The answer is public, as it follows from earlier charges.
 
         Raises
         ------
@@ -85,13 +85,13 @@ class BlockScope:
             return self._why_not(kind, self.request(kind, amounts).calibration.losses) is None
 
     def request(self, kind: str, amounts: Mapping[str, Any]) -> Request:
-        """Return a release of a kind with the given parameters, whether or not the caps have room for it.
+        """Return a release of a kind with the given parameters. The sums of earlier charges are not checked.
 
         Raises
         ------
         ReleaseRefused
-            If there is no such kind, a parameter is missing, unknown or out of its bounds, or the release has no valid
-            claim or would need too much noise.
+            If there is no such kind, if a parameter is missing, unknown or out of its bounds, or if the release has no
+            valid claim or needs noise that does not fit 64-bit integers.
         """
         step = self._kinds.get(kind)
         if step is None:
@@ -120,7 +120,7 @@ class BlockScope:
         return self._requests[key]
 
     def _why_not(self, kind: str, losses: Losses) -> str | None:
-        """Return why a release of such losses cannot be made now, or None if it can."""
+        """Return the reason why a release with these losses cannot be made now, or None if it can."""
         if self._state.closed:
             return f"is of block '{self._path}', which was closed"
         times = self._bounds[kind].times
@@ -140,9 +140,10 @@ class BlockScope:
 
     @property
     def spent(self) -> Amounts:
-        """The sum of the charges in each amount that is capped.
+        """The sum of the charges in each amount that has a cap.
 
-        If a row may move between parts under replace-one, twice the add-or-remove-one sum counts, if that is more.
+        Under replace-one, if the block is released from parts of the table, a row may move between parts. Then it is
+        twice the add-or-remove-one sum, if this is larger.
         """
 
         def most(name: str) -> Fraction:
@@ -178,7 +179,7 @@ class BlockScope:
 
 
 def _amounts(losses: Losses, limits: Losses) -> Iterator[tuple[tuple[str, Relation], Fraction | None]]:
-    """Yield the cost of a release in each limited amount, which is an epsilon, rho or delta under one relation.
+    """Yield the cost of a release in each limited amount: an epsilon, rho or delta under one relation.
 
     The cost is None if the release has no claim in that amount.
     """
@@ -190,10 +191,10 @@ def _amounts(losses: Losses, limits: Losses) -> Iterator[tuple[tuple[str, Relati
 
 @final
 class SpendBlock:
-    """A block of the plan, whose releases the miner chooses during the run. `PrivateTable.spend` opens it.
+    """A block of the plan, opened by `PrivateTable.spend`. The miner chooses its releases during the run.
 
-    The miner chooses kinds, parameters, inputs and how many releases it makes, from the schema and from what was
-    released before. The run refuses a release that would take a sum above its cap, before anything is drawn.
+    The miner chooses the kinds, the parameters, the inputs and the number of releases, by the schema and by earlier
+    releases. If a release would take a sum above its cap, the run refuses the release before it draws anything.
     """
 
     __slots__ = ("_gate", "_rows", "_scope")
@@ -202,7 +203,7 @@ class SpendBlock:
         self._rows, self._scope, self._gate = rows, scope, gate
 
     def release(self, kind: str, **given: Any) -> Any:
-        """Make a release, and return its numbers or the chosen candidate.
+        """Make a release, and return its numbers or the selected candidate.
 
         Parameters
         ----------
@@ -214,21 +215,21 @@ class SpendBlock:
         Raises
         ------
         ReleaseRefused
-            If the block is closed or has no such kind, a parameter is missing, unknown or out of its bounds, the kind
-            was released as often as planned, or a sum would go above its cap. Nothing is spent then. It is
-            also raised if the run's ledger refuses the release. The block then counts the release as made.
+            If the block is closed or has no such kind, if a parameter is missing, unknown or out of its bounds, if the
+            planned number of releases of this kind was made, or if a sum would go above its cap. Nothing is spent then.
+            The error is also raised if the run's ledger refuses the release. In that case the release counts as made.
         """
         (released,) = self.release_many([(kind, given)])
         return released
 
     def release_many(self, asked: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Any]:
-        """Make several releases at once, and return them in order (see `PrivateTable.release_many`).
+        """Make several releases in one call, and return them in order (see `PrivateTable.release_many`).
 
         Raises
         ------
         ReleaseRefused
-            If one of them is refused. If the block refuses it, those before it have been made. If the ledger refuses
-            it, those before it are charged, but have been made only if the run has a journal.
+            If one release is refused. If the block refuses it, the releases before it were made. If the ledger refuses
+            it, the releases before it are charged, and were made if the run has a journal.
         """
         charged: list[ChargedRelease] = []
         try:
@@ -237,25 +238,25 @@ class SpendBlock:
                 inputs = {name: value for name, value in given.items() if name not in AMOUNTS}
                 charged.append(ChargedRelease(self._scope.charge(kind, amounts), self._rows, inputs))
         except ReleaseRefused:
-            # The releases before the refused one are charged already. They are made, as one after another would be.
+            # The releases before the refused one are already charged, so they are made.
             if charged:
                 self._gate.release_many(charged)
             raise
         return self._gate.release_many(charged) if charged else []
 
     def fits(self, kind: str, **amounts: Any) -> bool:
-        """Tell whether the block would make a release of a kind with such parameters now. The answer is public.
+        """Tell whether `release` would accept a kind with these parameters now. The answer is public.
 
         Raises
         ------
         ReleaseRefused
-            If there is no such kind, a parameter is missing, unknown or out of its bounds, or the release has no valid
-            claim.
+            If there is no such kind, if a parameter is missing, unknown or out of its bounds, or if the release has no
+            valid claim.
         """
         return self._scope.fits(kind, amounts)
 
     def calibration(self, kind: str, **amounts: Any) -> Calibration:
-        """Return the noise that a release of a kind would have, which is public.
+        """Return the noise and losses that a release of a kind would have, which are public.
 
         Raises
         ------
@@ -266,12 +267,12 @@ class SpendBlock:
 
     @property
     def caps(self) -> Amounts:
-        """The most that all releases of the block may cost together."""
+        """The largest amounts that all releases of the block may cost together."""
         return self._scope.caps
 
     @property
     def spent(self) -> Amounts:
-        """The sums of the charges so far. A sum of rho stays in rho. Only the cap is converted to an epsilon."""
+        """The sums of the charges so far. A sum of rho is not converted to epsilon; only the cap is."""
         return self._scope.spent
 
     @property
@@ -280,7 +281,7 @@ class SpendBlock:
         return self._scope.left
 
     def close(self) -> None:
-        """Allow no more releases. What is left of the caps is not spent on anything else."""
+        """Allow no more releases. What is left of the caps stays unspent."""
         self._scope.close()
 
     def __repr__(self) -> str:
