@@ -1,4 +1,4 @@
-"""Checks of claims: does each step have a valid claim, and does the study allow the assumptions that it needs?"""
+"""Checks of claims: each step has a valid claim, and the study allows the assumptions that it needs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find steps without a claim under the study's relation.
 
     Under replace-one, a step also needs a claim under add-or-remove-one if it is released from parts of the table, or
-    if a unit may be replaced by one with fewer rows."""
+    if a unit may be replaced by one with fewer rows.
+    """
     unclaimed: dict[str, list[str]] = {}
     for path, step in plan.placed_steps():
         facts = step.facts

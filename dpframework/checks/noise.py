@@ -1,4 +1,4 @@
-"""Checks of noise: is it so large that the released numbers or choices say nothing?"""
+"""Checks of noise: it is not so large that the released numbers or choices say nothing."""
 
 from __future__ import annotations
 

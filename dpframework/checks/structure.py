@@ -1,4 +1,4 @@
-"""Checks of a plan's structure: are parts disjoint, are names unique, and are releases used?"""
+"""Checks of a plan's structure: parts are disjoint, names are unique, and releases are used."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Several miners in one plan, where later miners are given the results of earlier ones.
 
 A result is computed from releases, so a later miner may use it like its own releases. The plan and the loss of every
-step are fixed before anything runs. A result can only become an input of a later query (see `queries.released_bounds_queries`).
-If a plan must depend on a result, make a second study.
+step are fixed before anything runs. A result can only become an input of a later query (see
+`queries.released_bounds_queries`). If a plan must depend on a result, make a second study.
 """
 
 from __future__ import annotations
