@@ -57,17 +57,18 @@ def ledger_and_data_set(ledger: Path | None, data_set: str | None) -> tuple[Path
     Raises
     ------
     InputError
-        If either is missing.
+        If the file or the name is missing.
     """
     if ledger is None or data_set is None:
-        raise InputError(
-            "--ledger and --data-set belong together, since they name the file and the data set in it; give both"
-        )
+        raise InputError("--ledger names a ledger file, and --data-set names a data set in that file; give both")
     return ledger, data_set
 
 
 def read_path(text: str | Path) -> Path:
-    """Return the path of a file or folder. `~` is expanded where the shell does not do so, as in --out=~/results."""
+    """Return the path of a file or folder. A `~` at its beginning becomes the home folder.
+
+    The shell does not expand a `~` after an equals sign, as in --out=~/results.
+    """
     if not str(text).strip():
         raise typer.BadParameter("a name is expected, not an empty text")
     if str(text) == "-":
@@ -125,7 +126,7 @@ Unit = Annotated[
     ),
 ]
 RowsPerUnit = Annotated[
-    int, typer.Option(parser=whole_number, metavar="K", help="The most rows of each unit that are kept.")
+    int, typer.Option(parser=whole_number, metavar="K", help="Keep at most this many rows of each unit.")
 ]
 NewFolder = path_option("FOLDER", "A new folder for results.json, plan.json and report.html.", "--out")
 Subject = Annotated[Path, path_argument("STUDY", "A study file (.toml), or a plan (.json) that 'plan' or 'run' wrote.")]
@@ -143,7 +144,7 @@ Seed = Annotated[
 
 @functools.cache
 def console(*, stderr: bool = False) -> Console:
-    """Return the console of a stream. In a pipe it is wide enough for tables and has no colours."""
+    """Return the console of a stream. The console of a pipe has no colours and is wide enough for tables."""
     from dpframework.cli.terminal import Screen
 
     found = Screen(stderr=stderr, highlight=False)
@@ -151,7 +152,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def on_terminal(*, stderr: bool = False) -> bool:
-    """Tell whether a stream is a terminal. If it clearly is not, rich is not loaded."""
+    """Tell whether a stream is a terminal. To save time, rich is loaded only if the answer may be yes."""
     forced = any(name in os.environ for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
     stream = sys.stderr if stderr else sys.stdout
     return (forced or (stream is not None and stream.isatty())) and console(stderr=stderr).is_terminal
@@ -220,7 +221,7 @@ SamplersName = Annotated[
     typer.Option(
         "--samplers",
         metavar="NAME",
-        help="The samplers that turn random bits into noise: arrays (dpframework's own) or opendp, equally exact.",
+        help="The library that draws the noise: arrays (dpframework's own samplers) or opendp. Both draw exactly.",
     ),
 ]
 
@@ -229,7 +230,7 @@ VerifiedFile = Annotated[
     Path | None,
     path_option(
         "FILE",
-        "Show which miners and mechanisms were verified with exactly this code, from a file of 'verify --record'.",
+        "A file of 'verify --record'. From it, show which miners and mechanisms were verified with exactly this code.",
         "--verified",
     ),
 ]
@@ -250,9 +251,9 @@ def engine_of(file: StudyFile, name: str | None) -> Engine:
 
 
 def about_of(path: Path) -> About:
-    """Return what a study file adds to a report besides its plan, which is the names of its data files.
+    """Return the facts that a study file adds to a report on its plan: the names of its data files.
 
-    A plan (.json) adds no such facts.
+    A plan (.json) adds no facts.
     """
     from dpframework.reports import About
 
@@ -265,8 +266,8 @@ AboutRows = Annotated[
         "--rows",
         parser=whole_number,
         metavar="N",
-        help="About how many rows the table has. The number must be public, and errors are compared with it. By "
-        "default the schema's about_rows, or rows.",
+        help="About how many rows the table has. The number must be public. It shows how large errors are in "
+        "comparison. By default the schema's about_rows or rows.",
     ),
 ]
 
@@ -276,8 +277,8 @@ def open_plan(
 ) -> StudyPlan:
     """Return the plan of a study file for an engine, or a plan that `run` or `plan --format json` wrote.
 
-    `verified` is a file that `verify --record` wrote. It tells the plan what code was verified. With `rows`, the plan
-    states its errors for a table of about that many rows.
+    `verified` is a file that `verify --record` wrote. The plan then also says which code was verified. With `rows`, the
+    plan states its errors for a table of about that many rows.
 
     Raises
     ------

@@ -99,7 +99,7 @@ def _parameters(kind: type[Any]) -> list[dict[str, Any]]:
             continue
         default = field.default
         if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-            default = default.factory() if not default.takes_self else "depends on the others"
+            default = default.factory() if not default.takes_self else "depends on the other parameters"
         name = field.alias or field.name
         found.append(
             {
@@ -150,7 +150,9 @@ def explain(
         return
     allowed = {**ASSUMPTIONS, **{name: (one.what, one.code) for name, one in ALLOWANCES.items()}}
     if name not in titles and name not in allowed:
-        raise InputError(f"nothing is known of '{topic}'; {nearest(topic, [*titles, *allowed, *mechanisms])}")
+        raise InputError(
+            f"no check, assumption or mechanism is named '{topic}'; {nearest(topic, [*titles, *allowed, *mechanisms])}"
+        )
     if name in allowed:
         what, code = allowed[name]
         kind = "an assumption" if name in ASSUMPTIONS else "a name that a study may allow"
@@ -158,7 +160,7 @@ def explain(
     else:
         page = check_page(name)
         text = (
-            f"# {name}: {titles[name]}\n\nA plugin's check; its documentation says more.\n"
+            f"# {name}: {titles[name]}\n\nA plugin's check. The plugin's documentation explains it.\n"
             if page is None
             else page.text
         )

@@ -101,7 +101,8 @@ def _story(done: Demo) -> Iterator[RenderableType]:
 
     yield heading("5. Against the truth")
     yield Text(
-        "An evaluation on patients that no tree has seen: not private, possible because the clinic is synthetic.",
+        "This evaluation, on patients that no tree has seen, is not private. It is possible because the clinic is "
+        "synthetic.",
         style="dim",
     )
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")

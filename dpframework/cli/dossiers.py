@@ -36,7 +36,7 @@ def statements(
     from dpframework.reports.dossier.owner_statements import STATEMENTS_FILE, statements_template
 
     if file.exists():
-        raise InputError(f"{file}: is there already and is not replaced; give a new name")
+        raise InputError(f"{file}: exists and is not replaced; give a new name")
     write_whole(file, statements_template(), STATEMENTS_FILE)
     write(f"wrote {file}; fill it in, and give it to 'dpframework report --dossier' with --owner")
 
@@ -91,7 +91,7 @@ def write_entry(
         print_json(entry)
     elif out is not None:
         write_whole(out, registry_text(entry), ENTRY_FILE)
-        write(f"wrote {out}, of tier {entry['tier']}")
+        write(f"wrote {out}, an entry of tier {entry['tier']}")
     else:
         write(registry_text(entry), end="")
 

@@ -82,7 +82,7 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
     sentences = []
     for one in shown:
         runs = count_text(len(one.runs), "run")
-        rest = f"It would buy {'; or '.join(ledgers.remainder(one))}." if one.left else "No plan fits any more."
+        rest = f"This is enough for {'; or '.join(ledgers.remainder(one))}." if one.left else "No plan fits any more."
         spent = f"'{one.name}' has spent epsilon {text_of_loss(one)} in {runs}"
         sentences.append(f"{spent}, and {readable(one.left)} is left. {rest}")
         for what, loss in (("has been charged", one.spent), ("the cap admits", PrivacyLoss(one.cap, delta=one.delta))):
@@ -107,11 +107,11 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
         [("Periods", "What was spent in each period, and what is left.", ("data set", *PERIODS), rows)] if rows else []
     )
     sections = [
-        ("Data sets", "What each may spend, and has spent.", CAPS, caps),
+        ("Data sets", "What each data set may spend, and what it has spent.", CAPS, caps),
         ("Runs", "What was charged, in order.", _PAGE_RUNS, [row for one in shown for row in _page_runs(one)]),
         *periods,
         *grouped,
-        ("Approvals", "Which plans may be run, who decided it, and how often.", APPROVALS, approvals),
+        ("Approvals", "Which plans may be run, how often, and who decided this.", APPROVALS, approvals),
         ("Released outside this ledger", "Releases that no run of this ledger made, and how each changes the claim.",
          ("data set", *OUTSIDE), [(one.name, *row) for one in shown for row in outside_rows(one)]),
     ]  # fmt: skip
@@ -133,7 +133,7 @@ def _group_runs(
 ) -> tuple[str, str, tuple[str, ...], list[tuple[str, ...]]]:
     """Return the title, caption, heads and rows of the section on groups of runs.
 
-    If runs are grouped by person, the column "by" is left out.
+    If runs are grouped by person, the column "by" is left out, since it would repeat the person.
     """
     heads = ("data set", by.value, *GROUPS)
     kept = [k for k, head in enumerate(heads) if by is not ledgers.GroupBy.PERSON or head != "by"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def cap_text(data_set: ledgers.DataSet) -> str:
-    """Return the cap in words, with the unit that it protects if that is not a row."""
+    """Return the cap in words, with the unit that the cap protects unless the unit is a row."""
     whom = "" if data_set.unit.is_row else f", protecting {data_set.unit}"
     return f"{bare_cap_text(data_set)}{whom}"
 
@@ -69,7 +69,7 @@ def approval_table(data_set: ledgers.DataSet) -> Table:
 
 
 def run_table(data_set: ledgers.DataSet) -> Table:
-    """Return a table with one line for each run: all columns of `RUNS` but the plan's hash."""
+    """Return a table with one line for each run and the columns of `RUNS`. The plan's hash is left out."""
     table = plain_table(*RUNS[:-1])
     for *cells, _ in run_rows(data_set):
         table.add_row(*map(_cell, cells))
@@ -154,7 +154,7 @@ def period_table(data_set: ledgers.DataSet) -> Table:
 
 
 #: The columns of releases outside the ledger.
-OUTSIDE = ("what", "kind", "attributes", "stated by", "on", "what it does to the claim")
+OUTSIDE = ("what", "kind", "attributes", "stated by", "on", "effect on the claim")
 
 
 def outside_rows(data_set: ledgers.DataSet) -> list[tuple[str, ...]]:
@@ -174,15 +174,18 @@ def outside_table(data_set: ledgers.DataSet) -> Table:
 
 
 def claim_sentence(data_set: ledgers.DataSet) -> str:
-    """Say how many releases and looks outside the ledger no claim covers. The sentence is empty if there are none."""
+    """Say how many releases and looks outside the ledger no privacy claim covers; an empty text for none.
+
+    A look is recorded if somebody looked at the rows before they chose questions or bounds.
+    """
     bare = [one for one in data_set.outside if not one.covered]
     if not bare:
         return ""
     found = []
-    for kind, what in ((OutsideKind.EXACT, "release"), (OutsideKind.LOOK, "look")):
+    for kind, what in ((OutsideKind.EXACT, "exact release"), (OutsideKind.LOOK, "look")):
         number = sum(one.kind is kind for one in bare)
         found += [count_text(number, what)] if number else []
-    return f"no claim covers {' and '.join(found)} without noise, outside this ledger"
+    return f"no claim covers {' and '.join(found)} outside this ledger"
 
 
 def groups_of(data_set: ledgers.DataSet) -> dict[str, list[dict[str, object]]]:

@@ -63,18 +63,22 @@ Key = Annotated[
 PinFile = Annotated[
     Path | None,
     path_option(
-        "PIN", "A file of yours that notes the ledger's last entry. An older copy of the ledger is refused.", "--pin"
+        "PIN",
+        "Your own file that notes the ledger's last entry, so that an older copy of the ledger is refused.",
+        "--pin",
     ),
 ]
 DeltaCap = Annotated[
     str,
     typer.Option(
-        "--delta", metavar="D", help="The most delta that all runs may cost. Above 0, zCDP may compose losses."
+        "--delta", metavar="D", help="The most delta that all runs may cost. If it is above 0, zCDP may compose losses."
     ),
 ]
 Reserve = Annotated[
     str,
-    typer.Option("--reserve", metavar="D", help="The part of --delta held back for plans whose releases have a delta."),
+    typer.Option(
+        "--reserve", metavar="D", help="The part of --delta held back for releases with a delta of their own."
+    ),
 ]
 PeriodKind = Annotated[
     str | None,
@@ -86,7 +90,9 @@ DateColumn = Annotated[
 HistoryCap = Annotated[
     str | None,
     typer.Option(
-        "--history", metavar="E", help="The most that all periods' runs may cost together; --epsilon caps each period."
+        "--history",
+        metavar="E",
+        help="The most that the runs of all periods may cost together; --epsilon caps each period.",
     ),
 ]
 
@@ -110,7 +116,8 @@ def open_data_set(
         str | None,
         typer.Option(
             metavar="T",
-            help="Accept only code that 'verify' has recorded, with at least this tightness (loss found / claim).",
+            help="Accept only code that 'verify' has recorded with at least this tightness: the largest loss found, "
+            "divided by the claim.",
         ),
     ] = None,
     unit: Unit = None,
@@ -165,7 +172,9 @@ def approve(
     verified: VerifiedFile = None,
     data: Annotated[
         list[Path] | None,
-        path_option("DATA", "Approve only runs on this file, by a salted digest; repeat it for two views."),
+        path_option(
+            "DATA", "Approve only runs on this file, known by a salted digest. Repeat the option for two views."
+        ),
     ] = None,
     key: Key = None,
     pin: PinFile = None,
@@ -201,7 +210,7 @@ def revoke(
     ledger = ledgers.Ledger(file, _open_pin(pin))
     revoked = ledger.revoke(name, plan, by=by, key=key)
     if not as_json:
-        write(f"revoked: plan {revoked}; no run of it is opened or resumed, and none makes a further release")
+        write(f"revoked: plan {revoked}; no run of it can begin, resume or make a further release")
     _report(ledger, name, as_json)
 
 
@@ -230,7 +239,7 @@ def outside(
     pin: PinFile = None,
     as_json: Json = False,
 ) -> None:
-    """Record a release that no run of this ledger made, and say how it changes the claim."""
+    """Record a release made outside this ledger, and say how that release changes the privacy claim."""
     ledger = ledgers.Ledger(file, _open_pin(pin))
     ledger.record_outside(
         name, what, kind=kind, by=by, attributes=attribute or (), epsilon=epsilon, delta=delta, key=key
@@ -252,7 +261,7 @@ def signers(
     pin: PinFile = None,
     as_json: Json = False,
 ) -> None:
-    """List the signers of a ledger, or change them. A change must be signed by one of them."""
+    """List the signers of a ledger, or change them. A signer must sign the change."""
     ledger = ledgers.Ledger(file, _open_pin(pin))
     if add is not None or remove:
         if key is None or by is None:
@@ -325,7 +334,10 @@ def show(
 def verify(
     file: File,
     head: Annotated[
-        str | None, typer.Option(metavar="HASH", help="A head that you noted, which must still be in the ledger.")
+        str | None,
+        typer.Option(
+            metavar="HASH", help="A hash that you noted as the ledger's head. It must still be in the ledger."
+        ),
     ] = None,
     results: Annotated[
         list[Path] | None,

@@ -21,7 +21,7 @@ def new(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="The plugin's name for pip. Its package, miner and class are named after it."
+            metavar="NAME", help="The plugin's name for pip. Package, miner and class get their names from it."
         ),
     ],
     out: Annotated[Path, path_option("FOLDER", "Where to make the plugin's folder; by default here.")] = Path(),

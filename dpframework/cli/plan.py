@@ -207,7 +207,7 @@ def _show_difference(study: Path, planned: StudyPlan, other: Path, form: PlanFor
 
 @app.command(cls=Command, epilog="Example: dpframework check study.toml")
 def check(study: Subject, verified: VerifiedFile = None, rows: AboutRows = None, as_json: Json = False) -> None:
-    """Say whether a plan may be run, and why not. The data is not opened. Exit code 1 if a check refuses it."""
+    """Say whether a plan may be run, and if not, why. The data is not opened. Exit code 1 if a check refuses it."""
     warn_of_problems()
     planned = open_plan(study, verified=verified, rows=rows)
     found = planned.check()
@@ -250,8 +250,9 @@ def epsilon(
         typer.Option(
             "--within",
             metavar="ERROR",
-            help="The error that 95 % of runs stay below: a number of rows, or an amount in the attribute's own unit "
-            'for a sum or a mean. Or a percentage such as "2 %": of the rows, of a mean\'s range, of the largest sum.',
+            help="The error that 95 % of runs stay below: a number of rows for counts, or an amount in the attribute's "
+            'unit for a sum or a mean. A percentage such as "2 %" is taken of the rows, of a mean\'s range, or of the '
+            "largest sum.",
         ),
     ],
     rows: AboutRows = None,

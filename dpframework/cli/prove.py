@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from dpframework.formulas import Claim, Proof, ScoreClaims
     from dpframework.study.study_plan import StudyPlan
 
-Effort = Annotated[int, number_option("How much work a solver may do for one goal, as a multiple of the usual amount.")]
+Effort = Annotated[
+    int, number_option("How much work a solver may do for one goal of a proof, as a multiple of the usual.")
+]
 
 
 app = typer.Typer()
@@ -52,7 +54,9 @@ def prove(
     ],
     refute: Annotated[
         list[str] | None,
-        typer.Option(metavar="CLAIM", help="Only look for tables that refute a claim such as 'fall=1/2'."),
+        typer.Option(
+            metavar="CLAIM", help="Do not prove, but look for tables that refute this claim, such as 'fall=1/2'."
+        ),
     ] = None,
     effort: Effort = 1,
     certificate: Annotated[
@@ -76,13 +80,13 @@ def prove(
     warn_of_problems()
     _require_outputs((certificate, CERTIFICATE_FILE), (record, VERIFIED_FILE))
     if (certificate is not None or record is not None) and refute:
-        raise InputError("--refute proves nothing that could be written; leave out --certificate and --record")
+        raise InputError("--refute makes no proofs to write; leave out --certificate and --record")
     plan = open_plan(Path(subject)) if subject.endswith((".toml", ".json")) else None
     if certificate is not None and plan is None:
         raise InputError(f"'{subject}' is no study file or plan, which --certificate needs; leave --certificate out")
     scored = list(dict.fromkeys(_find_scores(subject) if plan is None else _of_plan(plan)))
     if not scored:
-        raise InputError(f"'{subject}' scores by no formula, so there is nothing to prove")
+        raise InputError(f"no query of '{subject}' computes scores by a formula, so there is nothing to prove")
     if refute:
         scored = [attrs.evolve(one, claims=_claims(refute)) for one in scored]
         found = [(one, _refute(one)) for one in scored]
@@ -138,7 +142,7 @@ def audit_proof(
             write(f"{one.name}: {one.text}: {verdict}")
         for problem in problems:
             write(f"problem: {problem}")
-        write("what nobody but a reader checks:")
+        write("no program checks these assumptions, so read them yourself:")
         for sentence in read.trusted:
             write(f"  {sentence}")
         proved = sum(one.proved for one in found)
@@ -165,7 +169,8 @@ def _record(path: Path, found: Sequence[tuple[ScoreClaims, tuple[Proof, ...]]]) 
 def _of_plan(plan: StudyPlan) -> Iterator[ScoreClaims]:
     """Yield the score formulas of a plan's steps.
 
-    If the plan comes from a study file, each formula also has the code that computes the scores.
+    If the plan comes from a study file, each formula also has the code that computes the scores. A plan in JSON lacks
+    this code.
     """
     for step in plan.steps():
         yield from step.query.scored_formulas
@@ -174,8 +179,8 @@ def _of_plan(plan: StudyPlan) -> Iterator[ScoreClaims]:
 def _find_scores(subject: str) -> Iterator[ScoreClaims]:
     """Yield the score formulas that a subject stands for.
 
-    A subject is the name of a miner, which stands for the queries of the miner's examples. Or it is the name of a query
-    in the examples of any miner, or a formula or query to import, as module:NAME.
+    The name of a miner stands for the queries of the miner's examples. A subject may also be the name of a query in the
+    examples of any miner, or a formula or query to import, as module:NAME.
     """
     if ":" in subject:
         from dpframework.formulas import Cells, Parts, ScoreClaims, derive

@@ -50,22 +50,27 @@ def report(
         choice_option(
             "FORMAT",
             ReportFormat,
-            "How to lay out the report: terminal, md, html (a page for a browser), or csv or json, which list only the "
-            "releases. By default the ending of --out chooses, and without --out it is terminal.",
+            "The report's format: terminal, md, html (a page for a browser), csv or json. The last two list only the "
+            "releases. By default the ending of --out decides, and without --out the format is terminal.",
             "--format",
         ),
     ] = None,
     out: Annotated[
         Path | None, path_option("FILE", "Write to this file, such as report.html, report.md or releases.csv.")
     ] = None,
-    ledger: Annotated[Path | None, path_option("FILE", "Say who approved the plan in this ledger.")] = None,
+    ledger: Annotated[
+        Path | None, path_option("FILE", "A ledger. The report then says who approved the plan there.")
+    ] = None,
     data_set: Annotated[
         str | None, typer.Option(metavar="NAME", help="The data set in the ledger that the study reads.")
     ] = None,
     verified: VerifiedFile = None,
     rows: AboutRows = None,
     dossier: Annotated[
-        bool, typer.Option("--dossier", help="Answer a review board's questions, from the plan and the statements.")
+        bool,
+        typer.Option(
+            "--dossier", help="Write a dossier: a review board's questions, answered from the plan and statements."
+        ),
     ] = False,
     registry: Annotated[
         bool, typer.Option("--registry", help="Write an entry for the public registry of deployments, in YAML.")

@@ -110,7 +110,7 @@ def run(
     pin: Annotated[
         Path | None,
         path_option(
-            "PIN", "A file of yours that notes the ledger's last entry. An older copy of the ledger is refused."
+            "PIN", "Your own file that notes the ledger's last entry, so that an older copy of the ledger is refused."
         ),
     ] = None,
     as_json: Json = False,
@@ -247,10 +247,13 @@ def _make_and_write(
                 write(folder)
             except InputError as error:  # without a ledger the results would be lost
                 print_json(results.to_dict())
-                raise InputError(f"{error}; its results are on standard output, in JSON: keep them") from None
+                raise InputError(
+                    f"{error}; the results of the run are on standard output, in JSON: keep them"
+                ) from None
     else:
-        # The journal keeps the releases, so the folder is made only once there are results. If an earlier run was
-        # killed after it wrote its results to this folder, its journal is still there and is removed here.
+        # A journal, which is a file beside the folder, keeps the releases of a run in a ledger. So the folder is made
+        # only once there are results. If an earlier run was killed after it wrote its results to this folder, the
+        # journal of that run is still there and is removed here.
         from dpframework.study.run_folder_reader import read_record
 
         # A folder without results of a run is not read here. `require_writable` refuses it if it holds other files.
@@ -264,8 +267,8 @@ def _make_and_write(
                 write(folder)
         except InputError as error:
             raise InputError(
-                f"{error}; the ledger holds run {recorded.id}, and once this is resolved the same command writes its "
-                "results, at no further charge"
+                f"{error}; the ledger holds run {recorded.id}; when this is resolved, repeat the command to write the "
+                "run's results at no further charge"
             ) from None
         recorded.discard()
     return results, stop
@@ -284,7 +287,10 @@ def _account() -> str:
 def _open_run(
     ledger: Path | None, data_set: str | None, pin: Path | None, out: Path, said: Mapping[str, str]
 ) -> ledgers.LedgerRun | None:
-    """Return the run in a ledger, with its journal beside the folder of the results. None without a ledger."""
+    """Return the run in a ledger, or None without a ledger.
+
+    The run keeps its releases in a journal, which is a file beside the folder of the results.
+    """
     if ledger is None and data_set is None and pin is None:
         return None
     file, name = ledger_and_data_set(ledger, data_set)
@@ -304,8 +310,8 @@ def write_outputs(
 ) -> None:
     """Write the plan, the results and the report of a run. The report names the approvals in `authority`.
 
-    `out` is the folder that the files will be moved to, which errors name. When this function returns, the files are on
-    the disk, and the run's journal may be removed.
+    `out` is the folder that the files will be moved to. Errors name this folder. When this function returns, the files
+    are on the disk, and the run's journal may be removed.
     """
     from dpframework.reports.html import html_report
 

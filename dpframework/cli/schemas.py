@@ -53,7 +53,7 @@ WARNING = (
     "bounds, cuts and values may give a row away; a study must allow 'schema-inferred-from-data' to use it"
 )
 
-SHOWS_ROWS = "NOT private: this tells what is in the rows; it is for the eyes of the data's owner only"
+SHOWS_ROWS = "NOT private: this shows what is in the rows, so only the data's owner may see it"
 
 OpenColumns = Annotated[
     list[str] | None,
@@ -119,8 +119,8 @@ def infer(
 ) -> None:
     """Make a schema from private data, for experiments or as a draft of public facts. This is not private.
 
-    The command guesses how the file is written. It tells the data's owner what messy columns hold, and what becomes of
-    them.
+    The command guesses how the file is written. It also tells the data's owner which columns are messy, and which of
+    them are left out.
     """
     if out is not None:
         # An existing file may be a public schema, which an inferred one must not overwrite.
@@ -204,7 +204,8 @@ def _draft(file: Path, right: Path | None, key: str | None, choices: dict[str, A
             raise InputError("--read, --sheet, --table and --query are for one file; leave them out for two views")
         return SchemaDraft(infer_two_view_schema(file, right, id=key, **choices), ())
     except InputError as error:
-        # The remedy names parameters of `infer_schema`, which are options here. Names of columns in quotes are kept.
+        # The message ends with a remedy that names parameters of `infer_schema`. Here these are options of the command.
+        # Names of columns stand in quotes and are kept.
         what, semicolon, remedy = str(error).rpartition("; ")
         pattern = r"(?<!['\w])(exclude|bins|max_categories|open_columns)(?!['\w])"
         remedy = re.sub(pattern, lambda found: f"--{found.group().removesuffix('_columns').replace('_', '-')}", remedy)
@@ -224,7 +225,7 @@ def check(
     rows_per_unit: RowsPerUnit = 1,
     as_json: Json = False,
 ) -> None:
-    """Show the data's owner which values do not fit a schema. NOT PRIVATE. Exit code 1 if any does not."""
+    """Show the data's owner which values do not fit a schema. NOT PRIVATE. Exit code 1 if the data does not fit."""
     from dpframework.tables.schema_fit import check_fit
 
     _require_join(right, id)

@@ -62,9 +62,14 @@ def verify(
     relation: Annotated[
         Relation | None, choice_option("RELATION", Relation, "Verify only under this neighbouring relation.")
     ] = None,
-    replays: Annotated[int, number_option("About how many replays each audit makes.")] = 6_000,
+    replays: Annotated[
+        int, number_option("About how many replays each audit makes. A replay compares two neighbouring tables.")
+    ] = 6_000,
     runs: Annotated[
-        int, number_option("The number of runs on each of the worst two neighbouring tables; 0 for none.")
+        int,
+        number_option(
+            "How often to run on each of the two neighbouring tables with the largest loss; 0 for not at all."
+        ),
     ] = 100,
     seconds: Annotated[
         int,
@@ -225,7 +230,7 @@ def _show(found: Verification) -> None:
             queries.add_row(searched.query, searched.relation.value, changes, verdict)
         console().print(queries)
     for what in found.left_out:
-        console().print(f"left out, for want of time: {what}", soft_wrap=True)
+        console().print(f"left out for lack of time: {what}", soft_wrap=True)
     for line in _lines(found):
         console().print(line, soft_wrap=True)
     console().print(found.verdict, soft_wrap=True)

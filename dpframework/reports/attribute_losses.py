@@ -76,8 +76,8 @@ def _keep_steps(index: PlanIndex, placed: PlacedNode, steps: frozenset[int]) -> 
     """Return a plan's node with only the given steps, composed as before, or None if no step is left.
 
     The steps stay the same objects, since a plan finds the noise of a step by the step's identity. A spend block caps
-    the loss of releases that a miner chooses during the run. If it contains one of the steps, it stays whole, since its
-    caps may be spent on any of its kinds of request.
+    the loss of releases that a miner chooses during the run. A block with one of the given steps stays whole, since all
+    of its caps may be spent on that step.
     """
     if placed.kind.leaf:
         return placed.node if placed.number in steps else None

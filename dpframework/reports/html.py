@@ -52,7 +52,7 @@ def html_report(
 ) -> str:
     """Return a plan and the facts of its run as an HTML page. The parameters are those of `markdown_report`.
 
-    Also, if `require_reportable` has returned the plan's facts before, give them as `facts`.
+    In addition, `facts` may be the plan's facts from `require_reportable`. By default they are worked out here.
     """
     run, about = summarize(results, about)
     sections = report_sections(ReportSubject(facts or PlanFacts(plan), run, about))
@@ -67,9 +67,9 @@ def html_report(
 
 
 def require_reportable(plan: StudyPlan) -> PlanFacts:
-    """Return a plan's facts, worked out for every section of a page before a run.
+    """Return a plan's facts, after making all sections of a report on the plan and loading their templates.
 
-    The templates of these sections are loaded, too. So most faults of a report show before the run is made.
+    So most faults of a report show before the run is made.
     """
     facts = PlanFacts(plan)
     for section in report_sections(ReportSubject(facts, None, About())):

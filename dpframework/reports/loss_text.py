@@ -12,8 +12,8 @@ from dpframework.plan.nodes import Node, Step
 def loss_of(node: Node, plan: AccountedPlan) -> PrivacyLoss | None:
     """Return the most that all releases of a node cost: a pure epsilon, or the rho of a step without a pure epsilon.
 
-    The delta of the loss is the one that the releases themselves have, even if it is larger than the plan's delta. None
-    if there is no valid claim.
+    The loss has the delta of the releases themselves, even if that is larger than the plan's delta. Return None if
+    there is no valid claim.
     """
     exact = plan.exact_delta(node)
     if exact is None:

@@ -28,13 +28,13 @@ class NodeRow:
     Attributes
     ----------
     number
-        Its number in the plan's graph (see `plan_graph`).
+        The node's number in the plan's graph (see `plan_graph`).
     kind
-        The name of its kind, such as "step" or "sequential".
+        The name of the node's kind, such as "step" or "sequential".
     name
-        Its name; empty if it has none.
+        The node's name; empty if it has none.
     label
-        A few words that describe it.
+        A few words that describe the node.
     loss
         The most that all releases of the node cost together, in words.
     exact
@@ -44,7 +44,7 @@ class NodeRow:
     times
         How often the node above may release this node, in words; empty for once.
     uses
-        The numbers of the nodes whose releases it uses.
+        The numbers of the nodes whose releases the node uses.
     step
         The facts of the node as a step; None if it is not a step.
     children

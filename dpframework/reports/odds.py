@@ -12,10 +12,15 @@ two cases, in which H holds and in which it does not, must be neighbours:
 - under replace-one, tables where the row has this or that value are neighbours. Whether somebody is in the table is not
   hidden, so the claim is about their values.
 
-With a delta, the ratio may be larger with some probability. Let L be the logarithm of the ratio for an output that is
-drawn where H holds. Then delta >= E[max(0, 1 - exp(epsilon - L))] >= P[L > epsilon + t] (1 - exp(-t)), so that L
-exceeds epsilon + 1/10 with a probability of at most delta / (1 - exp(-1/10)) < 11 delta. Two steps together have the
-loss (2 epsilon, (1 + exp(epsilon)) delta).
+With a delta, the ratio may be larger with some probability. Let P be the probability of outputs where H holds, Q their
+probability where H does not hold, and L the logarithm of the ratio P/Q for an output that is drawn from P. For the set
+of outputs with L > epsilon, the definition of differential privacy says that
+
+    delta >= P[L > epsilon] - exp(epsilon) Q[L > epsilon] = E[max(0, 1 - exp(epsilon - L))].
+
+If L > epsilon + t for some t > 0, the term in the expectation is at least 1 - exp(-t). So for t = 1/10, L exceeds
+epsilon + t with a probability of at most delta / (1 - exp(-1/10)) < 11 delta. Two steps, as above, together have the
+loss (2 epsilon, (1 + exp(epsilon)) delta), by the definition applied twice.
 """
 
 from __future__ import annotations
@@ -72,7 +77,7 @@ class CertaintyGain:
 
 
 def posterior(prior: float, log_odds: float) -> float:
-    """Return the probability of a claim whose odds grew by the factor exp(log_odds). Before, it was `prior`.
+    """Return the probability of a claim after its odds grew by the factor exp(log_odds), from the probability `prior`.
 
     Examples
     --------

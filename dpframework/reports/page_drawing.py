@@ -108,8 +108,7 @@ def _one_for_all(equal: Sequence[NodeDrawing]) -> NodeDrawing:
 def _shape(root: NodeDrawing) -> tuple[object, ...]:
     """Return all that a page shows of a node and of the nodes below it, except its own name and the numbers of nodes.
 
-    If a release that the node uses is at or below the node, its position there stands for it. Otherwise the release's
-    number does.
+    A release that the node uses is given by its position below the node if it is there, and otherwise by its number.
     """
     places = {node.number: place for place, node in enumerate(root.walk())}
 

@@ -1,4 +1,4 @@
-"""The drawing of a plan, or of two plans merged into one, as a value. Each format lays this value out in its way."""
+"""The drawing of a plan, or of two plans merged into one, as a value. Each format lays this value out differently."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NodeDrawing:
     kind
         The kind of the node.
     label
-        A few words that describe it.
+        A few words that describe the node.
     loss
         The node's cost, in words.
     mark
@@ -78,7 +78,7 @@ class NodeDrawing:
     step
         The node's number in the table of steps; None if it is not a step.
     released
-        How often it was released, in words; empty before a run.
+        How often the node was released, in words; empty before a run.
     repeated
         Whether the node stands for several equal nodes.
     alike

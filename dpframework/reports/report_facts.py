@@ -83,12 +83,12 @@ def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
     They also say who ran the plan, and what a ledger holds, if these facts are known. If the plan was made from a study
     file, the place of the data is taken from the plan, since an approval covers that place.
     """
-    verified = ["not shown: --verified names a file of 'verify --record'"]
+    verified = ["not shown; give a file of 'verify --record' with --verified"]
     if plan.verified is not None:
         from dpframework.plan.verification_records import code_verdicts
 
         verified = [str(one) for one in code_verdicts(plan, plan.verified)]
-    approved = ["not shown: --ledger and --data-set name the ledger that has it"]
+    approved = ["not shown; name a ledger with --ledger and --data-set"]
     if about.approvals is not None:
         approved = list(about.approvals) or ["nobody has approved this plan"]
     return [
@@ -123,12 +123,12 @@ def describe_approval(plan: StudyPlan, about: About) -> str:
     return "Checks passed; not yet approved" if about.approvals is not None else "Checks passed; no approval is shown"
 
 
-#: Assumptions in words, by their names.
+#: Assumptions in words, as the end of a sentence, by their names.
 _PLAIN = {
-    "mcmc-converged": "a Markov chain that has come close to its target",
-    "real-arithmetic": "noise in floating point that is as good as in real numbers",
-    "rows-from-query": "a query that computes each of its rows from one unit's rows only",
-    "row-count-public": "a number of rows that may be known",
+    "mcmc-converged": "that a Markov chain has come close to its target",
+    "real-arithmetic": "that noise in floating point is as good as in real numbers",
+    "rows-from-query": "that a query computes each of its rows from one unit's rows only",
+    "row-count-public": "that the number of rows may be known",
 }
 
 
@@ -145,8 +145,8 @@ def brief(plan: StudyPlan) -> str:
     assumed = [_PLAIN.get(name, f"'{name}'") for name in plan.assumptions if name != ROWS_ASSERTED]  # `share` states it
     if facts.row_bound is not None:
         most = "at most " if facts.rows is None else ""
-        assumed.append(f"the owner's word that the table has {most}{facts.row_bound:,} rows")
-    rests = f"It rests on {', '.join(assumed)}." if assumed else "It assumes nothing but correct code."
+        assumed.append(f"that the table has {most}{facts.row_bound:,} rows, as the owner states")
+    rests = f"It assumes {', '.join(assumed)}." if assumed else "It assumes nothing but correct code."
     gap = f" {unit.gap[0].upper()}{unit.gap[1:]}." if unit.gap else ""
     own, exist = ("its", "it is") if who == "each row" else ("their", "they are")
     hidden = {

@@ -21,7 +21,7 @@ ANY = "any"  # how CSV shows the attributes of a step that may read any attribut
 
 
 def release_rows(plan: StudyPlan, ran: RunSummary | None = None) -> list[dict[str, Any]]:
-    """Return each planned step with its part of the study, its miner, the attributes it may read, and its `StepRow`.
+    """Return each planned step's part of the study, its miner, the attributes that it may read, and its `StepRow`.
 
     After a run, `released` says how often the step was released.
     """

@@ -21,7 +21,7 @@ from dpframework.study.study_plan import StudyPlan
 _SHOWN_ELSEWHERE = ("epsilon", "rho", "attributes", "attribute")
 _MOST_LISTED = 4  # the most values of a list that are shown
 MOST_KINDS, MOST_LINES = 6, 40  # the most kinds of release per result, and the most lines of a list below a plan
-COSTS = "time and memory, without those to read and hold the rows:"
+COSTS = "time and memory, apart from reading and holding the rows:"
 UNKNOWN_SIZE = "The number of rows is not known, so errors are not given as a share of it."
 
 
@@ -45,7 +45,7 @@ class ResultRow:
     loss
         The cost of this part alone, in words.
     share
-        The share of the whole plan's loss that this part has, from 0 to 1. None if it is not known.
+        The part's share of the whole plan's loss, from 0 to 1. None if it is not known.
     alike
         The names of further parts that differ from this one only in their name. Each has the same cost.
     """

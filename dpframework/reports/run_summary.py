@@ -84,7 +84,8 @@ class RunSummary:
     def facts(self, plan: StudyPlan) -> list[tuple[str, str]]:
         """Return the facts of the run, each as a name and a text.
 
-        They are its id in a ledger, its period, the number and the cost of its releases, and the planned total.
+        These facts are the run's id in a ledger and the ledger's head after the run, the period, the number of
+        releases, the accounting, the spent loss and the planned total.
         """
         in_ledger = {"run in the ledger": self.run, "head of the ledger after it": self.head}
         recorded = [(name, value) for name, value in in_ledger.items() if value is not None]

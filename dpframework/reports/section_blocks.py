@@ -170,7 +170,7 @@ class LearnedShares(SectionBlock):
         """Return a table, or a sentence if no claim is valid."""
         if not self.learned:
             return (Paragraph("No claim is valid, so nothing bounds what somebody can learn."),)
-        heads = ["of what", "odds grow by", *(f"{prior} sure before" for prior in self.priors)]
+        heads = ["guess", "odds grow by", *(f"{prior} sure before" for prior in self.priors)]
         rows = [[one.claim, f"{one.odds_text} times", *one.share_texts] for one in self.learned]
         if self.learned[0].fails:
             heads.append("except with a probability of")
@@ -315,7 +315,7 @@ class AttributeLosses(SectionBlock):
             )
             for row in self.rows
         ]
-        return (TableBlock(("attributes", "read for", "steps", "loss together"), rows),)
+        return (TableBlock(("attributes", "read by", "steps", "total loss"), rows),)
 
     @staticmethod
     def loss_text(row: AttributeLoss) -> str:

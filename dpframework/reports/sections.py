@@ -164,7 +164,7 @@ def _publish(subject: ReportSubject) -> Section:
         section_blocks.PublishedResults(tuple(merge(subject.facts.results)), whole, size_sentence(plan))
     ]
     if costs:
-        caption = "The time and memory of results, computed from the plan, without those to read and hold the rows."
+        caption = "The time and memory of results, computed from the plan. Reading and holding the rows is not counted."
         rows = [(name, cost.text) for name, cost in costs.items()]
         found.append(TableBlock(("result", "time and memory"), rows, caption))
     return Section("published", "What is published", found)
@@ -305,7 +305,10 @@ def _assumptions(subject: ReportSubject) -> Section:
         (name, ", ".join(steps) or "the whole plan", "yes" if name in allowed else "no")
         for name, steps in subject.plan.assumptions.items()
     ]
-    heads, caption = ("assumption", "needed by", "allowed by name"), "The claims need these beyond their theorems."
+    heads, caption = (
+        ("assumption", "needed by", "allowed by name"),
+        "The privacy claims need these assumptions beyond their theorems.",
+    )
     return Section("assumptions", "Assumptions", [TableBlock(heads, rows, caption) if rows else Paragraph("None.")])
 
 
@@ -327,7 +330,7 @@ def _run(subject: ReportSubject) -> Section | None:
         found.append(Paragraph(f"The run read the rows of {run.period}."))
     if run.run is not None:
         found.append(Paragraph(f"Recorded in a ledger as run {run.run}; the ledger's head after it is {run.head}."))
-    early = "The accountant says what the whole run spent. It is less than planned if branches ended early."
+    early = "The loss spent is known for the whole run only. It is less than planned if branches ended early."
     found.append(Paragraph(early, aside=True))
     if run.charges:
         found.append(section_blocks.ChargeList(run.charges))

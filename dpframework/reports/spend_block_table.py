@@ -99,10 +99,11 @@ def block_table(plan: StudyPlan, charges: Iterable[str] | None) -> TableBlock | 
         rows.append(row)
     if not rows:
         return None
-    heads = ("block", "caps", "what may be asked for", *(() if made is None else ("asked for",)))
+    heads = ("block", "caps", "possible releases", *(() if made is None else ("releases made",)))
     caption = (
-        "The miner of a block chooses these releases during the run. The run refuses a release that would take a sum "
-        "above its cap, before anything is drawn. Every total counts the caps in full, however little is asked for."
+        "A spend block caps the loss of releases that its miner chooses during the run. A release that would take a "
+        "sum above its cap is refused before anything is drawn. Every total counts the caps in full, even if the run "
+        "spends less."
     )
     return TableBlock(heads, rows, caption)
 

@@ -69,7 +69,7 @@ class StepRow:
 
 
 def step_rows(plan: StudyPlan) -> list[StepRow]:
-    """Return the row of each step, scope by scope (see `StudyPlan.placed_steps`)."""
+    """Return the row of each step, in the order of `StudyPlan.placed_steps`."""
     return list(rows_of_steps(plan).values())
 
 
@@ -81,7 +81,7 @@ def rows_of_steps(plan: StudyPlan) -> dict[int, StepRow]:
     for path, step in plan.placed_steps():
         facts = step.facts
         declared = facts.sensitivity(step.mechanism.norm)
-        # The miner of a spend block may ask for a smaller amount than the largest one.
+        # In a spend block the miner chooses the loss of each release, up to the largest one.
         each = "" if plan.index.place(step).block is None else "at its largest, "
         expected = previews[path].text if path in previews else NONE
         rows[id(step)] = StepRow(

@@ -115,6 +115,6 @@ class StepTable(SectionBlock):
             return (TableBlock(heads, rows),)
         rows = [[*row, str(released)] for row, (_, released) in zip(rows, self.in_order, strict=True)]
         return TableBlock([*heads, "released"], rows), Paragraph(
-            "The last column says how often a step was released. Below a partition that is once for each part; parts "
-            "are disjoint, so only the most expensive one is charged."
+            "The last column says how often a step was released. Under a partition, a step is released once per part. "
+            "Parts are disjoint, so only the most expensive one is charged."
         )

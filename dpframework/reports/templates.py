@@ -25,7 +25,7 @@ FOLDER = Path(__file__).with_name("page")
 class CompiledTemplates(BytecodeCache):
     """Compiled templates in the folder `__pycache__` beside the templates, as Python keeps compiled modules.
 
-    The files are trusted as far as the package's own compiled modules are. A template is compiled anew if its source,
+    The files are trusted like the package's own compiled modules. A template is compiled anew if its source,
     this module, Python or jinja has changed. If the folder cannot be written, or Python is told to keep no compiled
     files there, each process compiles the templates itself.
     """

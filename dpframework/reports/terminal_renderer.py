@@ -172,8 +172,8 @@ def _block(block: section_blocks.SectionBlock) -> Iterator[RenderableType]:
             yield FittedText(lambda width: _colour_tree(block.tree, width))
         case section_blocks.PublishedResults():
             yield _print_published(block)
-        case section_blocks.LearnedShares():
-            yield Text(f"At most, from all results together: {certainty_sentence(block.learned)}.")
+        case blocks.LearnedShares():
+            yield Text(f"From all results together: {certainty_sentence(block.learned)}.")
         case StepTable():
             yield _steps(block)
         case section_blocks.FindingList():

@@ -55,12 +55,12 @@ def _table_lines(plan: AccountedPlan) -> list[str]:
 
 
 def mermaid(plan: AccountedPlan) -> str:
-    """Return the plan as a Mermaid flowchart, with solid arrows for composition and dotted ones for use."""
+    """Return the plan as a Mermaid flowchart. Dotted arrows lead from releases to the nodes that use them."""
     return _mermaid(draw_plan(plan), _table_lines(plan))
 
 
 def dot(plan: AccountedPlan) -> str:
-    """Return the plan in Graphviz's DOT, with solid arrows for composition and dashed ones for use."""
+    """Return the plan in Graphviz's DOT. Dashed arrows lead from releases to the nodes that use them."""
     return _dot(draw_plan(plan), "plan", _table_lines(plan))
 
 
@@ -74,12 +74,12 @@ def difference_tree(difference: Difference) -> str:
 
 
 def difference_mermaid(difference: Difference) -> str:
-    """Return the merged tree as a Mermaid flowchart, with solid arrows for composition and dotted ones for use."""
+    """Return the merged tree of two plans as a Mermaid flowchart, drawn like one plan by `mermaid`."""
     return _mermaid(draw_difference(difference))
 
 
 def difference_dot(difference: Difference) -> str:
-    """Return the merged tree in Graphviz's DOT, with solid arrows for composition and dashed ones for use."""
+    """Return the merged tree of two plans in Graphviz's DOT, drawn like one plan by `dot`."""
     return _dot(draw_difference(difference), "difference")
 
 

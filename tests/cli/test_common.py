@@ -300,7 +300,7 @@ def test_parameters_are_listed_with_types_defaults_and_texts() -> None:
         ("other", False, "usual", "Of the base."),
         ("one", False, "3", "A number, whose text\ntakes two lines.\n\nAnd a paragraph."),
         ("many", False, "[]", "Two at once."),
-        ("same", False, "depends on the others", "Two at once."),
+        ("same", False, "depends on the other parameters", "Two at once."),
     ]
     assert [one["type"] for one in found] == ["int", "str", "int", "list[int]", "dict[str, int]"]
     assert component_commands._parameter_docs("Raises\n------\nnone\n    Of these.") == {}

@@ -50,7 +50,9 @@ def check_refused(said: str, out: Path, run: dpf.ledger.RecordedRun) -> None:
     assert said.count("\n") == 1
     assert "No space left on device" in said
     assert any(f"{out / name}: " in said for name in run_commands.FILES)
-    assert f"the ledger holds run {run.id}, and once this is resolved the same command writes its results" in said
+    assert (
+        f"the ledger holds run {run.id}; when this is resolved, repeat the command to write the run's results" in said
+    )
     assert list(out.parent.glob(f".{out.name}*")) == [out.parent / f".{out.name}.unfinished"]
 
 
@@ -92,7 +94,7 @@ def test_without_a_ledger_the_results_are_printed(folder, capsys, monkeypatch):
     monkeypatch.setattr(os, "fsync", full)
     assert main(["run", "study.toml", "--out", "out"]) == 2
     said = capsys.readouterr()
-    assert "its results are on standard output" in said.err
+    assert "the results of the run are on standard output" in said.err
     assert set(json.loads(said.out)["results"]) == {"tree"}
     assert not Path("out").exists()
 

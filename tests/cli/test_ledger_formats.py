@@ -112,14 +112,14 @@ def test_sentences_tell_what_is_spent_and_left_and_what_can_be_learned(laid_out:
     spent = ["From all that has been charged: a guess of 50 % " + someone + " 62.3 %."]
     capped = ["From all that the cap admits: a guess of 50 % " + someone + " 95.3 %."]
     said = laid_out(shown(runs={1: run(time=NOW)}))[1]
-    first = "'adult' has spent epsilon 0.5 in 1 run, and 2.5 is left. It would buy 2 studies; or one."
+    first = "'adult' has spent epsilon 0.5 in 1 run, and 2.5 is left. This is enough for 2 studies; or one."
     last = ["Whoever can write decides.", "Head: 7 abc."]
     assert said == [first, *spent, *capped, *last]
     exhausted = shown(left=Fraction(0), outside=[outside(OutsideKind.LOOK)])
     said = laid_out(exhausted, shown())[1]
     assert said[0] == "'adult' has spent epsilon 0.5 in 0 runs, and 0.0 is left. No plan fits any more."
-    assert said[1:4] == [*spent, *capped, "No claim covers 1 look without noise, outside this ledger."]
-    assert said[4].endswith("It would buy 2 studies; or one.")
+    assert said[1:4] == [*spent, *capped, "No claim covers 1 look outside this ledger."]
+    assert said[4].endswith("This is enough for 2 studies; or one.")
     assert said[5:] == [*spent, *capped, *last]
 
 

@@ -159,11 +159,11 @@ def test_releases_outside_are_listed_and_counted_by_their_kind() -> None:
     for made, words in (
         ([], ""),
         ([outside(exact, covered=True)], ""),
-        ([outside(exact)], "no claim covers 1 release without noise, outside this ledger"),
-        ([outside(look)] * 2, "no claim covers 2 looks without noise, outside this ledger"),
+        ([outside(exact)], "no claim covers 1 exact release outside this ledger"),
+        ([outside(look)] * 2, "no claim covers 2 looks outside this ledger"),
         (
             [outside(exact), outside(look), outside(exact), outside(look, covered=True)],
-            "no claim covers 2 releases and 1 look without noise, outside this ledger",
+            "no claim covers 2 exact releases and 1 look outside this ledger",
         ),
     ):
         assert tables.claim_sentence(data_set(outside=made)) == words

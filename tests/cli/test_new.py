@@ -122,7 +122,7 @@ def test_names(name: str, package: str, miner: str, class_name: str) -> None:
         ("a" * (LONGEST + 1), "is longer than 40 characters"),
         ("3d", "begins with a digit"),
         ("dpframework-3d", "begins with a digit"),
-        ("class", "a word of Python's own"),
+        ("class", "a keyword of Python"),
         ("Statistics", "would hide Python's own module 'statistics'"),
         ("dpframework", "would hide the installed package 'dpframework'"),
         ("dpframework.trees", "would hide the installed package 'dpframework_trees'"),

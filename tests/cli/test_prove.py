@@ -145,4 +145,4 @@ def test_a_certificate_is_of_a_study(capsys: pytest.CaptureFixture[str], tmp_pat
     assert main(["prove", "dp-id3", "--certificate", out]) == 2
     assert "no study file or plan" in capsys.readouterr().err
     assert main(["prove", "dp-id3", "--refute", "rise=1", "--record", out]) == 2
-    assert "proves nothing that could be written" in capsys.readouterr().err
+    assert "makes no proofs to write" in capsys.readouterr().err

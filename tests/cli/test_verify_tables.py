@@ -92,7 +92,7 @@ def test_a_query_is_a_row_with_its_changes_by_norm(printed: Any) -> None:
 def test_what_was_left_out_comes_before_lines_and_the_verdict_last(printed: Any) -> None:
     long = "word " * 50 + "end"  # is one line, as a program may read it
     found = finding((f"a problem {long}",), left_out=("b", long), losses=[Said(text=f"d {long}", passed=True)])
-    left = [[f"left out, for want of time: {name}"] for name in ("b", long)]
+    left = [[f"left out for lack of time: {name}"] for name in ("b", long)]
     assert printed(found) == [*left, [f"d {long}"], [f"a problem {long}"], ["in short"]]
 
 

@@ -246,7 +246,7 @@ def test_the_commands_answer_by_person_month_and_attribute(
         printed = capsys.readouterr().out
         assert f"runs by {key}" in printed
         assert shown in printed
-        assert "no claim covers 1 release without noise, outside this ledger" in printed
+        assert "no claim covers 1 exact release outside this ledger" in printed
     assert main(["ledger", "show", file, "--data-set", "people", "--group-by", "day"]) == 2
     assert main(["ledger", "show", file, "--group-by", "month"]) == 2
     capsys.readouterr()
@@ -264,7 +264,7 @@ def test_revoke_says_that_it_revoked(ledger: dpf.Ledger, capsys: pytest.CaptureF
     plan = study_of(ill="0.5").plan()
     ledger.approve("people", plan, by="b")
     assert main(["ledger", "revoke", str(ledger.path), plan.hash[:12], "--data-set", "people", "--by", "b"]) == 0
-    assert capsys.readouterr().out.startswith(f"revoked: plan {plan.hash}; no run of it is opened or resumed")
+    assert capsys.readouterr().out.startswith(f"revoked: plan {plan.hash}; no run of it can begin, resume or make")
 
 
 @pytest.mark.parametrize("relation", dpf.Relation)

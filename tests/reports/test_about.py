@@ -26,8 +26,8 @@ def facts(plan: Any, **changes: Any) -> list[tuple[str, str]]:
     return report_facts.verdict_facts(plan, About(time="now", version="1.2", **changes))
 
 
-UNVERIFIED = ("verification", "not shown: --verified names a file of 'verify --record'")
-UNAPPROVED = ("approval", "not shown: --ledger and --data-set name the ledger that has it")
+UNVERIFIED = ("verification", "not shown; give a file of 'verify --record' with --verified")
+UNAPPROVED = ("approval", "not shown; name a ledger with --ledger and --data-set")
 MADE = [("date", "now"), ("dpframework", "1.2")]
 
 
@@ -117,5 +117,5 @@ def test_a_plan_in_brief() -> None:
         assert text.startswith(f"This plan protects {start}")
     for schema, most in ((dpf.Schema([ILL], rows=1500), ""), (dpf.Schema([ILL], max_rows=1500), "at most ")):
         text = brief(schema=schema)
-        assert f"It rests on the owner's word that the table has {most}1,500 rows." in text
+        assert f"It assumes that the table has {most}1,500 rows, as the owner states." in text
         assert correct not in text

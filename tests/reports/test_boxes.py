@@ -150,7 +150,7 @@ def test_what_somebody_can_learn_is_a_table_with_a_column_for_a_delta_alone() ->
         Paragraph("No claim is valid, so nothing bounds what somebody can learn."),
     )
     one = CertaintyGain("that somebody is ill", 2.718, (0.0267, 0.232, 0.7311))
-    heads = ("of what", "odds grow by", "1 % sure before", "10 % sure before", "50 % sure before")
+    heads = ("guess", "odds grow by", "1 % sure before", "10 % sure before", "50 % sure before")
     (plain,) = LearnedShares((one,), "one row").plain()
     assert isinstance(plain, TableBlock)
     assert tuple(plain.heads) == heads

@@ -62,7 +62,7 @@ def test_a_hazard_is_answered_where_its_question_is() -> None:
     states = {one.text: state for one, state in dossier(plan_of()).hazards}
     assert states["a large epsilon may protect nobody"] == "answered"
     assert states["the rows are stolen"] == "open"
-    assert states["strangers ask at any time"] == "out of scope"
+    assert states["strangers send queries at any time"] == "out of scope"
     stated = dossier(plan_of(allow=["one-row-per-person"]), Statements(SAID), ledger=LEDGER)
     assert {state for one, state in stated.hazards if one.topic != "correctness"} == {"answered", "out of scope"}
 

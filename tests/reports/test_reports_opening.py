@@ -319,13 +319,13 @@ def test_a_report_opens_with_who_is_protected_what_it_costs_and_what_it_rests_on
     opening = markdown_report(study.plan()).replace("\\", "").partition("## What is published")[0]
     assert "This plan protects each patient_id: their values, and whether they are in the table." in opening
     assert "Each patient_id counts with at most 3 rows. It costs epsilon 0.5; epsilon 2.0 is allowed." in opening
-    assert "It rests on the owner's word that the table has at most 1,000 rows." in opening
+    assert "It assumes that the table has at most 1,000 rows, as the owner states." in opening
     free = dpf.Study(dpf.Schema([A, B]), epsilon=1, delta="1e-6", relation="replace-one", allow=["one-row-per-person"])
     free.add_plan("n", counted("n", A, "0.1"))
     opening = markdown_report(free.plan()).replace("\\", "").partition("## What is published")[0]
     assert "This plan protects each person: their values, but not that they are in the table." in opening
     assert "Nobody has a second row, as the owner states. It costs epsilon ~0.1, delta 1e-06; epsilon 1.0," in opening
-    assert "It rests on a number of rows that may be known." in opening
+    assert "It assumes that the number of rows may be known." in opening
     alone = markdown_report(planned(counted("n", A), schema=dpf.Schema([A, B]))).partition("## What is published")[0]
     assert "protects each row: its values, and whether it is in the table. Each row counts alone" in alone
     assert "It assumes nothing but correct code." in alone

@@ -77,7 +77,7 @@ class Names:
             if not name.isidentifier():
                 raise InputError(f"the name '{distribution}' gives '{name}', which begins with a digit; use a letter")
         if keyword.iskeyword(package):
-            raise InputError(f"the name '{distribution}' is a word of Python's own; give another one")
+            raise InputError(f"the name '{distribution}' is a keyword of Python; give another one")
         if keyword.iskeyword(class_name) or class_name in _USED:
             class_name += "Miner"
         return cls(distribution, package, miner, class_name)
@@ -94,7 +94,7 @@ class Names:
         if self.package in sys.stdlib_module_names:
             raise InputError(f"the name '{self.distribution}' would hide Python's own module '{self.package}'")
         if self.package in _FOLDERS:
-            raise InputError(f"the name '{self.distribution}' is that of a folder in every plugin; give another one")
+            raise InputError(f"every plugin has a folder named '{self.distribution}'; give another name")
         known = {re.sub(r"[-_.]+", "_", found.name).lower() for found in distributions() if found.name}
         try:
             found = importlib.util.find_spec(self.package)

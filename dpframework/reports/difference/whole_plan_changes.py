@@ -52,7 +52,7 @@ def checks_headline(before: list[Finding], after: list[Finding]) -> str:
     if not old:
         return f"newly refused: {'; '.join(map(str, new))}"
     if not new:
-        return f"no longer refused: {_codes(old)} refused the plan before, nothing refuses the plan after"
+        return f"no longer refused: {_codes(old)} refused the plan before, and no check refuses the plan after"
     arrived = [finding for finding in new if finding not in old]
     return f"the checks refuse both plans, the one after for {_codes(new)}" + (
         f"; new: {'; '.join(map(str, arrived))}" if arrived else ""
@@ -104,7 +104,7 @@ def relation_changes(before: Plan, after: Plan) -> Iterator[str]:
     if before.relation is not after.relation:
         held = {
             Relation.ADD_OR_REMOVE_ONE: "whether a row is there, and so the row count, was protected",
-            Relation.REPLACE_ONE: "what a row holds was protected, the row count was public",
+            Relation.REPLACE_ONE: "what a row holds was protected, but the row count was public",
         }
         text = from_to(before.relation.value, after.relation.value)
         yield f"{text}: {held[before.relation]}, and {held[after.relation].replace(' was ', ' is ')}"

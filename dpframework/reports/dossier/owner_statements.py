@@ -42,7 +42,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
         "security": {
             "access": "Who can reach the rows, the ledger and the machine, and who grants that?",
-            "measures": "How are the rows protected where they lie and where they move?",
+            "measures": "How are the rows protected in storage and in transit?",
             "timing": "Who can see how long runs take, or what else a run leaves on the machine?",
         },
         "collection": {
@@ -64,7 +64,7 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 #: How files of statements are recognized: by the first line of `statements_template`.
 STATEMENTS_FILE = FileKind.of_pattern("an owner's statements", r"^# The owner's statements\b")
 
-_HEAD = """# The owner's statements, once for all studies. What nobody can answer yet stays empty, and is shown as open.
+_HEAD = """# The owner's statements for all studies. Leave empty what nobody can answer yet. A dossier shows it as open.
 # For one study only, write the same tables below [study.NAME], such as [study.yearly.product].
 """
 
@@ -79,7 +79,7 @@ class Statements:
     answers
         The statements by "topic.key", without those that are left open.
     source
-        The name of the file that they were read from; empty if there is no file.
+        The name of the file that the statements were read from; empty if there is no file.
     """
 
     answers: Mapping[str, str] = attrs.field(factory=dict)

@@ -47,7 +47,7 @@ def _state(subject: DossierSubject, *names: str) -> Iterator[Answer]:
         if text:
             yield Answer(Basis.STATED, text)
         else:
-            yield Answer(Basis.OPEN, f"{question} Nobody has stated it: [{topic}] {key}.")
+            yield Answer(Basis.OPEN, f"{question} Not stated yet: [{topic}] {key}.")
 
 
 def _epsilon(subject: DossierSubject) -> Iterator[Answer]:
@@ -73,8 +73,8 @@ def _delta(subject: DossierSubject) -> Iterator[Answer]:
         before = (
             ""
             if rho is None
-            else f" The total of zcdp is converted from rho {readable(rho)}, and anybody can convert it at another "
-            "delta."
+            else f" The zcdp total is converted from rho {readable(rho)}. From this rho, anybody can compute the "
+            "epsilon at another delta."
         )
         yield _of_plan(f"Approximate differential privacy at delta {float(total.delta):g}: {losses}.{before}")
         own = plan.exact_delta(plan.root)
@@ -124,7 +124,8 @@ def _neighbours(subject: DossierSubject) -> Iterator[Answer]:
         yield _of_plan("Whether somebody is in the table is protected, and so is the number of rows.")
     else:
         yield _of_plan(
-            "The values of somebody's rows are protected. That somebody is in the table, and how many are, is not."
+            "The values of somebody's rows are protected. It is not protected that somebody is in the table, nor how "
+            "many people are."
         )
     facts = plan.facts
     if facts.rows is not None:
@@ -223,7 +224,7 @@ def _bounds(subject: DossierSubject) -> Iterator[Answer]:
     if plan.facts.derive:
         made = "; ".join(plan.facts.derive)
         yield _of_plan(f"Some columns are made of others, by public expressions: {made}.")
-    yield _of_plan("All groups and candidates are listed before the rows are read: no row can add one.")
+    yield _of_plan("All groups and candidates are listed before the rows are read, so no row can add one.")
     yield from _state(subject, "choices.bounds")
 
 
@@ -261,8 +262,8 @@ def _randomness(subject: DossierSubject) -> Iterator[Answer]:
 
 def _side_channels(subject: DossierSubject) -> Iterator[Answer]:
     yield _of_plan(
-        "Errors, warnings and logs of a run hold no cell and no count. How long a run takes is not hidden. Nor "
-        "is it hidden if an assertion about the rows stopped the run."
+        "Errors, warnings and logs of a run hold no cell and no count. Two things are not hidden: how long a run "
+        "takes, and whether an assertion about the rows stopped it."
     )
     yield from _state(subject, "security.timing")
 
@@ -296,12 +297,12 @@ _ITEMS: tuple[tuple[str, str, str, Callable[[DossierSubject], Iterator[Answer]]]
     (TOP, "unit of privacy", "Who or what is protected?", _unit),
     (TOP, "contributions", "How much can one person contribute?", _contributions),
     (TOP, "what is not protected", "Which tables are neighbours, and what stays in the clear?", _neighbours),
-    (TOP, "other releases", "What else left these data, with noise or without?", _others),
+    (TOP, "other releases", "What else was released from these data, with noise or without?", _others),
     (TOP, "composition", "How do the losses of several releases add up, and who keeps count?", _composition),
     (MIDDLE, "correctness", "Are mechanisms and sensitivities right, and was the code tested?", _correctness),
-    (MIDDLE, "assumptions", "What must hold besides?", _assumptions),
-    (MIDDLE, "utility", "How exact are the results?", _utility),
-    (MIDDLE, "bias and small groups", "Whom does the noise mislead most, and what else moves results?", _bias),
+    (MIDDLE, "assumptions", "What else must hold for the guarantee?", _assumptions),
+    (MIDDLE, "utility", "How accurate are the results?", _utility),
+    (MIDDLE, "bias and small groups", "For whom does noise distort results most, and what else shifts them?", _bias),
     (MIDDLE, "bounds and domains", "Where do bounds, cuts and values come from?", _bounds),
     (MIDDLE, "post-processing", "What happens to releases afterwards?", _postprocessing),
     (MIDDLE, "choices made by looking", "Was anything tuned or explored on the rows?", _choices),
@@ -309,7 +310,7 @@ _ITEMS: tuple[tuple[str, str, str, Callable[[DossierSubject], Iterator[Answer]]]
     (DEPLOYMENT, "side channels", "What else can be seen of a run?", _side_channels),
     (DEPLOYMENT, "trust and actors", "Who must be trusted, and with what?", _trust),
     (DEPLOYMENT, "security and access", "Who can reach the rows?", _only("security.access", "security.measures")),
-    (BASE, "data collection", "How did the rows come here, and how long do they stay?",
+    (BASE, "data collection", "How were the rows collected, and how long are they kept?",
      _only("collection.how", "collection.retention")),
     (BASE, "justification", "Why these choices, and who decided?", _justification),
 )  # fmt: skip
@@ -319,9 +320,9 @@ ITEMS: tuple[Item, ...] = tuple(Item(*one) for one in _ITEMS)
 
 #: Topics of the documents named in `dossier_content` that no study of this framework touches, each with the reason.
 OUT_OF_SCOPE: tuple[tuple[str, str], ...] = (
-    ("local and shuffle models", "the rows are at one place, and noise is added there"),
+    ("local and shuffle models", "all rows are in one place, and noise is added there"),
     ("computing on encrypted or distributed rows", "counts are evaluated where the rows lie, in the clear"),
-    ("unstructured data", "a table has public attributes; texts and images are no attributes"),
+    ("unstructured data", "a table has attributes with public domains; texts and images are not such attributes"),
     ("queries by strangers at any time", "all releases stand in a plan, which is approved before the rows are read"),
     ("synthetic data without privacy", "all that leaves is computed from the releases of a plan"),
     ("neural networks", "no miner trains one"),
