@@ -1,6 +1,7 @@
-"""Maps of redescriptions over two numeric attributes, such as coordinates, for sides that test no others.
+"""Maps of redescriptions over two numeric attributes, such as coordinates.
 
-Descriptions and their thresholds are public. No row is read. A map shows where a side holds, not where rows are.
+A redescription is a pair of descriptions, its two sides. A map shows those sides that test only the two attributes.
+Descriptions and their thresholds are public, and no row is read. So a map shows where a side holds, not where rows are.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def draw_map(items: Sequence[Redescription], trusted: Sequence[bool], names: tup
         axes.fill([], [], label=label, **look)
     axes.set(xlabel=names[0], ylabel=names[1], xlim=(edges[0][0], edges[0][-1]), ylim=(edges[1][0], edges[1][-1]))
     more = f" of the first {MOST_REGIONS} of {len(found)}" if len(found) > MOST_REGIONS else ""
-    axes.set_title(f"where one side{more} holds; below: the other side, noisy Jaccard index, *: trusted", fontsize=9)
+    axes.set_title(f"where one side{more} holds; legend: the other side, noisy Jaccard index, *: trusted", fontsize=9)
     if found:
         axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False)
     else:

@@ -19,13 +19,14 @@ from dpframework.facts.logical_descriptions import Description
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.results.noisy_counts import Noisy
 
-ROUNDS = 6  # the rounds of `shown_from`; each divides its error by 5 or more, as supports are 4 deviations or more
+ROUNDS = 6  # the rounds of `shown_from`; each divides its error by at least 5, as supports are at least 4 deviations
 DEVIATIONS = 4  # the smallest support, in deviations of its noise
 LEAST_SHARE, MOST_SHARE = 0.02, 0.7  # the smallest and the largest support, as shares of the rows
 LIKELY_SHARE = 0.3  # few redescriptions hold for a larger share of the rows, since scores are capped there
-# Two unions count as the same if they differ in fewer rows than this share of all plus these deviations of the noise.
+# Two unions count as the same if they differ in few rows: fewer than the share `SAYS_NOTHING` of all rows, plus
+# `OF_NOISE` deviations of the noise.
 SAYS_NOTHING, OF_NOISE = 0.02, 1.5
-OVERLAP = 0.8  # from this Jaccard index of their rows on, the worse of two redescriptions says nothing new
+OVERLAP = 0.8  # if the rows of two redescriptions have at least this Jaccard index, the worse one is left out
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]
@@ -39,12 +40,14 @@ class ReportConditions:
     Attributes
     ----------
     min_jaccard
-        The least Jaccard index, after one deviation of its noise (in a joint fit, a fixed margin) is taken off.
+        The least Jaccard index, after one deviation of its noise is taken off. The module `match_combination_search`
+        takes off a fixed margin instead.
     min_support
-        The fewest rows for which both sides hold, by default a small share of all (`LEAST_SHARE`). In addition, there
-        must be clearly more of them than their noise (see `DEVIATIONS`).
+        The fewest rows for which both sides hold, by default a small share of all (`LEAST_SHARE`). In addition, their
+        number must be well above its noise (see `DEVIATIONS`).
     max_support
-        The most rows for which either side holds, by default seven tenths of all. Tautologies hold for nearly all rows.
+        The most rows for which either side holds, by default seven tenths of all. This leaves out
+        tautologies, which hold for nearly all rows.
     """
 
     min_jaccard: float
@@ -186,9 +189,10 @@ def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.in
     """
     least, likely = DEVIATIONS * math.sqrt(variance), LIKELY_SHARE * max(rows, 1.0)
     if least > likely:
+        times = f"{least / likely:.2g}"
         return (
             f"Noise hides every support below {least:,.0f} rows, of about {max(rows, 1.0):,.0f} in all, so that hardly "
-            f"anything can be found. Take {least / likely:.2g} times the epsilon, or that many times the rows."
+            f"anything can be found. Try {times} times the epsilon, or {times} times the rows."
         )
     return (
         f"None was clearly above a Jaccard index of {float(target):g} within the bounds on the supports: "

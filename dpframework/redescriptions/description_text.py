@@ -35,7 +35,10 @@ def sentence(description: Description) -> str:
 
 
 def _join(description: And | Or) -> str:
-    """Write the parts joined by a word, parts with "not" last, and parts that the other word joins in brackets."""
+    """Write the parts joined by "and" or by "or".
+
+    Parts with "not" come last. A part whose own parts are joined by the other word stands in brackets.
+    """
     intervals = _intervals(description.parts) if isinstance(description, And) else {}
     texts = []
     for part in sorted(description.parts, key=_is_not_true):
@@ -51,14 +54,17 @@ def _join(description: And | Or) -> str:
 
 
 def _is_not_true(part: Description) -> bool:
-    """Tell whether a part is written as "not ...". Such parts come last, lest "not" seem to apply to others."""
+    """Tell whether a part is written as "not ...".
+
+    Such a part comes last, since "not" would seem to apply to any part after it.
+    """
     return isinstance(part, Not) and isinstance(part.part, Equals) and part.part.value == "true"
 
 
 def _intervals(parts: Sequence[Description]) -> dict[Description, str]:
-    """Return the texts that replace the parts which are the lower and the upper cut of one attribute.
+    """Return texts for pairs of parts that are the lower and the upper cut of one attribute.
 
-    The first of the two becomes the interval, and the second an empty text.
+    The text of the first part of a pair is the interval, and the text of the second part is empty.
     """
     cuts: dict[str, list[Description]] = {}
     for part in parts:

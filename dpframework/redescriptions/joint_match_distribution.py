@@ -1,10 +1,11 @@
 """One joint distribution of several matches, fitted to overlapping noisy tables of three matches each.
 
-For each match a row is in one of four states: neither side holds for it, only the left one, only the right one, or
-both. A table counts the rows in the 64 cells that three matches make. A design says which three matches each table
-counts, so that any two matches meet in a table. The joint distribution over all 4**k states of k matches is log-linear,
-with one parameter for each cell of each table. It is fitted by least squares, beginning with the uniform distribution.
-Overlapping tables average their independent noise, and together determine the combinations that no single table counts.
+A match is a pair of tests, one of each view, that should hold for nearly the same rows. For each match a row is in one
+of four states: neither side holds for it, only the left one, only the right one, or both. A table counts the rows in
+the 64 cells that three matches make. A design says which three matches each table counts, so that any two matches meet
+in a table. The joint distribution over all 4**k states of k matches is log-linear, with one parameter for each cell of
+each table. It is fitted by least squares, beginning with the uniform distribution. Overlapping tables average their
+independent noise, and together determine the combinations that no single table counts.
 
 All of this is post-processing of released counts.
 """

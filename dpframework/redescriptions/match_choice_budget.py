@@ -43,8 +43,8 @@ def choices_carried(budget: float, candidates: int, most: int) -> int:
     """Return how many matches can be chosen with an epsilon.
 
     A choice by the exponential mechanism with epsilon e among m candidates is roughly within ln(m) / e rows of the
-    best. So there are about as many choices as can all be within the share `WITHIN` of the rows, if each gets an equal
-    part of epsilon. There is at least one choice, and there are at most `most`.
+    best. If k choices share the epsilon equally, each is within k ln(m) / epsilon rows. The number returned is the k
+    for which this is about the share `WITHIN` of the rows, but at least 1 and at most `most`.
 
     Parameters
     ----------

@@ -1,18 +1,21 @@
 """Redescriptions read off one joint distribution of several matches: all combinations of up to three matches.
 
-**Which are shown.** A combination joins matches, or their complements, by `and` or by `or`, the same on either side.
-From seven matches on, it may also join three by both words. A combination is shown if its Jaccard index under the joint
-distribution is clearly above the target, its supports are within their bounds, and it holds for other rows than those
-shown before it. A literal is left out if its side holds for nearly the same rows without it, or for rows that noise
-does not tell apart.
+A match is a pair of tests, one of each view, that should hold for nearly the same rows. Its complement negates both
+tests.
 
-**How large their errors may be.** A parametric bootstrap draws tables from the fitted joint distribution, adds fresh
-noise of the same scale, fits again from the uniform distribution, and reads the combinations that are shown. The spread
-of a Jaccard index over these repetitions is its standard error. It lacks the error of the model itself, which matters
-for three matches that no table counts together. That error is estimated from three matches of one table: how far their
-index moves if the fit sees only pairs of matches. `Redescription.deviation` is the root of the sum of both squares.
-Intervals of 3.2 deviations (3.6 for a support) hold in 95 % of the cases, and stars are given at 3. This is measured
-and not proved (`docs/redescriptions.md`).
+**Which are shown.** A combination joins matches, or their complements, by `and` or by `or`, in the same way on both
+sides. From seven matches on, it may also join three by both words. A combination is shown if its Jaccard index under
+the joint distribution is clearly above the target, its supports are within their bounds, and it holds for other rows
+than those shown before it. A literal is left out if its side holds for nearly the same rows without it, or for rows
+that noise does not tell apart.
+
+**How large the errors of a combination may be.** A parametric bootstrap draws tables from the fitted joint
+distribution, adds fresh noise of the same scale, fits again from the uniform distribution, and reads the combinations
+that are shown. The spread of a Jaccard index over these repetitions is its standard error. It lacks the error of the
+model itself, which matters for three matches that no table counts together. That error is estimated from three matches
+of one table: how far their index moves if the fit sees only pairs of matches. `Redescription.deviation` is the root of
+the sum of both squares. Intervals of 3.2 deviations (3.6 for a support) hold in 95 % of the cases, and stars are given
+at 3. This is measured and not proved (`docs/redescriptions.md`).
 
 All of this is post-processing of released counts.
 """

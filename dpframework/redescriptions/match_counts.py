@@ -1,9 +1,9 @@
 """Count the rows that pairs of tests of two views have in common, with bits or with tables.
 
 As bits, sets of rows are computed from the binary digits of codes, since there are fewer digits than tests. Counting
-the common rows of two sets takes one or two instructions for 64 rows. A pair of attributes has as many pairs of sets as
-pairs of tests. Where these are many, each row is counted once in the attributes' cross table instead, and the numbers
-of the sets are sums over that table. Which way is taken depends on the numbers of tests, which are public.
+the common rows of two sets takes one or two instructions for 64 rows. Where two attributes have many pairs of tests,
+each row is counted once in the attributes' cross table instead, and the counts of the pairs are sums over that table.
+Which way is taken depends on the numbers of tests, which are public.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 from dpframework.tables.tallies import joint_codes
 
-TILE = 1 << 16  # the rows of a tile; its bits for all tests then stay in the processor's cache
+TILE = 1 << 16  # the rows of a tile, a part of a block whose bits for all tests fit the processor's cache
 MOST_KEPT = 1 << 26  # the most bytes of sets that are kept from one choice of a match to the next
 MOST_AS_BITS = 256  # beyond this number of pairs of tests, counting rows in a table takes less time
 Masks = NDArray[np.bool_]

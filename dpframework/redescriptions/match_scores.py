@@ -11,10 +11,11 @@ attribute is known, and nowhere otherwise.
 
     q = (1 - w) min(B, N, c) - w A.
 
-(1 - w) B > w A exactly if B / (B + A) > w. So a positive score says that the index is above w for both B and N, that
-is, for the match and its complement. An added row counts in B, in N, in A or in none of them. In B or N it raises q by
-1 - w or 0. In A it lowers q by w. So q moves by an amount in [-w, 1 - w], and two scores move apart by at most 1, for
-every w and c. A replaced row moves q by at most w + (1 - w) = 1, when it goes from A to the smaller of B and N or back.
+(1 - w) B > w A exactly if B / (B + A) > w. So a positive score says that the Jaccard index is above w for both B and N,
+that is, for the match and its complement. An added row counts in B, in N, in A or in none of them. In B or N it raises
+q by 1 - w or 0. In A it lowers q by w. So q moves by an amount in [-w, 1 - w], and two scores move apart by at most 1,
+for every w and c. A replaced row moves q by at most w + (1 - w) = 1, when it goes from A to the smaller of B and N or
+back.
 
 **Few rows.** Large matches hide small ones, which cannot gain more than their rows. With a public number m of rows,
 
@@ -166,7 +167,7 @@ class MatchScores(CandidateScores):
     most
         The public number of rows below which B should be, m. None for any number.
     followed
-        Whether another choice from the same rows follows, so that counts are kept for it. This changes no score.
+        Whether another choice from the same rows follows. Then counts are kept for it, which changes no score.
 
     Raises
     ------

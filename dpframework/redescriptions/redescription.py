@@ -28,8 +28,8 @@ from dpframework.results.share_intervals import least_share, noise_at
 
 ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
 MOST_SHARE = 0.8  # the largest share of the rows that a side of a starred redescription may hold for
-# Intervals by a bootstrap are wider by these factors, to cover what it misses and the choice of what is shown. At a
-# level of 0.95 they reach 3.2 deviations for an index and 3.6 for a support.
+# Intervals by a bootstrap are wider by these factors. They cover errors that a bootstrap misses, and the selection of
+# what is shown. At a level of 0.95 they reach 3.2 deviations for an index and 3.6 for a support.
 WIDER = 1.5
 WIDER_SUPPORT = 1.7
 # If the deviation is a bootstrap's, the index of a starred redescription minus `SURE` deviations must be at least
@@ -69,13 +69,12 @@ class Redescription(StoredResult):
     rows
         The number of all rows: a noisy count, a public number, or None where it is unknown.
     shown_from
-        A miner shows a redescription with this noise if its noisy Jaccard index is at least this. 0 if it shows all.
+        The noisy Jaccard index from which on the miner shows a redescription with this noise; 0 if it shows all.
     among
         How many candidates the miner looked at before it showed this one, itself included.
     deviation
-        The standard error of the Jaccard index where the counts come from a model of several tables
-        (`dpframework.redescriptions.match_combination_search`), by a bootstrap. None where they are sums of released
-        counts.
+        The standard error of the Jaccard index, found by a bootstrap, if the counts come from a model of several tables
+        (`dpframework.redescriptions.match_combination_search`). None if the counts are sums of released counts.
 
     Examples
     --------
@@ -116,15 +115,15 @@ class Redescription(StoredResult):
     def jaccard(self) -> float:
         """The noisy Jaccard index, 0 if the noisy support is not positive.
 
-        It is the number of rows for which both sides hold, divided by that for which at least one side holds.
+        The index is the number of rows for which both sides hold, divided by the number for which at least one holds.
         """
         both, apart = max(self.both.value, 0.0), max(self.apart.value, 0.0)
         return both / (both + apart) if both > 0 else 0.0
 
     def support_interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
-        """Return the interval of the support, as `Noisy.interval`, cut off at 0.
+        """Return the interval of the support (see `Noisy.interval`), cut off at 0.
 
-        With a `deviation` it is `WIDER_SUPPORT` times as wide, since a bootstrap misses some errors, and since the
+        With a `deviation` the interval is `WIDER_SUPPORT` times as wide, since a bootstrap misses some errors and the
         miner selects what it shows. That this is enough is measured, not derived.
         """
         margin = self.both.margin(level) * (1.0 if self.deviation is None else WIDER_SUPPORT)
@@ -132,16 +131,16 @@ class Redescription(StoredResult):
         return max(low, 0.0), max(high, 0.0)
 
     def jaccard_interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
-        """Return the interval that holds the exact Jaccard index with at least this probability.
+        """Return the interval that holds the exact Jaccard index with at least the probability `level`.
 
         If the redescription is shown because its noisy index is above `shown_from`, the interval allows for that choice
         (`dpframework.redescriptions.jaccard_intervals` has the derivation). Otherwise the probability is for a
         redescription that is fixed before the noise is drawn.
 
-        It is found by Fieller's inversion. The exact index J solves (1 - J) both - J apart = 0, and the noise of that
-        difference is known. The interval ends at the first j, from either side, at which the difference is within its
-        noise. With a `deviation` the interval reaches `WIDER` times a quantile of deviations to either side. That this
-        is enough is measured, not derived.
+        The interval is found by Fieller's inversion. The exact index J solves (1 - J) both - J apart = 0, and the noise
+        of that difference is known. The interval ends at the first j, from either side, at which the difference is
+        within its noise. With a `deviation` the interval reaches `WIDER` times a quantile of deviations to either side.
+        That this is enough is measured, not derived.
 
         Raises
         ------
@@ -170,9 +169,9 @@ class Redescription(StoredResult):
     def p_value(self) -> float | None:
         """The chance that independent sides with these supports share this many rows or more; None if unknown.
 
-        It is the upper tail, from `both` on, of a binomial distribution over `rows` with probability (left support /
-        rows) (right support / rows). Counts are rounded and made consistent first. It describes the released counts as
-        if they were exact, without their noise.
+        The p-value is the upper tail, from `both` on, of a binomial distribution over `rows` with probability (left
+        support / rows) (right support / rows). Counts are rounded and made consistent first, and then taken as exact,
+        without their noise.
         """
         if self.left_support is None or self.right_support is None or self.rows is None:
             return None
@@ -181,7 +180,7 @@ class Redescription(StoredResult):
 
     @property
     def lift(self) -> float | None:
-        """The number of rows for which both sides hold, divided by that expected for independent sides, or None."""
+        """The number of rows of both sides, divided by the number expected for independent sides; None if unknown."""
         if self.left_support is None or self.right_support is None or self.rows is None:
             return None
         both = max(self.both.value, 0.0)
@@ -191,11 +190,13 @@ class Redescription(StoredResult):
     def starred(self, candidates: int = 1, min_support: float = 0, max_share: float = MOST_SHARE) -> bool:
         """Tell whether the redescription is known to be worth reading in spite of the noise.
 
-        It must be trusted, at half of the error that `trusted` allows. In addition, for all exact counts within the
-        intervals, the p-value must be at most 0.01, both sides must hold together for at least `min_support` rows, and
-        neither side may hold for more than `max_share` of all rows, as it would then be nearly a tautology. With
-        probability 0.95, none of the candidates is starred wrongly. With a `deviation`, the rule of `trusted` is
-        used unchanged, and intervals reach `SURE` deviations. That this is enough is measured, not derived.
+        It must be trusted, at half of the error that `trusted` allows. In addition, three conditions must hold for all
+        exact counts within the intervals: the p-value is at most 0.01; both sides hold together for at least
+        `min_support` rows; and neither side holds for more than `max_share` of all rows, since it would then be nearly
+        a tautology. With probability 0.95, none of the candidates is starred wrongly.
+
+        With a `deviation`, the rule of `trusted` is used unchanged, and intervals reach `SURE` deviations. That this is
+        enough is measured, not derived.
 
         Parameters
         ----------

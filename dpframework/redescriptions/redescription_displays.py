@@ -85,7 +85,7 @@ def _rest(findings: Sequence[Finding], where: str) -> list[str]:
         number = sum(1 + others for _, _, others in findings[SHOWN:])
         told.append(f"and {number} more, in {where}")
     if any(others for _, _, others in findings[:SHOWN]):
-        told.append(f"+n: n others are about the same attributes, in {where}, and in findings")
+        told.append(f"+n: n others are about the same attributes; {where} list them, and findings groups them")
     return told
 
 
@@ -123,7 +123,7 @@ def draw(items: Sequence[Redescription], trusted: Sequence[bool], least: float, 
                 **style,
             )
     if items:
-        axes.axvline(least, color="0.4", linestyle="--", linewidth=1, label="left of it: pruned")
+        axes.axvline(least, color="0.4", linestyle="--", linewidth=1, label="pruned left of this line")
         axes.legend()
     axes.set(xlabel="noisy support (rows)", ylabel="noisy Jaccard index", ylim=(-0.03, 1.03))
 

@@ -189,7 +189,7 @@ def test_where_noise_hides_nearly_all_supports_a_lower_index_is_no_remedy() -> N
     assert nothing_above(Fraction(1, 2), 75.0**2, 1000) == nothing_above(Fraction(1, 2))
     assert nothing_above(Fraction(1, 2), 150.0**2, 1000) == (
         "Noise hides every support below 600 rows, of about 1,000 in all, so that hardly anything can be found. "
-        "Take 2 times the epsilon, or that many times the rows."
+        "Try 2 times the epsilon, or 2 times the rows."
     )
     assert "of about 1 in all" in nothing_above(Fraction(1, 2), 4.0, -30)
 

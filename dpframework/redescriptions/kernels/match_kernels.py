@@ -101,7 +101,10 @@ def match_scores(
     most: float,
     scores: Floats,
 ) -> None:
-    """Fill in the scores of all matches, shape (2, left tests, right tests), same orientation before opposite.
+    """Fill in the scores of all matches, shape (2, left tests, right tests).
+
+    The first entry is for tests that should hold for the same rows. The second is for tests of which one should hold
+    exactly where the other fails.
 
     Parameters
     ----------
