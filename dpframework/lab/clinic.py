@@ -48,7 +48,7 @@ class _Illness:
     name
         The name of the diagnosis.
     share
-        The share of men aged fifty who have it, among those without any of its causes.
+        The share of men aged fifty who have the illness, among those who have none of its causes.
     decade, female
         The log-odds that are added for each decade of age above 50, and for women.
     causes
@@ -109,7 +109,7 @@ class _Lab:
     The distribution is normal, with mean `centre` (or `female`, for women, if it is given) and standard deviation
     `spread`. Each illness that the patient has adds about its number in `shifts` to the mean. With `skewed`, the
     logarithm of the value is normal. Then the centre is a median, the spread is that of the logarithm, and shifts are
-    factors. Two values differ: eGFR also falls with age, and creatinine is computed from eGFR.
+    factors. Two laboratory values are exceptions: eGFR also falls with age, and creatinine is computed from eGFR.
     """
 
     name: str

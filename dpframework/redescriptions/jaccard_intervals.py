@@ -10,10 +10,10 @@ Its error alpha, the chance of a miss, has these parts:
 
 - alpha / 4 for the lower end, *given that the index shown is above the floor*. Suppose that the exact index is j, and
   that noise lifted it above the floor. The chance that noise lifted it as far as the index shown is
-  Pr[Z >= z] / Pr[Z >= c]. Here Z is the noise of D(j), z is the distance from j to the index shown, and c is the distance from j to the
-  floor, all in deviations of D(j). j is left out if this chance is below alpha / 4 (a truncated distribution, as in
-  Lee, Sun, Sun and Taylor 2016). For the distance to the floor, the number of rows for which at least one side holds is
-  taken to be its noisy count.
+  Pr[Z >= z] / Pr[Z >= c]. Here Z is the noise of D(j), z is the distance from j to the index shown, and c is
+  the distance from j to the floor, all in deviations of D(j). j is left out if this chance is below alpha / 4 (a
+  truncated distribution, as in Lee, Sun, Sun and Taylor 2016). For the distance to the floor, the number of rows for
+  which at least one side holds is taken to be its noisy count.
 - alpha / 10 for all `among` candidates at once. Intervals at alpha / 10 / among hold for all of them together,
   whichever are shown (Bonferroni). So the lower end is never put below the lower end of this interval. That helps if
   the index shown is just above the floor (the hybrid of Andrews, Kitagawa and McCloskey 2024).

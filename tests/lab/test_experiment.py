@@ -577,7 +577,7 @@ def test_a_failing_cell_does_not_stop_the_others_and_is_tried_again(
     printed = capsys.readouterr()
     assert printed.err.splitlines() == [
         "failed: 'most' on 'people', repetition 1, fold 1: RuntimeError in code.py, line 20: the model has not "
-        "(so did 3 more)",
+        "(and in 3 other cells)",
         "4 cells failed; the same command tries again",
     ]
     assert "20 cells: 0 finished before, 16 now, 4 failed" in printed.out

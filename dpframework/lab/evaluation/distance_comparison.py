@@ -1,7 +1,7 @@
 """Comparisons of two matrices of distances between the values of an attribute, and of the contexts behind them.
 
 A context is the set of attributes from which the distances are computed. It is judged by its F-score against the true
-context.
+context, such as the one that is found without privacy.
 
 Source: Battaglia, Celano and Pensa 2021, sections 4.1, 4.2 and A.3, with one correction. The correlation is taken over
 the upper triangle, since the zeros on both diagonals would raise it. If one of the two matrices or contexts was

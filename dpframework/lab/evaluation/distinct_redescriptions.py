@@ -1,8 +1,8 @@
 """Redescriptions that differ from all before them, and the number of their literals that say nothing. Not private.
 
 A redescription is a pair of descriptions (its sides) that hold for nearly the same rows, and a literal is a test of one
-attribute. A literal *says nothing* if leaving it out changes for less than a share `NOTHING` of all rows whether the
-side holds. Two redescriptions are *one finding* in three cases: if they hold for nearly the same rows, if one holds for
+attribute. A literal *says nothing* if leaving it out changes whether the side holds for less than a share `NOTHING` of
+all rows. Two redescriptions are *one finding* in three cases: if they hold for nearly the same rows, if one holds for
 nearly the rows for which neither side of the other holds (its complement), or if they read the same attributes on both
 sides. Two sets of rows are nearly the same if their Jaccard index is at least `DIFFERENT`. Literals that say nothing
 are left out before redescriptions are compared.
@@ -103,7 +103,7 @@ class _Meaning:
 def are_different(shown: Sequence[Redescription], which: Masks, columns: Columns) -> Masks:
     """Tell which redescriptions are findings of their own, shape (redescriptions,).
 
-    Such a redescription differs from each one before it that is a finding of its own.
+    The first redescription is one. A later one must differ from every finding of its own before it.
 
     Parameters
     ----------

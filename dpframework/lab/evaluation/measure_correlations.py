@@ -50,7 +50,8 @@ def correlations(measured: Mapping[str, Sequence[float]]) -> Correlations:
     """Correlate measures over the same levels of noise, of which the first is no noise.
 
     As in the paper, each measure's differences from its value without noise are correlated. So the value without noise
-    is no point of its own. For a measure that is 0 without noise, such as PSD, the differences are its values.
+    is not a data point itself. For a measure that is 0 without noise, such as PSD (pattern support distance), the
+    differences are its values.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ class Encoding:
         columns = []
         for attribute, code in self.columns:
             if table.schema[attribute.name] != attribute:
-                raise InputError(f"attribute '{attribute.name}' of the table is not the encoding's; use one schema")
+                raise InputError(f"attribute '{attribute.name}' differs between table and encoding; use one schema")
             if isinstance(attribute, Numeric):
                 above = 2 * attribute.upper - attribute.lower
                 columns.append(-np.nan_to_num(rows.values(attribute.name), nan=above))

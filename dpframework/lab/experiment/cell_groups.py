@@ -25,8 +25,8 @@ class GroupSpread:
     Attributes
     ----------
     coordinates
-        The summary's coordinates, which all cells of the group share. None for a coordinate that they lack, such as the
-        epsilon of a baseline.
+        The summary's coordinates, which all cells of the group share. None for a coordinate that these cells lack, such
+        as the epsilon of a baseline.
     value
         The name of the measured value.
     spread

@@ -134,7 +134,7 @@ def _require_consistent(experiment: Experiment) -> None:
 
 
 def _require_told_apart(summary: Summary, chosen: Iterable[Mapping[str, Any]], where: str) -> None:
-    """Refuse a summary if cells of one of its groups differ in anything but repetition and fold."""
+    """Refuse a summary if cells of one of its groups differ in anything other than repetition and fold."""
     groups: dict[str, Mapping[str, Any]] = {}
     for coordinates in chosen:
         others = {key: value for key, value in coordinates.items() if key not in ("repetition", "fold")}

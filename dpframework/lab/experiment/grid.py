@@ -41,7 +41,7 @@ def digest(*parts: Any) -> str:
 
 
 def seed_of(*parts: Any) -> int:
-    """Return the first 128 bits of the parts' digest."""
+    """Return a seed for JSON-safe parts: the first 128 bits of their digest."""
     return int(digest(*parts)[:32], 16)
 
 
@@ -189,11 +189,11 @@ class Summary:
     kind
         "table" or "plot".
     name
-        The name of the file that it is written to, without prefix and ending.
+        The name of the file that the summary is written to, without prefix and ending.
     title
         The heading above the table or plot.
     values
-        The names of the measured values that it shows. A plot shows one.
+        The names of the measured values that the summary shows. A plot shows one.
     rows, columns
         The coordinates of a table's rows and columns. For a plot, those of its lines (`rows`) and panels (`columns`).
     x
@@ -358,7 +358,7 @@ class Experiment:
         return tuple(dict.fromkeys(key for grid in grids for key in grid))
 
     def coordinates(self, cell: Cell) -> dict[str, Any]:
-        """Return a cell's coordinates by the names of the results' columns. A coordinate that it lacks is None."""
+        """Return a cell's coordinates by the names of the results' columns. A coordinate that the cell lacks is None."""
         data, method = self.data_set(cell.data), self.method(cell.method)
         varied = {key: cell.params[key] for key in method.grid} | {key: cell.data_params[key] for key in data.grid}
         return {

@@ -129,7 +129,7 @@ def _digest_of(data: NamedTables) -> str:
         return data.generator.digest
     assert data.data is not None
     try:
-        data.data.require_local("an experiment notes the digest of what it ran on; fetch the files first")
+        data.data.require_local("an experiment records the digest of its data; fetch the files first")
         return digest([file_digest(path).hex() for path in data.data.paths()])
     except InputError as error:
         raise InputError(f"data '{data.name}': {error}") from None
@@ -186,8 +186,8 @@ class _Plans:
                 require_read_for(unit, table.unit, table.key, None)
             except InputError:
                 raise InputError(
-                    f"data '{cell.data}': the experiment protects {unit}, and its generator made a table for "
-                    f"{table.unit}; have it read its rows for that unit"
+                    f"data '{cell.data}': the experiment protects {unit}, but the generator made a table for "
+                    f"{table.unit}; let the generator read its rows for the experiment's unit"
                 ) from None
             if held_out is not None and self._experiment.folds is not None:
                 raise InputError(f"data '{cell.data}': its generator holds rows out already; leave out 'folds'")

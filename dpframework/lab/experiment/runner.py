@@ -117,7 +117,7 @@ def run_experiment(
 def _outcomes(
     joblib: Any, jobs: Sequence[Job], processes: int | None
 ) -> Iterator[tuple[Job, FinishedCell | FailedCell]]:
-    """Yield each job with its outcome once it is done. Jobs on one table follow each other, for the cache of tables."""
+    """Yield each job with its outcome once it is done. Jobs on one table follow each other, so that it stays cached."""
     by_key = {job.key: job for job in jobs}
     by_source: dict[TableSource, list[Job]] = {}
     for job in jobs:

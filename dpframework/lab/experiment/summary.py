@@ -13,6 +13,7 @@ from dpframework.facts import output_format_helpers
 from dpframework.facts.errors import InputError, nearest
 from dpframework.facts.files import write_whole
 from dpframework.facts.output_overwrite_rule import IN_OWN_FOLDER
+from dpframework.facts.phrases import count_text
 from dpframework.facts.printable import printable
 from dpframework.facts.privacy_losses import decimal_text
 from dpframework.lab.experiment.cell_groups import SECONDS, GroupSpread, groups_of
@@ -174,11 +175,12 @@ def sample_note(experiment: Experiment) -> str:
 
 
 def failures(failed: Iterable[FailedCell]) -> list[str]:
-    """Return one line for each reason of failures, with the first cell that failed so and the number of other cells."""
+    """Return one line for each reason of failures, with the first cell that failed for it and the number of others."""
     by_reason: dict[str, list[FailedCell]] = {}
     for one in failed:
         by_reason.setdefault(one.reason, []).append(one)
     return [
-        f"{cells[0].cell}: {reason}" + (f" (so did {len(cells) - 1} more)" if len(cells) > 1 else "")
+        f"{cells[0].cell}: {reason}"
+        + (f" (and in {count_text(len(cells) - 1, 'other cell')})" if len(cells) > 1 else "")
         for reason, cells in by_reason.items()
     ]
