@@ -358,7 +358,7 @@ class Experiment:
         return tuple(dict.fromkeys(key for grid in grids for key in grid))
 
     def coordinates(self, cell: Cell) -> dict[str, Any]:
-        """Return a cell's coordinates by the names of the results' columns. A coordinate that the cell lacks is None."""
+        """Return a cell's coordinates by the column names of the results. A coordinate that the cell lacks is None."""
         data, method = self.data_set(cell.data), self.method(cell.method)
         varied = {key: cell.params[key] for key in method.grid} | {key: cell.data_params[key] for key in data.grid}
         return {
