@@ -129,7 +129,7 @@ def test_an_add_or_remove_study_needs_a_public_bound_only():
 @pytest.mark.parametrize(
     ("parameters", "facts", "sentence"),
     [
-        ({}, {}, "needs a public row count: set rows in the schema and study under replace-one, or set max_rows"),
+        ({}, {}, "needs a public row count: set rows in the schema and use replace-one, or set max_rows"),
         ({"context_size": 5}, {"rows": 9}, "context_size = 5 is more than the 4 other attributes"),
         ({"context_size": 0}, {"rows": 9}, "context_size is 0; a positive whole number"),
         ({"target": "one"}, {"rows": 9}, "target 'one' has one value"),

@@ -182,7 +182,7 @@ def test_what_is_large_is_counted_in_the_distances_that_are_made(metric, table, 
     assert len(metric.condensed(codes[:10])) == 45
     assert metric.pairwise(codes[:9], codes[:5]).size == 45
     for make in (lambda: metric.condensed(codes), lambda: metric.pairwise(codes[:7])):
-        with pytest.raises(dpf.InputError, match=r"distances take 0\.0 GiB; go through blocks"):
+        with pytest.raises(dpf.InputError, match=r"distances take 0\.0 GiB; iterate over blocks"):
             make()
     assert len(metric.condensed(codes, large=True)) == 55
 
@@ -227,7 +227,7 @@ def test_what_lacks_is_named_by_what_was_given(metric):
     import polars as pl
 
     columns = {"town": ["A"], "a0": ["w"], "a1": ["x"], "a2": ["y"]}
-    with pytest.raises(dpf.InputError, match=r"^the columns lack attribute 'ill', which the metric looks at$"):
+    with pytest.raises(dpf.InputError, match=r"^the columns lack attribute 'ill', which the metric reads$"):
         metric.encode(columns)
     with pytest.raises(dpf.InputError, match=r"^frame: has no column 'ill'; correct the names"):
         metric.encode(pl.DataFrame(columns))

@@ -107,9 +107,13 @@ def test_supports_of_a_run_follow_from_what_it_released(miner: Any) -> None:
 @pytest.mark.parametrize(
     ("changed", "schema", "sentence"),
     [
-        ({"score": "rows"}, PLANTED, "count_share is given with score = 'rows', which needs no rows; leave it out"),
-        ({"score": "jaccard"}, PLANTED, "count_share is given with score = 'jaccard', which needs no rows"),
-        ({"min_support": 5}, PLANTED, "count_share is given beside min_support or max_support"),
+        (
+            {"score": "rows"},
+            PLANTED,
+            "count_share is given, but score = 'rows' needs no number of rows; leave it out",
+        ),
+        ({"score": "jaccard"}, PLANTED, "count_share is given, but score = 'jaccard' needs no number of rows"),
+        ({"min_support": 5}, PLANTED, "count_share is given with min_support or max_support"),
         ({}, attrs.evolve(PLANTED, rows=90), "count_share is given, but the schema knows its 90 rows; leave it out"),
         ({"count_share": 1}, PLANTED, "count_share"),
     ],

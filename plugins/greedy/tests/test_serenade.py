@@ -219,8 +219,8 @@ def test_preview_and_a_finding_tell_what_the_budget_carries() -> None:
     from dpframework.plan.plan_parts_by_result import previews
 
     texts = {path.split("/")[-1]: preview.text for path, preview in previews(poor).items()}
-    assert "this epsilon carries" in texts["pairs"]
-    assert "this epsilon carries one choice within 80" in texts["extensions"]
+    assert "this epsilon is enough for" in texts["pairs"]
+    assert "this epsilon is enough for one choice within 80" in texts["extensions"]
     rich = plan_of(ES(epsilon=1000, min_support=200, pairs=20, rounds=80), clinic_schema())
     assert not swamped(rich)
 
@@ -293,7 +293,7 @@ PUBLIC = dpf.Schema(list(SCHEMA), rows=50)
         (ES(1), SCHEMA, "min_support is needed"),
         (ES(1, min_support=9, max_support=9), SCHEMA, "max_support is 9, not above"),
         (ES(1, min_support=4, pairs=5), SCHEMA, "each needs its own pair of attributes; give at most 4"),
-        (ES(1, min_support=4, rounds=5, budget=[0.5, 0, 0.5]), SCHEMA, "gives extensions nothing"),
+        (ES(1, min_support=4, rounds=5, budget=[0.5, 0, 0.5]), SCHEMA, "gives nothing to extensions"),
         (ES(1, min_support=4, left=["wolf", "wolf"]), SCHEMA, "twice"),
         (ES(1, min_support=4, left=["rain"], right=["rain"]), SCHEMA, "attribute 'rain' only"),
         (ES(1, min_support=4, left=["wof"]), SCHEMA, "did you mean 'wolf'"),

@@ -12,7 +12,7 @@ from dpframework_greedy.successive_choices import CandidatePool, Group, Successi
 import dpframework as dpf
 from dpframework.queries import Norm, QueryFacts, Sensitivity
 
-CARRIES = "; this epsilon carries"
+CARRIES = "; this epsilon is enough for"
 
 
 def facts(candidates: int | None) -> QueryFacts:

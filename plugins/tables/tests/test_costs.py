@@ -42,4 +42,4 @@ def test_as_many_rows_are_drawn_as_there_are_where_nobody_says(name: str, rows: 
 def test_without_a_number_of_rows_the_time_is_not_known() -> None:
     one = cost_of(method("rounds", 3), None, None)
     assert one.seconds is None
-    assert "more for each row" in one.what
+    assert "each row adds to this" in one.what

@@ -98,7 +98,7 @@ def test_it_says_what_was_measured_and_what_is_inferred():
     assert len(found["ill"].counts) == 2
     known = {frozenset(one.names) for one in found.measured}
     a, b = next(pair for pair in itertools.combinations(SCHEMA.names, 2) if frozenset(pair) not in known)
-    with pytest.raises(dpf.InputError, match=f"{a} by {b} was not measured, it is inferred"):
+    with pytest.raises(dpf.InputError, match=f"{a} by {b} was not measured but inferred"):
         found[a, b]
     assert "measured: town by age, each count within ±" in str(found)
     assert "is post-processing" in str(found)
@@ -641,10 +641,10 @@ def test_what_a_million_rows_of_three_attributes_cost(parameters, tables, counte
         assert found.memory == pytest.approx(memory + drawn * (4 * 3 + 200))
         assert found.seconds == pytest.approx(1 + seconds + 1e-6 * drawn * 3)
         cells = parameters.get("max_cells", 9)
-        what = f"{tables} tables of {counted} cells are counted, the model has up to {cells:,} cells"
+        what = f"{tables} tables with {counted} cells are counted, and the model has up to {cells:,} cells"
         assert found.text.endswith(f": {what}")
     unknown = costs_of(FEW, **parameters)
-    assert unknown.text.endswith(f": {what}; more for each row")
+    assert unknown.text.endswith(f": {what}; each row adds to this")
     few = costs_of(attrs.evolve(FEW, about_rows=100), **parameters)  # so many of the model's rows are compared
     compared = 0 if parameters["method"] == "tree" else 36
     assert few.memory - unknown.memory == pytest.approx(100 * (212 + compared))
@@ -667,11 +667,11 @@ def test_a_tree_has_no_more_cells_than_planned_and_leaves_out_pairs_that_have_no
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"max_cells": 15}, "the values of all attributes together are 16, more than max_cells, 15"),
-        ({"max_cells": 15, "method": "independent"}, "the values of all attributes together are 16"),
+        ({"max_cells": 15}, "all attributes together have 16 values, more than max_cells = 15"),
+        ({"max_cells": 15, "method": "independent"}, "all attributes together have 16 values"),
         (
             {"max_cells": 15, "method": "tree", "attributes": ["town", "age"]},
-            "no marginal of two attributes has room in max_cells, 15, with method 'tree'; the smallest has 16 cells",
+            "no marginal of two attributes fits into max_cells = 15, since the smallest has 16 cells",
         ),
         ({"max_cells": 16, "method": "rounds"}, "no marginal of two attributes has room"),
     ],

@@ -391,7 +391,7 @@ def test_the_mechanism_says_what_it_does_before_it_is_run() -> None:
     assert (given.scale, given.unit) == (4, 1)
     preview = given.mechanism.preview(given)
     assert (preview.expected, preview.within) == (4, pytest.approx(4 * math.log(20)))
-    noise = "a fit with noise in its gradient, per coefficient about as much as 4 rows can add to its norm"
+    noise = "a fit with noise in its gradient, for each coefficient about as much as 4 rows can add to it"
     assert preview.text.startswith(f"{noise}; with fewer")
     assert f"fewer than about {50 * 4 * len(query.given)} rows" in preview.text
     assert not ObjectivePerturbation(1).needs_length
@@ -705,7 +705,7 @@ def test_a_fit_whose_noise_might_not_fit_into_64_bits_is_refused() -> None:
     assert fits.largest_noise == largest < 2.0**53
     smallest = Fraction(1, 500) * Fraction(largest / 2**53).limit_denominator(10**6)
     assert tuned(smallest * Fraction(1001, 1000)).step == fits.step
-    with pytest.raises(dpf.InputError, match=r"epsilon is 0\.00[0-9]+; the noise of a fit cannot be computed for it"):
+    with pytest.raises(dpf.InputError, match=r"the noise of a fit cannot be computed for epsilon = 0\.00[0-9]+; use"):
         tuned(smallest * Fraction(999, 1000))
 
 

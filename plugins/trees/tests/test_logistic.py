@@ -422,7 +422,7 @@ def test_as_many_rows_as_the_design_allows_are_fitted() -> None:
     assert given is not None
     found = given.mechanism.release(some_rows(design, 4), given, SeededRandomness(0))
     assert found.shape == (design.columns, 1)
-    with pytest.raises(dpf.InputError, match="more rows than a fit allows; raise max_rows"):
+    with pytest.raises(dpf.InputError, match="more rows than the schema's max_rows allows for a fit; raise max_rows"):
         given.mechanism.release(some_rows(design, 5), given, SeededRandomness(0))
     assert given.mechanism.log_density(some_rows(design, 4), np.zeros((2, 1)), given) == -math.inf
     assert given.mechanism.log_density(some_rows(design, 4), np.full((5, 1), np.nan), given) == -math.inf

@@ -272,7 +272,7 @@ def test_a_model_is_kept_drawn_and_printed():
     assert again.predict(rows) == pytest.approx(model.predict(rows), abs=1e-3)
     assert again.interval(rows) == pytest.approx(model.interval(rows), abs=1e-3)
     assert str(again).splitlines()[:2] == str(model).splitlines()[:2]
-    assert str(model).startswith(f"price: {model.mean:.4g} on average\n90% of rows or more are within -")
+    assert str(model).startswith(f"price: {model.mean:.4g} on average\nat least 90% of rows are from ")
     told = str(model).splitlines()[2:]
     for term in model.shown_terms:
         assert told.pop(0) == term.attribute.name
@@ -310,7 +310,7 @@ def test_a_number_in_other_units_has_the_same_model_in_those_units():
         slopes = (once.values + one.mean) * (50 - once.values - one.mean) / 50  # of the logistic function there
         assert once.deviations == pytest.approx(own.deviations * slopes[:, 0])
     below, above = one.residuals.margins()
-    assert f"within -{100 * below:.3g} and +{100 * above:.3g} of" in str(two)
+    assert f"from {100 * below:.3g} below to {100 * above:.3g} above" in str(two)
 
 
 def test_scores_are_fitted_beside_the_log_odds_of_the_released_mean(monkeypatch):

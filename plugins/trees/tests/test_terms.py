@@ -210,7 +210,7 @@ def test_a_prediction_is_a_place_between_the_bounds_and_a_range_is_cut_off_at_th
     assert (model.outputs, model.added_to) == (("price",), "price")
     assert str(model).splitlines()[:4] == [
         "price: 15 on average",
-        "90% of rows or more are within -0.281 and +0.281 of their prediction",
+        "at least 90% of rows are from 0.281 below to 0.281 above their prediction",
         "town",
         f"  a or c: {20 * places[0] - 5:+.3g} ± {2 * slopes[0] * 0.01:.3g} to {2 * slopes[0] * 0.03:.3g}",
     ]

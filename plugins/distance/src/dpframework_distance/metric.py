@@ -83,7 +83,7 @@ class CategoricalMetric:
         """
         if not isinstance(rows, Table | np.ndarray | list | tuple):
             if isinstance(rows, Mapping) and (lacking := [name for name in self.attributes if name not in rows]):
-                raise InputError(f"the columns lack attribute '{lacking[0]}', which the metric looks at")
+                raise InputError(f"the columns lack attribute '{lacking[0]}', which the metric reads")
             schema = attrs.evolve(self.distances.schema.select(self.attributes), rows=None, max_rows=None)
             read = table_from_columns if isinstance(rows, Mapping) else table_from_frame
             rows = read(rows, schema, out_of_domain="error")  # a row that the schema does not hold has no distance
@@ -234,6 +234,6 @@ def whole_numbers(rows: Any, attributes: int) -> NDArray[np.int64]:
 def _require_asked(pairs: int, large: bool) -> None:
     if pairs > MOST_PAIRS and not large:
         raise InputError(
-            f"{pairs:,} distances take {pairs * 8 / 2**30:.1f} GiB; go through blocks(), embed the rows, or set "
+            f"{pairs:,} distances take {pairs * 8 / 2**30:.1f} GiB; iterate over blocks(), embed the rows, or set "
             "large=True"
         )

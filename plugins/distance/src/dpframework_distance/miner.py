@@ -86,8 +86,8 @@ class DPDilca(Miner):
         The other ways are published. "max-dependency" chooses the attributes that together say most about the target,
         "max-relevance" those that each say most about it, and "mean-su" those with at least the mean symmetric
         uncertainty. "common" chooses one context for all targets: the attributes that together say most about all
-        others. "baseline" and "baseline-mean-su" release all joint histograms first, and choose contexts on these as
-        DILCA's RR and M do.
+        others. "baseline" and "baseline-mean-su" release all joint histograms first, and choose contexts from
+        them, as the methods RR and M of DILCA do.
     context_size
         The number of attributes in a context. "mean-su" and the baselines find their own number.
     context_share
@@ -106,8 +106,9 @@ class DPDilca(Miner):
     estimates
         "shrunk" (see `distance_estimates`), or "published" for the shares that follow from the noisy counts alone.
     profiles
-        Whether two values y are compared by P(x|y), which says how they go with the context, instead of the paper's
-        P(y|x), which also depends on how common they are (see `distance_estimates`). Nothing more is released.
+        Whether the distance of two values y compares P(x|y), the distribution of the context among rows with y. If not,
+        it compares the paper's P(y|x), which also depends on how common y is (see `distance_estimates`). Both use the
+        same releases.
 
     Examples
     --------

@@ -158,7 +158,7 @@ class RowBounds:
         """
         if schema.row_bound is None:
             raise InputError(
-                "the sensitivity of entropies needs a public row count: set rows in the schema and study under "
+                "the sensitivity of entropies needs a public row count: set rows in the schema and use "
                 "replace-one, or set max_rows, a public upper bound, or take context = 'baseline'"
             )
         if published and schema.rows is None:

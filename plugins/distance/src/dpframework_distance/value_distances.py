@@ -270,7 +270,7 @@ class LearnedDistances(StoredResult, Mapping[str, ValueDistances]):
         if ax is not None or len(each) == 1:
             if len(each) != 1:
                 raise InputError(
-                    "axes hold one picture, not that of several attributes; plot one of them, or give no axes"
+                    "axes can hold the plot of one attribute, not of several; plot one of them, or give no axes"
                 )
             return each[0].plot(ax)
         across = min(len(each), 3)

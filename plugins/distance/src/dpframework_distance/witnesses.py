@@ -139,7 +139,7 @@ def published_ceiling(context: str, share: Fraction, rows: int) -> str:
     reached = 1 - float(share) * (1 - entropy_change(rows) / published_entropy_change(rows) / 2)
     return (
         f"at most {reached:.3f} of the cost can be lost, since choices have {float(share):g} of the budget, and "
-        "their bound adds up the changes of two entropies, which cannot go opposite ways"
+        "their bound adds the changes of two entropies, although these cannot change in opposite directions"
     )
 
 

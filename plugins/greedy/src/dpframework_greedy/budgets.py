@@ -71,7 +71,7 @@ class BudgetShares:
         if len(shares) != 3 or sum(shares) != 1:
             raise InputError("budget needs three shares, for pairs, extensions and quality, that add up to 1")
         if shares[0] == 0 or shares[2] == 0:
-            raise InputError("budget gives the pairs or the quality nothing; only the extensions can do without")
+            raise InputError("budget gives nothing to the pairs or to the quality; only the extensions may get nothing")
         return cls(*shares)
 
     def without_extensions(self) -> BudgetShares:

@@ -177,7 +177,7 @@ class Language:
         if cells > MOST_CELLS or candidates > MOST_CANDIDATES:
             raise InputError(
                 f"the two views have {cells} pairs of values and {candidates} pairs of literals, more than the "
-                f"{MOST_CELLS} and {MOST_CANDIDATES} that can be looked at; give numeric attributes fewer bins, or "
+                f"{MOST_CELLS} and {MOST_CANDIDATES} that are allowed; give numeric attributes fewer bins, or "
                 "leave out attributes with many values"
             )
         return language

@@ -76,18 +76,18 @@ class Serenade(Miner):
     min_support, max_support
         Public numbers of rows. The number of rows for which both sides of a redescription hold should be at least
         `min_support`, and the number for which at least one side holds should be at most `max_support`. Where pairs are
-        counted together, the defaults are a fiftieth of the rows and, for each side alone, seven tenths. Otherwise they
-        are a tenth and seven tenths of the schema's `rows`. If `rows` is not public, `min_support` has no default, and
-        that of `max_support` is seven times `min_support`. Redescriptions beyond these bounds by more than the noise
-        are not returned.
+        counted together (see `score`), the defaults are a fiftieth of the rows and, for each side alone, seven tenths.
+        Otherwise they are a tenth and seven tenths of the schema's `rows`. If `rows` is not public, `min_support` has
+        no default, and the default of `max_support` is seven times `min_support`. Redescriptions beyond these bounds by
+        more than the noise are not returned.
     pairs
         The number of initial pairs, by default as many as the budget pays for, at most 20. Where pairs are counted
         together, a private number of rows is first released for a fiftieth of the budget, and decides on the pairs.
     budget
         How the budget is shared between initial pairs, extensions and qualities (the counts of redescriptions): "d1" to
-        "d5", or three shares. If you give it, as many extensions are planned as you ask for. By default it is .6, 0 and
-        .4 for pairs that are scored in rows. If you ask for extensions, or with another score, it is "d3", with at most
-        as many extensions as their share can pay for, or none if that is fewer than one per pair.
+        "d5", or three shares. By default it is .6, 0 and .4 if pairs are scored in rows and you ask for no
+        extensions, and otherwise "d3". If you give a budget, all extensions that you ask for are planned. By default,
+        only as many are planned as their share can pay for, and none if it cannot pay for one per pair.
     score
         "rows": pairs are scored by the rows by which they surpass `target_jaccard`, and each differs from those before
         it. Unless you ask for extensions, or give them a share of the budget, three pairs are counted at a time, with
@@ -105,7 +105,7 @@ class Serenade(Miner):
         The share of the budget for a noisy number of rows. Give it with the score "logistic" if the number of rows is
         private and you give no supports: the supports are then a tenth and seven tenths of the noisy number. In that
         case nobody knows beforehand how many choices the rest of the budget pays for. So the defaults are those of the
-        paper, 20 pairs with four extensions each, unless the budget gives extensions nothing.
+        paper, 20 pairs with four extensions each, unless the budget gives nothing to extensions.
     """
 
     epsilon: Fraction = attrs.field(converter=positive)
@@ -130,9 +130,11 @@ class Serenade(Miner):
     def __attrs_post_init__(self) -> None:
         """Refuse a noisy number of rows that no supports would follow from."""
         if self.count_share is not None and self.score != "logistic":
-            raise InputError(f"count_share is given with score = '{self.score}', which needs no rows; leave it out")
+            raise InputError(f"count_share is given, but score = '{self.score}' needs no number of rows; leave it out")
         if self.count_share is not None and (self.min_support, self.max_support) != (None, None):
-            raise InputError("count_share is given beside min_support or max_support, which follow from it; give one")
+            raise InputError(
+                "count_share is given with min_support or max_support, which follow from it; give only one of them"
+            )
 
     @property
     def counts_together(self) -> bool:
@@ -395,6 +397,6 @@ class _SerenadeOnSchema:
 def _requested_choices(miner: Serenade, shares: BudgetShares, pairs: int) -> int:
     """Return how many choices of an extension you ask for in all; by default 4 per pair, as published."""
     if (number := miner.wanted_extensions) is not None and not shares.extensions:
-        raise InputError("budget gives extensions nothing; leave their number out, or give extensions a share")
+        raise InputError("budget gives nothing to extensions; leave their number out, or give extensions a share")
     requested = MOST_EXTENSIONS * pairs if number is None else number * miner.extension_sets(pairs)
     return requested if shares.extensions else 0

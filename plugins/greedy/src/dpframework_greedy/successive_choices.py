@@ -170,7 +170,7 @@ class SuccessiveExponential(BoundedRange):
         if within > self.within:
             carried = math.floor(self.rounds * float(self.within) / within)
             number = {0: "no choice", 1: "one choice"}.get(carried, f"{carried} choices")
-            text += f"; this epsilon carries {number} within {float(self.within):g}"
+            text += f"; this epsilon is enough for {number} within {float(self.within):g}"
         return Preview(expected, within, text)
 
 

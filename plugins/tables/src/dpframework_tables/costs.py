@@ -38,9 +38,11 @@ def cost_of(method: TableMethod, rows: int | None, drawn: int | None) -> RunCost
     counted = sum(method.sizes) + sum(math.prod(method.sizes[a] for a in one) for one in sets)
     cells = method.max_cells if sets else sum(method.sizes)
     memory = float(_OF_COUNT * counted + _OF_CELL * cells)
-    what = f"{attributes + len(sets):,} tables of {counted:,} cells are counted, the model has up to {cells:,} cells"
+    what = (
+        f"{attributes + len(sets):,} tables with {counted:,} cells are counted, and the model has up to {cells:,} cells"
+    )
     if rows is None:
-        return RunCost(f"{what}; more for each row", None, memory)
+        return RunCost(f"{what}; each row adds to this", None, memory)
     new = rows if drawn is None else drawn
     compared = 0 if method.name == "tree" else min(rows, MOST_DRAWN)
     memory += new * (_OF_VALUE * attributes + _OF_ROW) + compared * _OF_COMPARED * attributes

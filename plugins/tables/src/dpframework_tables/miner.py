@@ -202,13 +202,13 @@ class SyntheticTable(Miner):
         alone, sizes = sum(method.sizes), sorted(method.sizes)
         if alone > self.max_cells:
             raise InputError(
-                f"the values of all attributes together are {alone:,}, more than max_cells, {self.max_cells:,}; "
-                "raise it, leave out attributes, or cut them into fewer values"
+                f"all attributes together have {alone:,} values, more than max_cells = {self.max_cells:,}; "
+                "raise max_cells, leave out attributes, or cut them into fewer values"
             )
         if self.method not in ("auto", "independent") and len(sizes) > 1 and not method.sets:
             raise InputError(
-                f"no marginal of two attributes has room in max_cells, {self.max_cells:,}, with method "
-                f"'{self.method}'; the smallest has {sizes[0] * sizes[1]:,} cells; raise it, or take fewer rounds or "
+                f"with method '{self.method}', no marginal of two attributes fits into max_cells = {self.max_cells:,}, "
+                f"since the smallest has {sizes[0] * sizes[1]:,} cells; raise max_cells, or take fewer rounds or "
                 "method 'independent'"
             )
 

@@ -190,7 +190,7 @@ class SyntheticRows(DrawableResult):
                 return one
         known = [" by ".join(one.names) for one in self.measured]
         text = " by ".join([names] if isinstance(names, str) else names)
-        raise InputError(f"the marginal of {text} was not measured, it is inferred; {nearest(text, known)}")
+        raise InputError(f"the marginal of {text} was not measured but inferred; {nearest(text, known)}")
 
     def to_frame(self) -> pl.DataFrame:
         """Return the rows as a polars dataframe, with numbers drawn within their bins and null for missing values."""
@@ -270,7 +270,7 @@ class SyntheticRows(DrawableResult):
             "seed": self.seed,
             "measured": measured,
             "rare values merged": self.rare_values(),
-            "inferred": "all other marginals; small groups and rare cells are not to be relied on",
+            "inferred": "all other marginals; do not rely on small groups and rare cells",
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -303,7 +303,7 @@ class SyntheticRows(DrawableResult):
         axes.barh(range(len(shown)), [Noisy.margin_of(one.variance) for one in shown], color="#0b5394")
         axes.set_yticks(range(len(shown)), [" by ".join(one.names) for one in shown])
         axes.invert_yaxis()
-        axes.set(xlabel="rows that each count is within (95 %)", title=f"{self.rows:,} synthetic rows")
+        axes.set(xlabel="error of each count in rows (95 %)", title=f"{self.rows:,} synthetic rows")
 
     def _repr_html_(self) -> str:
         shown = [

@@ -92,8 +92,8 @@ class DPTree(TargetMiner):
     counts_share
         The share of the budget that the leaves' class counts get.
     pruning
-        Whether the tree that is shown is pruned on its noisy counts (C4.5's error-based pruning). The whole tree
-        predicts, so that rows of one class are still told apart by their probabilities.
+        Whether the shown tree is pruned by its noisy counts (C4.5's error-based pruning). Predictions use the whole
+        tree, whose leaves of one class still have different probabilities.
 
     Examples
     --------

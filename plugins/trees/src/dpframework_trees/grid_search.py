@@ -26,8 +26,8 @@ class PrivateTreeSearch(TreeClassifier):
     Parameters
     ----------
     estimator
-        A `DPID3Classifier` or `DPTreeClassifier`. Only those of its parameters that describe the tree are used, such as
-        `max_depth`. The search's own values hold for all others: `epsilon`, `delta`, `schema`, `target`,
+        A `DPID3Classifier` or `DPTreeClassifier`. Of its parameters, only those that describe the tree are used, such
+        as `max_depth`. The search's own values hold for all others: `epsilon`, `delta`, `schema`, `target`,
         `out_of_domain`, `relation`, `rows_per_unit`, `accountant` and `random_state`.
     param_grid
         For each parameter that is tried, a list of its values, as scikit-learn's searches take them.

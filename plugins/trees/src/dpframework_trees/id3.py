@@ -99,8 +99,8 @@ class DPID3(TargetMiner):
     epsilon
         The budget of the whole tree.
     max_depth
-        The largest number of splits on a path. By default 5, but fewer where the schema has a public number of rows
-        that this budget is too small for (see `budgets.depth_for`).
+        The largest number of splits on a path. By default 5, or fewer if the schema's public number of rows is too
+        small for 5 at this budget (see `budgets.depth_for`).
     attributes
         The attributes to split on; by default all but the target.
     criterion
@@ -118,8 +118,8 @@ class DPID3(TargetMiner):
     budget
         "growing" with depth, or "published" (see `budgets.tree_budget`).
     pruning
-        Whether the tree that is shown is pruned on its noisy counts (C4.5's error-based pruning). The whole tree
-        predicts, so that rows of one class are still told apart by their probabilities.
+        Whether the shown tree is pruned by its noisy counts (C4.5's error-based pruning). Predictions use the whole
+        tree, whose leaves of one class still have different probabilities.
     costs
         For the criterion "max": the cost of an error on a row of each class, in the order of the target's labels, as
         whole numbers; by default 1 each. Splits then lower the total cost, and not the number of errors. Such a tree is

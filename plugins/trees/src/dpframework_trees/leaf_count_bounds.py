@@ -12,12 +12,12 @@ from dpframework.results import BoundKind, ErrorBound
 OF_LEAVES = "class counts of leaves"
 OF_NODES = "class counts of nodes above leaves"
 OF_SPLITS, OF_TREE = "choice of each split", "choice of the tree"
-CUT = "counts below 0 become 0, so that small ones are too large on average"
+CUT = "counts below 0 become 0, so small counts are too large on average"
 PRUNED = "leaves are joined where their noisy counts agree"
 CONSISTENT = (
-    "counts of a node and of its leaves are averaged until they add up, which brings no bias and takes noise away"
+    "counts of a node and of its leaves are averaged until they add up, which adds no bias and lowers the noise"
 )
-STOPPED = "a node ends where its noisy count is small, so that counts of such leaves are too small on average"
+STOPPED = "a node becomes a leaf where its noisy count is small, so counts of such leaves are too small on average"
 
 
 def class_count_bounds(

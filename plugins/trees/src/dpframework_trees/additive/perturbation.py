@@ -184,8 +184,8 @@ class ObjectivePerturbation(PureMechanism):
         fewest = math.ceil(ROWS_OF_ATTRIBUTE * scale * attributes)
         instead = ", so prefer dp-classifier, which chooses a tree for them" * (calibration.facts.name == FITS[0])
         text = (
-            f"a fit with noise in its gradient, per coefficient about as much as {scale:.3g} rows can add to its norm; "
-            f"with fewer than about {fewest:,} rows a constant may predict as well{instead}"
+            f"a fit with noise in its gradient, for each coefficient about as much as {scale:.3g} rows can add to it; "
+            f"with fewer than about {fewest:,} rows, a constant may predict equally well{instead}"
         )
         return Preview(scale, scale * math.log(20), text)
 
@@ -194,7 +194,9 @@ def _rows(answer: Any, calibration: Calibration) -> Rows:
     if not isinstance(answer, Rows):
         raise InputError(f"the query '{calibration.facts.text}' must answer with Rows for a fit")
     if len(answer.classes) > answer.design.most_rows:
-        raise InputError("there are more rows than a fit allows; raise max_rows in the schema, which is public")
+        raise InputError(
+            "there are more rows than the schema's max_rows allows for a fit; raise max_rows, which is public"
+        )
     return answer
 
 
@@ -209,8 +211,8 @@ def _tune(design: Design, epsilon: Fraction) -> NoiseAndRidge:
     held = tuned.claimed <= tuned.epsilon and tuned.curvature(tuned.ridge) <= tuned.most_curvature
     if not held or tuned.largest_noise > LARGEST_NOISE:
         raise InputError(
-            f"epsilon is {float(tuned.epsilon):.3g}; the noise of a fit cannot be computed for it, so use an epsilon "
-            "nearer to 1"
+            f"the noise of a fit cannot be computed for epsilon = {float(tuned.epsilon):.3g}; use an epsilon nearer "
+            "to 1"
         )
     return tuned
 

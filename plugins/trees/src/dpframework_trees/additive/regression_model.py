@@ -118,7 +118,7 @@ class AdditiveRegression(AdditiveSum):
         below, above = (margin * self.width for margin in self.residuals.margins())
         lines = [
             f"{self.target.name}: {self.mean:.4g} on average",
-            f"{COVERED:.0%} of rows or more are within -{below:.3g} and +{above:.3g} of their prediction",
+            f"at least {COVERED:.0%} of rows are from {below:.3g} below to {above:.3g} above their prediction",
         ]
         for term in self.most_important:
             lines.append(term.attribute.name)

@@ -87,7 +87,8 @@ class MatchedTrees(Miner):
     Parameters
     ----------
     epsilon
-        The budget. If the number of rows is secret and decides how the budget is used, a fiftieth releases this number.
+        The budget. If the number of rows is secret and decides how the budget is used, a fiftieth is spent to release
+        it.
     trees
         The number of pairs of trees. By default from 1 to 9, as many as the budget is enough for: each choice should be
         at most about 8 % of the rows worse than the best. If it is given and `matches` is not, there are trees only.

@@ -119,12 +119,12 @@ def whole_trees() -> Witness:
 
 #: Why the published bounds on scores cannot be reached. A replaced row can change a purity by nearly 2 (criteria.py).
 PUBLISHED = (
-    "under add-or-remove-one at most 0.75 of it can be lost, since trees have half of the budget, and a row moves two "
-    "purities apart by at most 2, where 4 is declared"
+    "under add-or-remove-one at most 0.75 of the claim can be lost, since trees have half of the budget, and a row "
+    "changes the difference of two purities by at most 2, although 4 is declared"
 )
 PUBLISHED_PAIRS = (
-    "at most 0.67 of it can be lost if a row is added, and at most 0.71 if a row is replaced, since pairs have half of "
-    "the budget, and a row moves two normalised scores apart by far less than the 2 that is declared"
+    "at most 0.67 of the claim can be lost if a row is added, and at most 0.71 if a row is replaced, since pairs have "
+    "half of the budget, and a row changes the difference of two normalised scores by far less than the declared 2"
 )
 
 
@@ -290,8 +290,8 @@ def matched_trees_by_count() -> tuple[Witness, Witness]:
 
 #: Why a replaced row loses less than the claim if a number of rows is released first.
 BY_COUNT = (
-    "if a row is replaced at most 0.9065 of it can be lost, since the number of rows stays the same, and a row that "
-    "moves from one half of a root to the other changes the root's own score by half of what is declared"
+    "if a row is replaced, at most 0.9065 of the claim can be lost, since the number of rows stays the same, and a row "
+    "that moves from one half of a root to the other changes the root's own score by half of what is declared"
 )
 
 
