@@ -671,9 +671,10 @@ def test_a_tree_has_no_more_cells_than_planned_and_leaves_out_pairs_that_have_no
         ({"max_cells": 15, "method": "independent"}, "all attributes together have 16 values"),
         (
             {"max_cells": 15, "method": "tree", "attributes": ["town", "age"]},
-            "no marginal of two attributes fits into max_cells = 15, since the smallest has 16 cells",
+            "with method 'tree', no marginal of two attributes fits into max_cells = 15, "
+            "since the smallest has 16 cells",
         ),
-        ({"max_cells": 16, "method": "rounds"}, "no marginal of two attributes has room"),
+        ({"max_cells": 16, "method": "rounds"}, "no marginal of two attributes fits into max_cells = 16"),
     ],
 )
 def test_a_model_without_room_is_refused_when_it_is_planned(parameters, sentence):
