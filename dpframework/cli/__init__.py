@@ -87,9 +87,11 @@ def command(name: str | None = None) -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    The code is 0 if all went well, and 1 if something was refused, or if a check, a test, a proof or a cell of an
-    experiment failed. It is 2 for wrong usage or bad input, 130 after an interrupt, and 141 if the reader of a pipe
-    went away.
+    - 0: all went well.
+    - 1: something was refused, or a check, a test, a proof or a cell of an experiment failed.
+    - 2: wrong usage or bad input.
+    - 130: interrupted.
+    - 141: the reader of a pipe went away.
     """
     # A stream whose encoding is not a form of UTF may lack characters. It writes a ? for each character that it lacks.
     for stream in (sys.stdout, sys.stderr):

@@ -37,7 +37,7 @@ PIPE_WIDTH = 120  # the width, in columns, of what is written to a pipe
 
 
 def whole_number(text: str | int) -> int:
-    """Return the whole number that an option's text stands for."""
+    """Read the text of an option as a whole number."""
     try:
         return int(text)
     except ValueError:

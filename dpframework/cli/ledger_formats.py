@@ -49,23 +49,23 @@ def ledger_form(records: ledgers.Records, shown: Sequence[ledgers.DataSet]) -> d
 
 
 def kind_of(out: Path) -> FileKind:
-    """Return the kind of file that the ending of a name stands for. Only a file of this kind may be replaced.
+    """Return the kind of file for the ending of a name. Only a file of this kind may be replaced.
 
     Raises
     ------
     InputError
-        If the ending stands for no format.
+        If no format has this ending.
     """
     return FILES[format_by_name(out, SUFFIXES)]
 
 
 def ledger_text(records: ledgers.Records, shown: Sequence[ledgers.DataSet], out: Path) -> str:
-    """Return the given data sets of a ledger as text, in the format that the ending of a file's name stands for.
+    """Return the given data sets of a ledger as text, in the format for the ending of a file's name.
 
     Raises
     ------
     InputError
-        If the ending stands for no format.
+        If no format has this ending.
     """
     match format_by_name(out, SUFFIXES):
         case "json":

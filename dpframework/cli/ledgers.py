@@ -383,7 +383,7 @@ def _open_pin(path: Path | None, *, create: bool = False) -> ledgers.Pin | None:
 
 
 def _usable_signers(signers: Path, key: Path | None) -> dict[str, str]:
-    """Return the signers of a file. The key must belong to one of them, or the ledger's owner could not use it."""
+    """Return the signers of a file. The key must belong to a signer. Otherwise its owner could not use the ledger."""
     from dpframework.ledger.signatures import SignatureError, sign
 
     keys = ledgers.read_signers(signers)

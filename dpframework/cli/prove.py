@@ -177,10 +177,10 @@ def _of_plan(plan: StudyPlan) -> Iterator[ScoreClaims]:
 
 
 def _find_scores(subject: str) -> Iterator[ScoreClaims]:
-    """Yield the score formulas that a subject stands for.
+    """Yield the score formulas of a subject.
 
-    The name of a miner stands for the queries of the miner's examples. A subject may also be the name of a query in the
-    examples of any miner, or a formula or query to import, as module:NAME.
+    A subject is the name of a miner, the name of a query, or module:NAME of a formula or query to import. A miner has
+    the formulas of the queries in its examples.
     """
     if ":" in subject:
         from dpframework.formulas import Cells, Parts, ScoreClaims, derive

@@ -100,7 +100,7 @@ class _Points:
 def _with_regions(
     items: Sequence[Redescription], trusted: Sequence[bool], names: tuple[str, str]
 ) -> Iterator[tuple[Description, str]]:
-    """Yield each side that tests no attributes but these two, with the legend's text for the other side."""
+    """Yield each side that tests only these two attributes, with the legend's text for the other side."""
     for item, mark in zip(items, trusted, strict=True):
         for side, other in ((item.left, item.right), (item.right, item.left)):
             literals = side.literals()

@@ -142,8 +142,9 @@ class CellTable:
     def shortest(self, unions: Masks, literals: Sequence[float], axis: int) -> list[int]:
         """Return, for each union of cells of one view, the position of the union to show in its place.
 
-        It is the union with the fewest literals that holds for nearly the same rows: beyond noise, the two differ in a
-        small share of the rows only. Of several such unions, it is the one that differs in the fewest rows.
+        Among the unions that hold for nearly the same rows, the one with the fewest literals is shown. Two unions hold
+        for nearly the same rows if, beyond noise, they differ in a small share of the rows. A tie goes to the union
+        that differs in the fewest rows.
 
         Parameters
         ----------

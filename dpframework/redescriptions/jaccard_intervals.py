@@ -72,8 +72,8 @@ def so_far_above(shown: float, floor: float) -> float:
     """Return the chance that noise is at least `shown` deviations above 0, given that it is at least `floor` above.
 
     It is the larger of the chances for normal and for Laplace noise. The chances for sums of both seem to lie in
-    between. We know no proof, but the tests draw many mixtures. If `floor` is above sqrt(2) deviations, the chance for
-    Laplace noise is the larger one. So the normal tail of the floor is cut off there, which avoids 0 / 0.
+    between. We have no proof of this. The tests draw many mixtures. If `floor` is above sqrt(2) deviations, the chance
+    for Laplace noise is the larger one. So the normal tail of the floor is cut off there, which avoids 0 / 0.
 
     Examples
     --------

@@ -5,13 +5,13 @@ tests.
 
 **Which are shown.** A combination joins matches, or their complements, by `and` or by `or`, in the same way on both
 sides. From seven matches on, it may also join three by both words. A combination is shown if its Jaccard index under
-the joint distribution is clearly above the target, its supports are within their bounds, and it holds for other rows
-than those shown before it. A literal is left out if its side holds for nearly the same rows without it, or for rows
-that noise does not tell apart.
+the joint distribution is clearly above the target, its supports are within their bounds, and its rows differ from those
+of the combinations shown before it. A literal is left out if, up to noise, its side holds for nearly the same rows
+without it.
 
 **How large the errors of a combination may be.** A parametric bootstrap draws tables from the fitted joint
 distribution, adds fresh noise of the same scale, fits again from the uniform distribution, and reads the combinations
-that are shown. The spread of a Jaccard index over these repetitions is its standard error. It lacks the error of the
+that are shown. The spread of a Jaccard index over these repetitions is its standard error. This lacks the error of the
 model itself, which matters for three matches that no table counts together. That error is estimated from three matches
 of one table: how far their index moves if the fit sees only pairs of matches. `Redescription.deviation` is the root of
 the sum of both squares. Intervals of 3.2 deviations (3.6 for a support) hold in 95 % of the cases, and stars are given
@@ -65,7 +65,7 @@ class Joined:
     kind
         The word that joins the members.
     members
-        The number of each match, and whether it stands for itself (else for its complement), in order.
+        The joined matches in order, each as its number and whether the match itself is joined (else its complement).
     nested
         Whether the last two of three members are one part, joined by the other word.
     """
@@ -159,7 +159,7 @@ def _cells_of(joined: Joined, places: tuple[int, ...]) -> Floats:
 
 @functools.lru_cache(maxsize=8)
 def candidates_of(matches: int, complements: tuple[bool, ...]) -> tuple[Candidate, ...]:
-    """Return all combinations of one to three matches, the shortest first, each for both sides alike.
+    """Return all combinations of one to three matches, the shortest first, each used for both sides.
 
     Parameters
     ----------
@@ -208,8 +208,8 @@ class OverlappingTables:
     sides
         The left and the right description of each match, in the order of the design.
     complements
-        For each match whether its complement is a redescription, too. That is not so if one of the match's attributes
-        may be missing.
+        For each match, whether its complement is a redescription, too. It is not if one of the match's attributes may
+        be missing.
     counts
         The noisy counts of the design's tables, in its order, shape (tables, 8 left cells, 8 right cells).
     variance

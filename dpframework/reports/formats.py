@@ -46,11 +46,11 @@ SUFFIXES = {
 
 
 def format_of(path: Path) -> ReportFormat:
-    """Return the format that the ending of a file's name stands for.
+    """Return the format for the ending of a file's name.
 
     Raises
     ------
     InputError
-        If the ending stands for no format.
+        If no format has this ending.
     """
     return format_by_name(path, SUFFIXES)

@@ -63,9 +63,9 @@ def plan_on_page(
 
 
 def merge_equal(root: NodeDrawing) -> NodeDrawing:
-    """Return a drawing that replaces each run of equal siblings by the first of them, with a note on the others.
+    """Return a drawing that shows only the first of several equal siblings in a row, with a note on the others.
 
-    The sibling that is shown stands for the others, node by node. Links and arrows to the others lead to the one shown.
+    Links and arrows to a node that is left out lead to the shown node in its place.
     """
     merged = _merge_below(root)
     shown = {number: node.number for node in merged.walk() for number in (node.number, *node.alike)}
@@ -89,7 +89,7 @@ def _merge_below(node: NodeDrawing) -> NodeDrawing:
 
 
 def _one_for_all(equal: Sequence[NodeDrawing]) -> NodeDrawing:
-    """Return the first of several equal nodes, with a note that it stands for the others."""
+    """Return the first of several equal nodes, with a note on the others."""
     first, *others = equal
     if not others:
         return first

@@ -41,7 +41,7 @@ def is_alarming(headline: str) -> bool:
 def public_facts(plan: AccountedPlan) -> list[tuple[str, str]]:
     """Return the facts at the head of a report, each as a name and a text.
 
-    They are the unit, the relation, the budget, the totals, the schema and the hash of the plan.
+    The facts are the unit, the relation, the budget, the totals, the schema and the hash of the plan.
     """
     neighbours = {
         Relation.ADD_OR_REMOVE_ONE: "tables that differ by one row's presence",

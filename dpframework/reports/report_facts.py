@@ -80,7 +80,7 @@ class About:
 def verdict_facts(plan: StudyPlan, about: About) -> list[tuple[str, str]]:
     """Return facts on the data, the engine, the date, the version, the verification of the code, and the approval.
 
-    They also say who ran the plan, and what a ledger holds, if these facts are known. If the plan was made from a study
+    The facts also say who ran the plan and what a ledger holds, if that is known. If the plan was made from a study
     file, the place of the data is taken from the plan, since an approval covers that place.
     """
     verified = ["not shown; give a file of 'verify --record' with --verified"]

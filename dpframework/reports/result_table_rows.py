@@ -138,7 +138,7 @@ def size_sentence(plan: StudyPlan) -> str:
 
 
 def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:
-    """Return what moves results besides noise, as pairs of the first few names of these results and a sentence."""
+    """Return the biases of results, as pairs of the first few names of the results and a sentence on their bias."""
     found: dict[str, list[str]] = {}
     for row in rows:
         for bias in dict.fromkeys(bias for bound in row.published for bias in bound.biases):

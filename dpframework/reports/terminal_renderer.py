@@ -203,8 +203,8 @@ def _table(table: section_blocks.TableBlock) -> RenderableType:
     return FittedText(draw)
 
 
-def _print_published(block: section_blocks.PublishedResults) -> RenderableType:
-    """Return a few lines for each result, then one line for each cause, besides noise, that moves results."""
+def _print_published(block: blocks.PublishedResults) -> RenderableType:
+    """Return a few lines for each result, then one line for each bias of results."""
     from rich.text import Text
 
     def draw(width: int | None) -> Text:

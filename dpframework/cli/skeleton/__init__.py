@@ -88,7 +88,7 @@ class Names:
         Raises
         ------
         InputError
-            If the package would hide another package or share its name with a folder of the plugin, or if another
+            If the package would hide another package, or has the name of a folder in every plugin. Also if another
             plugin or miner has the same name.
         """
         if self.package in sys.stdlib_module_names:

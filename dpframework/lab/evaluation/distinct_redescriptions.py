@@ -2,10 +2,14 @@
 
 A redescription is a pair of descriptions (its sides) that hold for nearly the same rows, and a literal is a test of one
 attribute. A literal *says nothing* if leaving it out changes whether the side holds for less than a share `NOTHING` of
-all rows. Two redescriptions are *one finding* in three cases: if they hold for nearly the same rows, if one holds for
-nearly the rows for which neither side of the other holds (its complement), or if they read the same attributes on both
-sides. Two sets of rows are nearly the same if their Jaccard index is at least `DIFFERENT`. Literals that say nothing
-are left out before redescriptions are compared.
+all rows. Two redescriptions are *one finding* in each of three cases:
+
+- They hold for nearly the same rows.
+- One holds for nearly the same rows as the complement of the other, that is, where neither side of the other holds.
+- They read the same attributes on both sides.
+
+Two sets of rows are nearly the same if their Jaccard index is at least `DIFFERENT`. Literals that say nothing are left
+out before redescriptions are compared.
 """
 
 from __future__ import annotations

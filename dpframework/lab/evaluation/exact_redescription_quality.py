@@ -78,12 +78,11 @@ class RedescriptionQuality:
     rows
         The number of rows of the table.
     useful
-        Whether each redescription is useful. A useful redescription is significant by exact counts, each of its sides
-        holds for at most a share `USEFUL_SHARE` of the rows, and its exact index is at least `USEFUL_JACCARD`. Its rows
-        and those of any useful redescription before it must have a Jaccard index below `DIFFERENT`.
+        Whether each redescription is useful. That takes four conditions: it is significant by exact counts; each of its
+        sides holds for at most a share `USEFUL_SHARE` of the rows; its exact index is at least `USEFUL_JACCARD`; and
+        the Jaccard index of its rows and those of any useful redescription before it is below `DIFFERENT`.
     different
-        Whether each redescription is useful and a finding of its own. Then no finding before it reads the same
-        attributes, or holds for nearly the same rows or their complement (see `distinct_redescriptions`).
+        Whether each redescription is useful and a finding of its own (see `distinct_redescriptions`).
     nothing
         How many literals of each redescription say nothing (see `distinct_redescriptions`).
     """

@@ -1,13 +1,17 @@
 """Pattern retention. It says how much of one table's patterns is left in a second table that was made from the first.
 
 Source: Fletcher and Islam, "Measuring pattern retention in anonymized data: where one measure is not enough", 2015,
-section 3. A pattern X -> y was found in a table D, and a table M was made from D. There are three measures, and none
-can replace another: pattern accuracy (does y still follow from X?), pattern support distance (is X still as common?)
-and pattern label distance (do the rows of X still have the same classes?). If M is D, the distances are 0 and no
-accuracy is lost. Nothing here is private.
+section 3. A pattern X -> y was found in a table D, and a table M was made from D. There are three
+measures, none of which can replace another:
 
-The paper leaves two points open. If patterns overlap or leave rows out, accuracy here is over all predictions of the
-patterns, so a row counts once for each pattern that covers it. A pattern that covers no row of one of the tables has no
+- Pattern accuracy: does y still follow from X?
+- Pattern support distance (PSD): is X still as common?
+- Pattern label distance (PLD): do the rows of X still have the same classes?
+
+If M is D, the distances are 0 and no accuracy is lost. Nothing here is private.
+
+The paper leaves two points open. Accuracy here is over all predictions of the patterns. So if patterns overlap or leave
+rows out, a row counts once for each pattern that covers it. A pattern that covers no row of one of the tables has no
 label distance, and is left out of the mean.
 """
 

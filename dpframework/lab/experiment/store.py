@@ -84,7 +84,7 @@ class Store:
         return self.folder / CELLS / f"{key}.json"
 
     def keep(self, finished: FinishedCell, seed: int) -> None:
-        """Write a finished cell. It is on the disk when this returns.
+        """Write a finished cell, which is on the disk when this method returns.
 
         Raises
         ------

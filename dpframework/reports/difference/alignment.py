@@ -1,6 +1,6 @@
 """The alignment of two plans: nodes of one plan are paired with nodes of the other.
 
-Equal nodes are paired first, then nodes of the same name, then nodes that are alike. Each node of both plans is in the
+Equal nodes are paired first, then nodes of the same name, then similar nodes. Each node of both plans is in the
 merged tree exactly once. Pairing is symmetric: exchanging the plans exchanges the two sides and nothing else.
 """
 
@@ -109,7 +109,7 @@ class _Merger:
         return self._merged[key]
 
     def _wrap(self, table: _Table) -> list[tuple[int | None, int | None, MergedNode]]:
-        """Pair each composition that only one plan has with the nodes of the other plan that it encloses."""
+        """Pair each composition of only one plan with those nodes of the other plan that the composition encloses."""
         found: list[tuple[int | None, int | None, MergedNode]] = []
         around = [(0, i, node) for i, node in table.left_before()] + [(1, j, node) for j, node in table.left_after()]
         for side, k, node in sorted(around, key=lambda one: (-len(self.below(one[2])), one[1], one[0])):

@@ -1,11 +1,11 @@
 """A dossier: the questions of a review board, each with its answers and their basis.
 
 The questions are the topics of the pyramid of NIST SP 800-226, "Guidelines for Evaluating Differential Privacy
-Guarantees": a guarantee rests on the algorithms below it, and the algorithms rest on the handling of the rows. The
-module `nist_hazards` says which question answers each hazard of that publication. We worded the questions ourselves and
-compared them with its public draft (December 2023). We read only the abstract of the W3C note "Considerations for
-Reviewing Differential Privacy Systems" (draft of 2026). It names the trade-off between privacy, utility and the number
-of trusted parties.
+Guarantees". In this pyramid, a guarantee rests on the algorithms below it, and the algorithms rest on the handling of
+the rows. The module `nist_hazards` says which question answers each hazard of that publication. We worded the questions
+ourselves and compared them with its public draft (December 2023). We read only the abstract of the W3C note
+"Considerations for Reviewing Differential Privacy Systems" (draft of 2026). It names the trade-off between privacy,
+utility and the number of trusted parties.
 """
 
 from __future__ import annotations
