@@ -109,7 +109,7 @@ def _story(done: Demo) -> Iterator[RenderableType]:
     for head in ("tree", "planted relation", "the tree tests", "overlap"):
         table.add_column(head, justify="right" if head == "overlap" else "left")
     table.add_column("accuracy", justify="right")
-    table.add_column("saying no to all", justify="right")
+    table.add_column("majority class", justify="right")
     for c in done.comparisons:
         tests = Text(", ".join(c.found) or "neither", style="green" if c.found else "red")
         shares = (f"{share:.1%}" for share in (c.overlap, c.accuracy, c.majority))

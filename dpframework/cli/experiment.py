@@ -96,7 +96,7 @@ def experiment(
 
         for line in failures(ran.failed):
             say(f"failed: {line}")
-        say(f"{count_text(len(ran.failed), 'cell')} failed; the same command tries again")
+        say(f"{count_text(len(ran.failed), 'cell')} failed; repeat the command to try again")
         raise typer.Exit(REFUSED)
 
 

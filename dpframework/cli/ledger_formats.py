@@ -85,9 +85,10 @@ def _page(records: ledgers.Records, shown: Sequence[ledgers.DataSet], name: str)
         rest = f"This is enough for {'; or '.join(ledgers.remainder(one))}." if one.left else "No plan fits any more."
         spent = f"'{one.name}' has spent epsilon {text_of_loss(one)} in {runs}"
         sentences.append(f"{spent}, and {readable(one.left)} is left. {rest}")
-        for what, loss in (("has been charged", one.spent), ("the cap admits", PrivacyLoss(one.cap, delta=one.delta))):
+        whole = PrivacyLoss(one.cap, delta=one.delta)
+        for when, loss in (("After all releases charged so far", one.spent), ("If the whole cap is spent", whole)):
             meaning = certainty_sentence(certainty_gains(loss, one.relation, one.unit.history))
-            sentences.append(f"From all that {what}: {meaning}.")
+            sentences.append(f"{when}: {meaning}.")
         claim = claim_sentence(one)
         sentences += [f"{claim[0].upper()}{claim[1:]}."] if claim else []
     sentences += [f"{records.authority[0].upper()}{records.authority[1:]}.", f"Head: {records.head}."]
@@ -143,7 +144,7 @@ def _group_runs(
 
 
 #: The columns of runs on a page. Several of these columns join columns of `RUNS`, since a page is narrow.
-_PAGE_RUNS = ("data set", "study and results", "who, and what for", "approved by", "opened", "charged", "end", "run")
+_PAGE_RUNS = ("data set", "study and results", "who and purpose", "approved by", "opened", "charged", "end", "run")
 
 
 def _page_runs(one: ledgers.DataSet) -> list[tuple[str, ...]]:

@@ -113,7 +113,7 @@ def plan(
     rows: AboutRows = None,
     as_json: Json = False,
 ) -> None:
-    """Draw every release of a study, its loss, the total, and how exact the results are. The data is not opened."""
+    """Draw every release of a study, its loss, the total, and how accurate the results are. The data is not opened."""
     warn_of_problems()
     by_name = PlanFormat.TREE if out is None or form else format_by_name(out, SUFFIXES)
     chosen = PlanFormat.JSON if as_json else form or by_name

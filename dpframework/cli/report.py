@@ -59,7 +59,7 @@ def report(
         Path | None, path_option("FILE", "Write to this file, such as report.html, report.md or releases.csv.")
     ] = None,
     ledger: Annotated[
-        Path | None, path_option("FILE", "A ledger. The report then says who approved the plan there.")
+        Path | None, path_option("FILE", "Say who approved the plan, as recorded in this ledger.")
     ] = None,
     data_set: Annotated[
         str | None, typer.Option(metavar="NAME", help="The data set in the ledger that the study reads.")

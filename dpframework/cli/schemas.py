@@ -155,11 +155,11 @@ def _read_options(file: Path, read: Path | None, options: dict[str, str | None])
     """Return the options that say how the file is written, if any are given."""
     asked, name = {key: text for key, text in options.items() if text is not None}, file.name.lower()
     if "sheet" in asked and not name.endswith(".xlsx"):
-        raise InputError(f"--sheet names a sheet of an Excel file (.xlsx), and {file.name} is none; leave it out")
+        raise InputError(f"--sheet names a sheet of an Excel file (.xlsx), but {file.name} is not one; leave it out")
     if asked.keys() & {"table", "query"} and not name.endswith(DATABASES):
         kinds = ", ".join(DATABASES)
         raise InputError(
-            f"--table and --query are for files of SQLite ({kinds}), and {file.name} is none; leave them out"
+            f"--table and --query are for files of SQLite ({kinds}), but {file.name} is not one; leave them out"
         )
     given = {} if read is None else require_table(read_toml(read, "a file with [read]"), "read")
     return {"read": {**given, **asked}} if read is not None or asked else {}

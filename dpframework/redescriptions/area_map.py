@@ -46,7 +46,7 @@ def draw_map(items: Sequence[Redescription], trusted: Sequence[bool], names: tup
     if found:
         axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False)
     else:
-        axes.text(0.5, 0.5, "no side tests these two attributes alone", ha="center", transform=axes.transAxes)
+        axes.text(0.5, 0.5, "no side tests only these two attributes", ha="center", transform=axes.transAxes)
 
 
 def region(side: Description, names: tuple[str, str], edges: Sequence[Sequence[float]]) -> NDArray[np.bool_]:

@@ -146,7 +146,7 @@ def draw_bars(items: Sequence[Redescription], trusted: Sequence[bool], axes: Any
     axes.set_ylim(max(len(shown), 1) - 0.5, -0.5)
     axes.spines[["top", "right"]].set_visible(False)
     more = f"; the first {_BARS} of {len(items)}" if len(items) > _BARS else ""
-    axes.set_xlabel(f"rows, of the noisy counts (dark: both descriptions hold){more}")
+    axes.set_xlabel(f"noisy number of rows (dark: both descriptions hold){more}")
     axes.set_title("noisy Jaccard index beside the bars; *: trusted", fontsize=9, loc="right")
 
 

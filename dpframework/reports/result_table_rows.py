@@ -108,7 +108,7 @@ def error_lines(plan: StudyPlan) -> list[str]:
         for name, bounds in plan.error_bounds().items()
         for bound in bounds[:MOST_KINDS]
     ]
-    return [f"how exact, in 95 % of releases: {size_sentence(plan)}", *lines[:MOST_LINES]]
+    return [f"accuracy, in 95 % of releases: {size_sentence(plan)}", *lines[:MOST_LINES]]
 
 
 def cost_lines(plan: StudyPlan) -> list[str]:

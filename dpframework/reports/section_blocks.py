@@ -144,13 +144,14 @@ class PublishedResults(SectionBlock):
             kinds = "; ".join(map(bound_line, row.published))
             rows.append((row.names, row.made_by, reads, kinds, row.cost))
         found: list[SectionBlock] = [Paragraph(self.size)]
-        found.append(TableBlock(("result", "miner", "may read", "what comes out, and how exact (95 %)", "loss"), rows))
+        heads = ("result", "miner", "may read", "what is released, and its error (95 %)", "loss")
+        found.append(TableBlock(heads, rows))
         if self.groups:
             (_, sizes), *_ = self.groups
-            heads = [f"a count of {group:,}" for group, _ in sizes]
+            groups = [f"a count of {group:,}" for group, _ in sizes]
             shares = [(name, *(percent_text(share) for _, share in own)) for name, own in self.groups]
             about = "The error of a count as a share of the count, by the number of rows in a group:"
-            found.append(TableBlock(("result", *heads), shares, about))
+            found.append(TableBlock(("result", *groups), shares, about))
         if self.biases:
             found.append(TableBlock(("results", "what moves them"), self.biases, "Besides noise:"))
         return tuple(found)

@@ -65,7 +65,7 @@ def _colour_tree(drawn: str, width: int | None) -> Text:
 
 
 def errors_text(plan: StudyPlan, width: int | None = None) -> Text:
-    """Return a line on the number of rows, then one line for each kind of release on how exact it is."""
+    """Return a line on the number of rows, then one line on the error of each kind of release."""
     from rich.text import Text
 
     size, *lines = error_lines(plan)

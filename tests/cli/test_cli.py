@@ -67,7 +67,7 @@ def test_plan_does_not_open_the_data(capsys, study):
     code, out, err = run(capsys, "plan", study(data="nowhere/at/all.csv"))
     assert code == 0
     assert "ill-tree  [epsilon 0.75]" in out
-    assert "(budget 1.0)\n\nhow exact, in 95 % of releases: The number of rows is not known" in out
+    assert "(budget 1.0)\n\naccuracy, in 95 % of releases: The number of rows is not known" in out
     assert err == ""
 
 

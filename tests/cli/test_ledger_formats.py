@@ -109,8 +109,8 @@ def test_groups_are_shown_with_their_people_but_where_they_are_people(laid_out: 
 
 def test_sentences_tell_what_is_spent_and_left_and_what_can_be_learned(laid_out: Any) -> None:
     someone = "that one person, who has one row, is in the table can rise to at most"
-    spent = ["From all that has been charged: a guess of 50 % " + someone + " 62.3 %."]
-    capped = ["From all that the cap admits: a guess of 50 % " + someone + " 95.3 %."]
+    spent = ["After all releases charged so far: a guess of 50 % " + someone + " 62.3 %."]
+    capped = ["If the whole cap is spent: a guess of 50 % " + someone + " 95.3 %."]
     said = laid_out(shown(runs={1: run(time=NOW)}))[1]
     first = "'adult' has spent epsilon 0.5 in 1 run, and 2.5 is left. This is enough for 2 studies; or one."
     last = ["Whoever can write decides.", "Head: 7 abc."]

@@ -298,7 +298,7 @@ def test_tables_and_splits_are_shared_by_the_methods_of_a_repetition(folder: Pat
             "would mix several values of 'epsilon' (1/10 and 1/3); put it in rows",
         ),
         ('lines = ["method", "max_depth"]', "", "plot 'shares': would mix several values of 'max_depth' (1 and 2)"),
-        ('columns = ["epsilon"]', 'columns = ["epsilon"]\nwhere = { method = "x" }', "its where selects no cell"),
+        ('columns = ["epsilon"]', 'columns = ["epsilon"]\nwhere = { method = "x" }', "its 'where' selects no cell"),
         ('columns = ["epsilon"]', "where = { epsilon = 0 }", "table 'shares': epsilon is 0; write a number above 0"),
         ('name = "shares"\nvalue', 'name = "a/b"\nvalue', "table 'a/b': its name is used for a file"),
         ('name = "most"', 'name = "tree"', "method 'tree': this name is used twice"),
@@ -578,7 +578,7 @@ def test_a_failing_cell_does_not_stop_the_others_and_is_tried_again(
     assert printed.err.splitlines() == [
         "failed: 'most' on 'people', repetition 1, fold 1: RuntimeError in code.py, line 20: the model has not "
         "(and in 3 other cells)",
-        "4 cells failed; the same command tries again",
+        "4 cells failed; repeat the command to try again",
     ]
     assert "20 cells: 0 finished before, 16 now, 4 failed" in printed.out
     page = (folder / "trees-results" / "summary.md").read_text()
@@ -639,7 +639,7 @@ def test_an_interrupted_miner_ends_the_run_and_finished_cells_are_kept(
         return mine(miner, table)
 
     monkeypatch.setattr(DPID3, "mine", interrupted)
-    with pytest.raises(dpf.RunStopped, match="interrupted; 3 of 20 cells are finished, and the same") as raised:
+    with pytest.raises(dpf.RunStopped, match="interrupted; 3 of 20 cells are finished; repeat the command") as raised:
         run_experiment(edited(folder), folder / "out", processes=1)
     assert raised.value.interrupted
     assert len(mined) == 4

@@ -179,8 +179,8 @@ def test_a_process_that_dies_ends_the_run_in_a_sentence(tmp_path: Path) -> None:
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert ran.returncode == 2
     assert ran.stderr.splitlines() == [
-        "error: a process that computed a cell died, out of memory perhaps; 0 of 4 cells are finished, and the same "
-        "command goes on with the others"
+        "error: a process that computed a cell died, perhaps from lack of memory; 0 of 4 cells are finished; repeat "
+        "the command to compute the others"
     ]
 
 

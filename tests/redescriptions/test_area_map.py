@@ -74,7 +74,7 @@ def test_a_map_with_nothing_to_show_says_so() -> None:
     for result in (found((MOOSE, Below("rain", 3))), Redescriptions([])):
         labels, boxes, figure = drawn(result)
         assert (labels, boxes) == ([], [])
-        assert [text.get_text() for text in figure.axes[0].texts] == ["no side tests these two attributes alone"]
+        assert [text.get_text() for text in figure.axes[0].texts] == ["no side tests only these two attributes"]
         assert (figure.axes[0].get_xlim(), figure.axes[0].get_ylim()) == ((-0.1, 0.1), (-0.1, 0.1))
 
 

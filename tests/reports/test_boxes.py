@@ -207,6 +207,6 @@ def test_biases_and_groups_are_told_once_with_the_names_of_results() -> None:
 def test_errors_of_a_plan_are_forty_lines_at_most() -> None:
     lines = error_lines(plan_of(45))
     assert len(lines) == 41
-    assert lines[0].startswith("how exact, in 95 % of releases: Errors are for about 1,000 rows")
+    assert lines[0].startswith("accuracy, in 95 % of releases: Errors are for about 1,000 rows")
     assert lines[1].startswith("  m0: ")
     assert bound_line(ErrorBound("mean", 2.0, "years")) == "mean: within ±2 years"

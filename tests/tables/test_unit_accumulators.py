@@ -309,7 +309,7 @@ def test_a_study_needs_ids_and_charges_for_one_row():
     assert "frequent = visits > 2 and total > 20" in plan.facts.derive
     assert plan.facts.per_unit
     told = "\n".join(answer.text for item in dossier(plan).items for answer in item.answers)
-    assert "All rows of each who are made one row, which is computed from them alone." in told
+    assert "All rows of each who are combined into one row, which is computed from these rows alone." in told
     found = study.run(dpf.table_from_frame(frame(), WHOLE, unit=WHO), seed=1)["most"]
     assert len(found.to_frame()) == 4
 

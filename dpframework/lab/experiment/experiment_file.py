@@ -129,7 +129,7 @@ def _require_consistent(experiment: Experiment) -> None:
                 raise InputError(f"{where}there is no coordinate '{name}'; {nearest(name, columns)}")
         chosen = [(cell, coordinates) for cell, coordinates in every if summary.selects(coordinates)]
         if not chosen:
-            raise InputError(f"{where}its where selects no cell")
+            raise InputError(f"{where}its 'where' selects no cell")
         _require_told_apart(summary, [coordinates for _, coordinates in chosen], where)
 
 
@@ -144,7 +144,7 @@ def _require_told_apart(summary: Summary, chosen: Iterable[Mapping[str, Any]], w
                 raise InputError(
                     f"{where}would mix several values of '{key}' ({_value_text(first[key])} and {_value_text(value)}); "
                     + ("put it in rows or columns" if summary.kind == "table" else "put it in lines or panels")
-                    + ", or choose one with where"
+                    + ", or choose one value with 'where'"
                 )
 
 

@@ -155,8 +155,8 @@ def _explain_end(cells: int, finished: Mapping[str, FinishedCell]) -> Iterator[N
         yield
     except (KeyboardInterrupt, BrokenExecutor) as error:
         interrupted = isinstance(error, KeyboardInterrupt)
-        what = "interrupted" if interrupted else "a process that computed a cell died, out of memory perhaps"
+        what = "interrupted" if interrupted else "a process that computed a cell died, perhaps from lack of memory"
         raise RunStopped(
-            f"{what}; {len(finished)} of {cells} cells are finished, and the same command goes on with the others",
+            f"{what}; {len(finished)} of {cells} cells are finished; repeat the command to compute the others",
             interrupted=interrupted,
         ) from None

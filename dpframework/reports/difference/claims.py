@@ -33,7 +33,7 @@ def compare_facts(old: Side, new: Side, *, reordered: bool) -> list[tuple[str, s
     if reordered:
         found.append(("order", "its parts are in another order"))
     if not found and own_content(before) != own_content(after):
-        found.append(("details", "declared differently in a detail"))
+        found.append(("details", "a detail is declared differently"))
     return found
 
 

@@ -46,7 +46,7 @@ def dossier_sections(found: Dossier) -> list[Section]:
     sections.append(Section("out-of-scope", "Out of scope", [outside]))
     hazards = [(one.text, one.section, one.topic, state) for one, state in found.hazards]
     heads = ("hazard", "section", "answered under", "state")
-    caption = "What NIST SP 800-226 warns of, in our words, by the sections of its public draft."
+    caption = "The hazards of NIST SP 800-226 in our words, with the sections of its public draft."
     return [*sections, Section("hazards", "Hazards", [TableBlock(heads, hazards, caption)])]
 
 

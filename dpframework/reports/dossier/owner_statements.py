@@ -27,10 +27,10 @@ TOPICS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "intended_use": "What is it for?",
             "type": "Is it Summary statistics, a Machine learning model, a Dataset, Synthetic data or SQL queries?",
             "region": "Which region does it describe, or whose law applies?",
-            "sector": "Technology, Healthcare, Education, Government, Energy or Finance?",
+            "sector": "Which sector: Technology, Healthcare, Education, Government, Energy or Finance?",
             "publication_date": "When is it first published (YYYY-MM-DD)?",
             "releases": "Is it published once, or many times, and what is planned for these data later?",
-            "data_source": "Do new rows come over time: Static or Dynamic?",
+            "data_source": "Are the data Static, or Dynamic since new rows come over time?",
             "sources": "Where can people read more?",
         },
         "owner": {

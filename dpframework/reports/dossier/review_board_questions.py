@@ -98,7 +98,7 @@ def _unit(subject: DossierSubject) -> Iterator[Answer]:
         if "one-row-per-person" in plan.budget.allow:
             yield Answer(Basis.STATED, "Nobody has a second row ('one-row-per-person').")
         else:
-            yield Answer(Basis.OPEN, "May a person have several rows? The study neither says so nor names a unit.")
+            yield Answer(Basis.OPEN, "May a person have several rows? The study does not say so, and it names no unit.")
 
 
 def _contributions(subject: DossierSubject) -> Iterator[Answer]:
@@ -109,7 +109,9 @@ def _contributions(subject: DossierSubject) -> Iterator[Answer]:
             "key. The noise is calibrated for all of them."
         )
     elif subject.plan.facts.per_unit:
-        yield _of_plan(f"All rows of each {unit.id} are made one row, which is computed from them alone.")
+        yield _of_plan(
+            f"All rows of each {unit.id} are combined into one row, which is computed from these rows alone."
+        )
     elif unit.id is not None:
         yield _of_plan(f"One row of each {unit.id} is kept. It is chosen while reading, by a private random key.")
     elif ROWS_ASSERTED in subject.plan.assumptions:
