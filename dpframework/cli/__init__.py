@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     - 130: interrupted.
     - 141: the reader of a pipe went away.
     """
-    # A stream whose encoding is not a form of UTF may lack characters. It writes a ? for each character that it lacks.
+    # A stream whose encoding is not a form of UTF may lack characters. Then it writes a ? for each missing character.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not codecs.lookup(stream.encoding).name.startswith("utf"):
             stream.reconfigure(errors="replace")

@@ -22,7 +22,7 @@ class _Plain:
 
 
 def _read_simply(parameter: Any) -> None:
-    """Let texts, flags and parameters with our own parser be read without typer's adapters.
+    """Read texts, flags and parameters that have our own parser without typer's adapters.
 
     Newer versions of typer make a pydantic adapter for each value, and pydantic takes longer to load than numpy. Typer
     still reads all other parameters, and its older versions read all parameters.

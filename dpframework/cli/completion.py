@@ -40,7 +40,7 @@ def _completing(known: Callable[[Any], Iterable[str]]) -> Completion:
 def _words(ctx: Any) -> list[str]:
     """Return the typed words after the command's name.
 
-    They are read from the shell, since click parses nothing if an option still lacks its value.
+    The words are read from the shell, since click parses nothing while an option lacks its value.
     """
     typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
     return shlex.split(typed)[len(ctx.command_path.split()) :]

@@ -50,8 +50,8 @@ def experiment(
 ) -> None:
     """Compare methods over a grid of data sets, parameters and budgets, measured against the truth. NOT PRIVATE.
 
-    Each cell of the grid is one run of one method. Finished cells are kept. If the command is killed, repeat it to go
-    on. Exit code 1 if a cell failed, or a plan is refused.
+    Each cell of the grid is one run of one method. Finished cells are kept. If the command is killed, repeat it to
+    continue. Exit code 1 if a cell failed, or a plan is refused.
     """
     warn_of_problems()
     for name, number in (("--jobs", jobs), ("--repetitions", repetitions)):

@@ -174,7 +174,7 @@ def outside_table(data_set: ledgers.DataSet) -> Table:
 
 
 def claim_sentence(data_set: ledgers.DataSet) -> str:
-    """Say how many releases and looks outside the ledger no privacy claim covers; an empty text for none.
+    """Say how many releases and looks outside the ledger are not covered by any privacy claim. Empty if there are none.
 
     A look is recorded if somebody looked at the rows before they chose questions or bounds.
     """

@@ -352,7 +352,7 @@ def verify(
 ) -> None:
     """Check every hash, and that each run was approved and within the cap. Exit code 1 if anything was changed.
 
-    With --pin, the last entry is then noted in that file, which is created if it does not exist.
+    With --pin, that file then notes the last entry. The file is created if it does not exist.
     """
     from dpframework.study.run_folder_reader import read_record
 

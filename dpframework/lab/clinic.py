@@ -186,7 +186,7 @@ class PlantedRelation:
     Attributes
     ----------
     left, right
-        One description of each view. Both hold for mostly the same patients.
+        One description of each view. The two hold for mostly the same patients.
     """
 
     left: Description

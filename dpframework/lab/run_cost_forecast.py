@@ -117,7 +117,7 @@ def forecast(
     study
         The study. Its plan must pass its checks.
     rows
-        The number of rows of the run; by default that of the schema (`rows`, else `about_rows`, else `max_rows`).
+        The number of rows of the run; by default the schema's `rows`, else `about_rows`, else `max_rows`.
     patience
         The most CPU seconds for all runs on made-up rows.
     within

@@ -30,7 +30,7 @@ _MARGIN = 0.1  # how far the map goes beyond the outermost thresholds, as a shar
 
 
 def draw_map(items: Sequence[Redescription], trusted: Sequence[bool], names: tuple[str, str], axes: Any) -> None:
-    """Draw where the first `MOST_REGIONS` sides on the map hold (see `Redescriptions.plot_map`)."""
+    """Draw the regions of the first `MOST_REGIONS` sides on the map (see `Redescriptions.plot_map`)."""
     found = list(_with_regions(items, trusted, names))
     edges = [_edges([side for side, _ in found], name) for name in names]
     columns, rows = (list(itertools.pairwise(of)) for of in edges)

@@ -35,7 +35,7 @@ Masks = NDArray[np.bool_]
 @final
 @attrs.frozen
 class ReportConditions:
-    """The conditions on a redescription's noisy counts for it to be reported.
+    """The conditions on noisy counts that a reported redescription meets.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class CellTable:
     def redescription(
         self, sides: tuple[Description, Description], left: Masks, right: Masks, min_jaccard: float
     ) -> Redescription:
-        """Return a redescription whose sides hold in these cells, with the least index at which it is `reported`."""
+        """Return the redescription whose sides hold in these cells. It is `reported` from its `shown_from` on."""
         inside, outside = self.counts[left], self.counts[~left]
         parts = inside[:, right], inside[:, ~right], outside[:, right]
         both, left_only, right_only = (Noisy(float(part.sum()), self.variance * part.size) for part in parts)
@@ -174,7 +174,7 @@ class CellTable:
 
 
 def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.inf) -> str:
-    """Return the sentence for a table in which no redescription is clearly above the index aimed at.
+    """Return the sentence for a table in which no redescription is clearly above the target index.
 
     If noise hides the supports of most redescriptions, a lower index does not help. The sentence then says how many
     times the epsilon or the rows would be enough.
@@ -182,7 +182,7 @@ def nothing_above(target: Fraction, variance: float = 0.0, rows: float = math.in
     Parameters
     ----------
     target
-        The index.
+        The target for the Jaccard index.
     variance
         The variance of the noise of one released count.
     rows

@@ -11,8 +11,8 @@ from dpframework.facts.printable import printable
 def sentence(description: Description) -> str:
     """Write a description as `str` does, in fewer words.
 
-    The bare name of an attribute says that its value is true. With "not" before it, it says that the value is known and
-    is not true. Two cuts of one attribute in a conjunction become one interval.
+    The bare name of an attribute says that its value is true. The name with "not" before it says that the value is
+    known and is not true. Two cuts of one attribute in a conjunction become one interval.
 
     Examples
     --------

@@ -5,7 +5,7 @@ exact counts, D(j) = (1 - j) both - j apart is positive if and only if the Jacca
 known, so an interval leaves out an index j if D is further from 0 than noise reaches (Fieller's inversion).
 
 **Selection bias.** A miner shows redescriptions with a noisy index of some `floor` or more. Their noise is often in
-their favour, so intervals that ignore the selection hold too seldom. `least_jaccard_if_shown` allows for the selection.
+their favour, so intervals that ignore the selection hold too rarely. `least_jaccard_if_shown` allows for the selection.
 Its error alpha, the chance of a miss, has these parts:
 
 - alpha / 4 for the lower end, *given that the index shown is above the floor*. Suppose that the exact index is j, and
@@ -71,9 +71,9 @@ def _is_left_out(both: Noisy, apart: Noisy, floor: float, j: float, chance: floa
 def so_far_above(shown: float, floor: float) -> float:
     """Return the chance that noise is at least `shown` deviations above 0, given that it is at least `floor` above.
 
-    It is the larger of the chances for normal and for Laplace noise. The chances for sums of both seem to lie in
-    between. We have no proof of this. The tests draw many mixtures. If `floor` is above sqrt(2) deviations, the chance
-    for Laplace noise is the larger one. So the normal tail of the floor is cut off there, which avoids 0 / 0.
+    The result is the larger of the chances for normal and for Laplace noise. The chances for sums of both seem to lie
+    in between. We have no proof of this. The tests draw many mixtures. If `floor` is above sqrt(2) deviations, the
+    chance for Laplace noise is the larger one. So the normal tail of the floor is cut off there, which avoids 0 / 0.
 
     Examples
     --------

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 CELLS = 64  # the cells of a table of three matches
 ITERATIONS = 150  # the most steps of a fit
-OF_NOISE = 0.8  # the share of the squared error of noise alone at which a fit stops; a closer fit learns the noise
+OF_NOISE = 0.8  # a fit stops at this share of the squared error that noise alone causes; a closer fit learns the noise
 # The size of the first step, and its factors after a step that lowers the error and after any other step.
 FIRST_STEP, FASTER, SLOWER = 200.0, 1.5, 0.5
-FARTHEST = 2.0  # the most that a step moves a parameter, as a fit does not recover if one state gets nearly all rows
+FARTHEST = 2.0  # the most that a step moves a parameter; a fit cannot recover once one state has nearly all rows
 
 #: For each number of matches, the three matches of each table. Any two meet in at least one table. The tables of 7 are
 #: the lines of the Fano plane, and those of 9 are the lines of the affine plane of order 3, where any two points are on
@@ -79,7 +79,7 @@ class Joint:
 
     @functools.cached_property
     def sides(self) -> Floats:
-        """For each set of left and each set of right sides, the probability that just these hold, shape (2**k, 2**k).
+        """The probability that exactly a set of left sides and a set of right sides hold, shape (2**k, 2**k).
 
         Bit m of a row's number says whether the left side of match m holds. Bit m of a column's number says the same of
         its right side.

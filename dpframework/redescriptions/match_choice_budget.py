@@ -11,7 +11,7 @@ from fractions import Fraction
 from dpframework.facts.schema import Schema
 
 SOME_ROWS = 2_500  # the number of rows to plan for if the schema states none
-LOOSE = 10_000  # a bound on the number of rows that is higher than this is replaced by this
+LOOSE = 10_000  # a higher bound on the number of rows is replaced by this number
 #: The share of the rows beyond which a match gains nothing by holding for more rows.
 CAP = Fraction(3, 10)
 WITHIN = 0.08  # how far from the best a choice may be to be worth its budget, as a share of the rows

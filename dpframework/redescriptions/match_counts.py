@@ -38,7 +38,8 @@ Integers = NDArray[np.int64]
 class ViewTests:
     """The tests of a view, and the sets of rows that are counted for it.
 
-    The sets are the rows of each test, then the rows where each attribute that may be missing is known, then all rows.
+    The sets are the rows of each test, then, for each attribute that may be missing, the rows where it is known, and
+    last all rows.
 
     Attributes
     ----------
@@ -84,7 +85,7 @@ class ViewTests:
         return found
 
     def words(self, block: Block) -> NDArray[np.uint64]:
-        """Return the sets of a block's rows as bits, shape (sets, words of 64 rows). Spare bits may be set too."""
+        """Return the sets of a block's rows as bits, shape (sets, words of 64 rows). Spare last bits may be set."""
         from dpframework.redescriptions.kernels.match_kernels import fill_sets
 
         words = empty_words(self.number, block.rows)
@@ -147,9 +148,9 @@ def common_counts(
     everyone: bool,
     sets: Sets | None = None,
 ) -> NDArray[np.int32]:
-    """Count a block's rows that each pair of a left and a right set have in common.
+    """Count the rows of a block that are in both sets, for each pair of a left and a right set.
 
-    They are counted among all rows, if `everyone`, and among the rows of each description in `known`. Sets of this
+    Rows are counted among all rows, if `everyone`, and among the rows of each description in `known`. Sets of this
     block that are in `sets` are not computed again. Otherwise they are computed, and added to `sets` if there is room.
 
     Returns

@@ -26,7 +26,7 @@ term by w, and a row in A lowers q by w. So q moves by an amount in [-w, 1 - w] 
 a row is replaced.
 
 **Different from a known set.** Let S be a set of rows given by public descriptions, and M the set of rows of B or of N.
-With d the largest Jaccard index of M and S that is wanted, the term::
+With d the largest Jaccard index of M and S that is allowed, the term::
 
     k (d |M or S| - |M and S|),    k = min((1 - w) / d, w / (1 - d)),
 
@@ -64,8 +64,8 @@ from dpframework.redescriptions.match_counts import Sets, ViewTests, common_coun
 from dpframework.tables.blocks import Block
 from dpframework.tables.joint_counts import JointCounts
 
-DISTINCT = Fraction(7, 10)  # from this Jaccard index of its rows and a known set on, a match is too similar to the set
-GIVEN_CAP = public("cap", 0, 10**18)  # a cap given at run time, at most a number that no table's rows reach
+DISTINCT = Fraction(7, 10)  # a match is too similar to a known set if its rows have this Jaccard index with the set
+GIVEN_CAP = public("cap", 0, 10**18)  # a cap given at run time; no table has more rows than its upper bound
 
 Floats = NDArray[np.float64]
 

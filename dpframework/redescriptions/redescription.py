@@ -26,7 +26,7 @@ from dpframework.results.noisy_counts import CONFIDENCE, Noisy, as_noisy, error_
 from dpframework.results.result import StoredResult
 from dpframework.results.share_intervals import least_share, noise_at
 
-ERROR = 0.05  # the chance that a trusted mark is wrong, and the share of artefacts that pruning leaves
+ERROR = 0.05  # the chance that a redescription is trusted wrongly, and the share of artefacts that pruning leaves
 MOST_SHARE = 0.8  # the largest share of the rows that a side of a starred redescription may hold for
 # Intervals by a bootstrap are wider by these factors. They cover errors that a bootstrap misses, and the selection of
 # what is shown. At a level of 0.95 they reach 3.2 deviations for an index and 3.6 for a support.

@@ -129,7 +129,7 @@ class Redescriptions(Sequence[Redescription], DrawableResult):
         return tuple(item.starred(self.candidates, self.min_support, self.max_share) for item in self.items)
 
     def min_support_from_scatter(self) -> float:
-        """Return the least noisy support from which few redescriptions are artefacts of noise.
+        """Return the least noisy support at or above which few redescriptions are artefacts of noise.
 
         The noisy Jaccard index of an artefact is more than twice the exact one. The k redescriptions of largest support
         are kept, for the largest k such that each of them would be trusted if it had been chosen from candidates / k.

@@ -23,8 +23,8 @@ class AttributeLoss:
     Attributes
     ----------
     attributes
-        The names of the attributes. Empty if the schema is unknown and the row
-        stands for every attribute that no release names.
+        The names of the attributes. Empty for the group of all attributes that no release names, which exists only if
+        the schema is unknown.
     parts
         The names of the parts of the study that contain such releases.
     steps

@@ -57,7 +57,7 @@ def markdown_report(
         The title of the report, which is its first heading.
     about
         The facts that the plan does not hold, such as the data, the date and the approvals. By default they are taken
-        from `results`, if that is not a summary.
+        from `results`, unless that is a summary.
     """
     run, about = summarize(results, about)
     sections = report_sections(ReportSubject(PlanFacts(plan), run, about))

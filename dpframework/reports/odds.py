@@ -1,9 +1,9 @@
 """The meaning of an epsilon for one person, as the odds of a claim about them.
 
-**Derivation.** Let H be a claim, and let each output be at most exp(epsilon) times as likely if H holds as if it does
-not. By Bayes' rule the odds of H after an output are the odds before, multiplied by the ratio of these two
-likelihoods. So the odds grow at most by the factor exp(epsilon), whatever the output and whatever else is known. The
-two cases, in which H holds and in which it does not, must be neighbours:
+**Derivation.** Let H be a claim. Suppose that the probability of each output where H holds is at most exp(epsilon)
+times its probability where H does not hold. By Bayes' rule the odds of H after an output are the odds before,
+multiplied by the ratio of these two probabilities. So the odds grow at most by the factor exp(epsilon), whatever the
+output and whatever else is known. The two cases, in which H holds and in which it does not, must be neighbours:
 
 - under add-or-remove-one, the cases "their rows are in the table" and "their rows are not" are neighbours, so the
   ratio is bounded by the loss. The cases "their rows are in the table with this value" and "with that value" are two

@@ -60,8 +60,8 @@ class NodeDrawing:
     mark
         "added", "removed", "changed" or "same" in a drawing of two plans; else None.
     label_before, loss_before
-        The node's label and cost in the plan before. Empty if it is the same in the plan after, or if only one plan has
-        the node.
+        The node's label and cost in the plan before. Each is empty if it is the same in the plan after, or if only one
+        plan has the node.
     changed
         The names of the node's claims that differ between the two plans.
     uses

@@ -147,9 +147,9 @@ def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:
 
 
 def group_rows(rows: Iterable[ResultRow]) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-    """Return each result with counts: its names, and pairs of a group's number of rows and the relative error there.
+    """Return, for each result with counts, its names and pairs of a group's number of rows and its relative error.
 
-    If a result has several kinds of counts, each kind has an entry, in which the kind follows the names.
+    If a result has several kinds of counts, each kind has an entry of its own, with the kind after the names.
     """
     found = []
     for row in rows:

@@ -128,12 +128,12 @@ class PublishedResults(SectionBlock):
 
     @property
     def groups(self) -> list[tuple[str, tuple[tuple[int, float], ...]]]:
-        """The name of each result with counts, and pairs of a group's size in rows and its count's relative error."""
+        """For each result with counts, its name and pairs: the rows of a group, and the relative error of its count."""
         return group_rows(self.rows)
 
     @property
     def biases(self) -> list[tuple[str, str]]:
-        """Pairs of the names of some results, as one text, and a sentence that says what biases these results."""
+        """Pairs of two texts: the names of some results, and a sentence on what biases these results."""
         return bias_rows(self.rows)
 
     def plain(self) -> tuple[SectionBlock, ...]:

@@ -65,9 +65,9 @@ class Section:
 @final
 @attrs.frozen(eq=False)
 class PlanFacts:
-    """The facts of a plan alone that the sections of a report show.
+    """The facts that the sections of a report show of a plan, without those of a run.
 
-    Each fact is worked out only once, also if a report before a run and a report after it both show the fact.
+    Each fact is worked out only once, even if reports before and after a run both show the fact.
     """
 
     plan: StudyPlan

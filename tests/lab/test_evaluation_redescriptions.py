@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 import dpframework as dpf
 from dpframework.facts.logical_descriptions import And, Equals, Not, Or
 from dpframework.lab.evaluation import exact_counts, match_redescriptions, redescription_quality
-from dpframework.lab.evaluation.distinct_redescriptions import leave_out_each, without_nothing
+from dpframework.lab.evaluation.distinct_redescriptions import leave_out_each, without_idle_literals
 from dpframework.lab.evaluation.exact_redescription_quality import select_redescriptions
 from dpframework.redescriptions.redescription import Redescription
 from dpframework.redescriptions.redescriptions import Redescriptions
@@ -158,17 +158,17 @@ def test_literals_are_left_out_in_any_place_of_a_description():
 
 def test_of_literals_that_repeat_each_other_one_stays():
     (block,) = dpf.InMemory().load(planted(a=[slice(0, 300)], b=[slice(0, 300)], c=[slice(0, 50)], d=[slice(0, 0)]))
-    assert without_nothing(And([A, B]), block) in (A, B)
-    assert without_nothing(Or([A, C]), block) == A
-    assert without_nothing(And([A, C]), block) == C
-    assert without_nothing(Or([A, Not(C)]), block) == Or([A, Not(C)])
+    assert without_idle_literals(And([A, B]), block) in (A, B)
+    assert without_idle_literals(Or([A, C]), block) == A
+    assert without_idle_literals(And([A, C]), block) == C
+    assert without_idle_literals(Or([A, Not(C)]), block) == Or([A, Not(C)])
 
 
 @pytest.mark.parametrize(("more", "left"), [(9, A), (10, Or([A, B]))])
 def test_a_literal_says_something_from_a_hundredth_of_the_rows_on(more, left):
     rows = planted(a=[slice(0, 300)], b=[slice(300, 300 + more)], c=[slice(0, 0)], d=[slice(0, 0)])
     (block,) = dpf.InMemory().load(rows)
-    assert without_nothing(Or([A, B]), block) == left
+    assert without_idle_literals(Or([A, B]), block) == left
 
 
 def test_nothing_found_has_no_figures():

@@ -20,7 +20,7 @@ from dpframework.study.plugin_registry import GROUP, registry
 
 LONGEST = 40  # the most characters of a name, so that no line of the files becomes too long
 _PREFIX = "dpframework-"
-_FOLDERS = frozenset({"src", "tests", "example"})  # the folders of every plugin, whose names its package must not have
+_FOLDERS = frozenset({"src", "tests", "example"})  # the folders of every plugin; its package needs another name
 _USED = frozenset(
     {*dir(builtins), "Mapping", "Example", "MinerConformance", "TestConformance"}
 )  # names that the modules of every plugin use
@@ -83,7 +83,7 @@ class Names:
         return cls(distribution, package, miner, class_name)
 
     def require_free(self) -> None:
-        """Refuse names that something installed already has, or that a folder of every plugin has.
+        """Refuse names that an installed package, plugin or miner has, or a folder of every plugin.
 
         Raises
         ------

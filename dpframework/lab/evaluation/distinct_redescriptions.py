@@ -1,8 +1,8 @@
 """Redescriptions that differ from all before them, and the number of their literals that say nothing. Not private.
 
 A redescription is a pair of descriptions (its sides) that hold for nearly the same rows, and a literal is a test of one
-attribute. A literal *says nothing* if leaving it out changes whether the side holds for less than a share `NOTHING` of
-all rows. Two redescriptions are *one finding* in each of three cases:
+attribute. A literal *says nothing* (is idle) if leaving it out changes whether the side holds for less than a share
+`NOTHING` of all rows. Two redescriptions are *one finding* in each of three cases:
 
 - They hold for nearly the same rows.
 - One holds for nearly the same rows as the complement of the other, that is, where neither side of the other holds.
@@ -57,7 +57,7 @@ def leave_out_each(description: Description) -> Iterator[Description]:
                     yield attrs.evolve(description, parts=(*before, one, *after))
 
 
-def without_nothing(description: Description, columns: Columns) -> Description:
+def without_idle_literals(description: Description, columns: Columns) -> Description:
     """Return the description without literals that say nothing.
 
     Literals are left out one at a time, first the one that changes the fewest rows, until no literal says nothing.
@@ -75,7 +75,7 @@ def without_nothing(description: Description, columns: Columns) -> Description:
 @final
 @attrs.frozen(eq=False)
 class _Meaning:
-    """The rows and attributes of a redescription whose literals that say nothing were left out.
+    """The rows and attributes of a redescription, without the literals that say nothing.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class _Meaning:
 
     @classmethod
     def of(cls, one: Redescription, columns: Columns) -> _Meaning:
-        sides = [without_nothing(side, columns) for side in (one.left, one.right)]
+        sides = [without_idle_literals(side, columns) for side in (one.left, one.right)]
         left, right = (side.holds(columns) for side in sides)
         neither = sides[0].fails(columns) & sides[1].fails(columns)
         names = tuple(frozenset(literal.attribute for literal in side.literals()) for side in sides)
@@ -107,7 +107,8 @@ class _Meaning:
 def are_different(shown: Sequence[Redescription], which: Masks, columns: Columns) -> Masks:
     """Tell which redescriptions are findings of their own, shape (redescriptions,).
 
-    The first redescription is one. A later one must differ from every finding of its own before it.
+    The first redescription that is looked at is a finding of its own. A later one must differ from every such finding
+    before it.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def are_different(shown: Sequence[Redescription], which: Masks, columns: Columns
     return different
 
 
-def literals_of_nothing(shown: Sequence[Redescription], columns: Columns) -> NDArray[np.int64]:
+def count_idle_literals(shown: Sequence[Redescription], columns: Columns) -> NDArray[np.int64]:
     """Return how many literals of each redescription say nothing, shape (redescriptions,).
 
     Each literal is left out alone, with all others in place.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpframework.facts.errors import InputError
-from dpframework.lab.evaluation.distinct_redescriptions import DIFFERENT, are_different, literals_of_nothing
+from dpframework.lab.evaluation.distinct_redescriptions import DIFFERENT, are_different, count_idle_literals
 from dpframework.lab.evaluation.table_folds import columns_of, number_of_rows
 from dpframework.lab.evaluation.trial import NOT_PRIVATE
 from dpframework.redescriptions.redescription import Redescription
@@ -191,7 +191,7 @@ def redescription_quality(found: Iterable[Redescription], table: Table) -> Redes
         number_of_rows(table),
         useful,
         are_different(shown, useful, columns),
-        literals_of_nothing(shown, columns),
+        count_idle_literals(shown, columns),
     )
 
 

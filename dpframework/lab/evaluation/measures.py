@@ -230,7 +230,7 @@ def load_function(path: str, what: str) -> Callable[..., Any]:
     Raises
     ------
     InputError
-        If it cannot be imported, or is not callable. `what` begins the message.
+        If the function cannot be imported, or is not callable. The message begins with `what`.
     """
     module, _, name = path.partition(":")
     try:

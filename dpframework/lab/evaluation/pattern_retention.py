@@ -1,4 +1,4 @@
-"""Pattern retention. It says how much of one table's patterns is left in a second table that was made from the first.
+"""Pattern retention: how much of one table's patterns is left in a second table that was made from the first.
 
 Source: Fletcher and Islam, "Measuring pattern retention in anonymized data: where one measure is not enough", 2015,
 section 3. A pattern X -> y was found in a table D, and a table M was made from D. There are three

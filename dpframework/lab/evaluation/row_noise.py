@@ -28,7 +28,7 @@ _Change: TypeAlias = "Callable[[Attribute, Cells, Positions, np.random.Generator
 
 
 def uniform_noise(table: Table, level: float, *, seed: int, attributes: Iterable[str] | None = None) -> Table:
-    """Return a table in which each cell is, with some probability, replaced by a random value of its attribute.
+    """Return a table in which each cell is replaced, with probability `level`, by a random value of its attribute.
 
     All values of the attribute are equally likely, and a numeric value is drawn from its public range. A missing cell
     may be hit, and no cell becomes missing. At level 1 nothing of the table is left, and attributes are uniform and
@@ -86,8 +86,8 @@ def distribution_preserving_noise(
     groups = np.zeros(number, dtype=np.int64) if within is None else table.columns[table.schema.index(within)]
 
     def exchange(attribute: Attribute, column: Cells, hit: Positions, rng: np.random.Generator) -> Cells:
-        # The cells that are hit are sorted by group, and so are the same cells in random order. So each cell is paired
-        # with a cell of its own group.
+        # The hit cells are sorted by group. The same cells in random order are sorted by group, too. So each cell is
+        # paired with a cell of its own group.
         shuffled = rng.permutation(hit)
         given = np.empty(len(hit))
         given[np.argsort(groups[hit], kind="stable")] = column[shuffled[np.argsort(groups[shuffled], kind="stable")]]

@@ -106,8 +106,8 @@ class Encoding:
     def conjunction(self, intervals: Mapping[int, tuple[float, float]]) -> And:
         """Return the description of the rows whose columns lie in the given intervals.
 
-        `intervals` maps the position of a column to the lower and the upper end. Only the upper end belongs to the
-        interval.
+        `intervals` maps the position of a column to the lower and the upper end of its interval. Only the upper end
+        belongs to the interval.
         """
         columns = self.columns
         return And(part for k, ends in sorted(intervals.items()) for part in _within(*columns[k], *ends))

@@ -73,10 +73,10 @@ def groups_of(experiment: Experiment, summary: Summary, finished: Iterable[Finis
 
 
 def _spread_of(sample: Mapping[int, Sequence[float]]) -> Spread | None:
-    """Describe the values of repetitions, each of which is given by the values of its folds.
+    """Return the spread of measured values. `sample` has the values of the folds of each repetition.
 
-    Several repetitions are described by the averages of their folds, and a single one by the values of its folds. NaN,
-    which means that there was nothing to measure, is left out. If all values are NaN, the result is None.
+    Several repetitions are each averaged over their folds first. Of a single repetition, the spread over its folds is
+    returned. NaN, which means that there was nothing to measure, is left out. If all values are NaN, return None.
     """
     defined = [[value for value in values if not math.isnan(value)] for values in sample.values()]
     # Folds share training rows. If they counted as repetitions, the interval would be too narrow (Bengio

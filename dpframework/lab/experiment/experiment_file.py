@@ -153,7 +153,7 @@ def _value_text(value: Any) -> str:
 
 
 def _read_named_parts(form: Mapping[str, Any], kind: str) -> list[tuple[Mapping[str, Any], str]]:
-    """Return the parts under `[[kind]]`, which must have unique names, each with the beginning of errors about it."""
+    """Return the parts under `[[kind]]`, each with the words that begin errors about it. Names must be unique."""
     found: dict[str, tuple[Mapping[str, Any], str]] = {}
     for number, part in enumerate(_read_parts(form, kind), start=1):
         name = require_text(part, "name", f"{kind} number {number}: ")

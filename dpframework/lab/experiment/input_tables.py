@@ -28,7 +28,7 @@ class TableSource(abc.ABC):
 
     @abc.abstractmethod
     def read(self) -> tuple[Table, Table | None]:
-        """Return the rows to use, and the rows that the source itself holds out, or None in their place."""
+        """Return the rows to use, and the rows that the source itself holds out. These are None if there are none."""
 
 
 @final
@@ -41,7 +41,7 @@ class FileTable(TableSource):
     data, schema
         The location of the file, and its schema.
     digest
-        The digest of the file's bytes. It makes a changed file a different source, which is read again.
+        The digest of the file's bytes. A changed file has another digest, so it is another source and is read again.
     unit, key
         The privacy unit that the file is read for, and the key that chooses the rows of each unit. The key is None
         without ids.
@@ -105,7 +105,7 @@ class GeneratedTable(TableSource):
 
 @functools.lru_cache(maxsize=KEPT)
 def rows_of(source: TableSource) -> tuple[Table, Table | None]:
-    """Return a table and the rows that its generator holds out, or None. Both are cached for the next cell."""
+    """Return the two results of `source.read`, which are cached for the next cell."""
     return source.read()
 
 

@@ -81,7 +81,7 @@ def png(summary: Summary, groups: Sequence[GroupSpread]) -> bytes:
 
 
 def _by(groups: Sequence[GroupSpread], keys: Sequence[str]) -> dict[str, list[GroupSpread]]:
-    """Return the groups that share the coordinates named in `keys`, by these coordinates, in the order of the file."""
+    """Return lists of groups that share the coordinates named in `keys`, in the order of the file."""
     found: dict[str, list[GroupSpread]] = {}
     for group in groups:
         found.setdefault(canonical([group.coordinates[key] for key in keys]), []).append(group)

@@ -25,8 +25,8 @@ class Spread:
     mean, sd
         The mean, and the standard deviation with n - 1 in the denominator (NaN for one value).
     mean_low, mean_high
-        Student's 95 % confidence interval of the mean; NaN for one value. It is exact for normal values, and near
-        enough for ten or more values that are not too skewed.
+        Student's 95 % confidence interval of the mean; NaN for one value. The interval is exact for normal values, and
+        close for ten or more values that are not too skewed.
     median, q1, q3
         The median and the quartiles, interpolated linearly.
     median_low, median_high

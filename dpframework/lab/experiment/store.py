@@ -60,7 +60,7 @@ def require_ours(folder: Path) -> None:
     Raises
     ------
     InputError
-        If the name is that of a file or of a symbolic link, or if the folder holds other files.
+        If the path is a file or a symbolic link, or if the folder holds other files.
     """
     if folder.is_symlink():
         raise InputError(f"{folder}: is a symbolic link; give the name of the folder that you mean")

@@ -98,7 +98,7 @@ def _sum_states(
 def _add_back(
     paired: Floats, here: float, positions: NDArray[np.int64], digits: NDArray[np.int64], sums: NDArray[Any]
 ) -> None:
-    """Add the sums over all digits of the low positions, at given digits of the others, to the cells of all tables."""
+    """Add sums over all digits of the low positions to the cells of all tables. The other digits are given."""
     for t in range(len(sums)):
         first, second, third = positions[t, 0], positions[t, 1], positions[t, 2]
         if second < LOW:

@@ -81,7 +81,7 @@ def _count_common(
 
 @njit(nogil=True, cache=True, inline="always")
 def _cells(counts: Any, i: int, j: int, known_left: int, known_right: int) -> tuple[int, int, int, int, int]:
-    """Return the numbers of rows where both tests hold, only the left, only the right, none, or one is unknown."""
+    """Return the numbers of rows where both tests hold, only the left, only the right, neither, or one is unknown."""
     n11 = counts[i, j]
     n10 = counts[i, known_right] - n11
     n01 = counts[known_left, j] - n11

@@ -153,8 +153,8 @@ class _Merger:
     def _lies_in(self, node: Node, around: Node) -> bool:
         """Tell whether `around` holds `node`, or a node that may be `node` after a change.
 
-        Such a node has the same kind and the same name. If `node` has no name, it is a child of `around` with the same
-        kind, and some names below the two are the same. Then `around` must be of another kind.
+        Such a node has the kind and the name of `node`. If `node` has no name, such a node is a child of `around` that
+        has the kind of `node`, and nodes below the two share a name. In that case `around` must be of another kind.
         """
         # A node can enclose only nodes with fewer nodes below them. So no two nodes enclose each other.
         if len(self.below(node)) >= len(self.below(around)):

@@ -44,7 +44,7 @@ class MergedNode:
 
     @functools.cached_property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """The changed claims. Each is a pair of its name, in a word or two, and a text that describes the change."""
+        """The changed claims, each as its name in a word or two, and a text that describes the change."""
         if self.before is None or self.after is None:
             return ()
         return tuple(compare_facts(self.before, self.after, reordered=self.reordered))

@@ -15,7 +15,7 @@ from dpframework.reports.difference.value_text import loss_words, quote_names, w
 def composition_changes(tree: MergedNode, within: Mark | None = None) -> Iterator[str]:
     """Yield a sentence for each changed composition.
 
-    If a whole composition is added or removed, its sentence also stands for the compositions inside it.
+    If a whole composition is added or removed, the compositions inside it get no sentences of their own.
     """
     alone = _alone(tree)
     if _has_parts(tree):
