@@ -172,7 +172,7 @@ def _block(block: section_blocks.SectionBlock) -> Iterator[RenderableType]:
             yield FittedText(lambda width: _colour_tree(block.tree, width))
         case section_blocks.PublishedResults():
             yield _print_published(block)
-        case blocks.LearnedShares():
+        case section_blocks.LearnedShares():
             yield Text(f"From all results together: {certainty_sentence(block.learned)}.")
         case StepTable():
             yield _steps(block)
@@ -203,7 +203,7 @@ def _table(table: section_blocks.TableBlock) -> RenderableType:
     return FittedText(draw)
 
 
-def _print_published(block: blocks.PublishedResults) -> RenderableType:
+def _print_published(block: section_blocks.PublishedResults) -> RenderableType:
     """Return a few lines for each result, then one line for each bias of results."""
     from rich.text import Text
 
