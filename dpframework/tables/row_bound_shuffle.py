@@ -1,14 +1,10 @@
 """A table whose units have several rows, read in pieces. Each piece sends how many rows it has of each id.
 
-Whether a row is kept depends on a hash of its unit's id and of its place among the unit's own rows (see <<<<<<<
-HEAD:dpframework/tables/row_bound_shuffle.py `contribution_bounding`). A bucket adds up, in the order of the table, how
-many rows of a unit the earlier pieces have. So it knows the place of each row, and which places are kept. Its answer to
-a piece is one bit for each row with an id, and one more for each open attribute (see `keys_per_unit_shuffle`). Rows
-stay where they were read. ======= `contributions`). A bucket stands for a group of ids, and hears of them from all
-pieces (see `shuffle`). It adds up, in the order of the table, how many rows of a unit the earlier pieces have. So it
+Whether a row is kept depends on a hash of its unit's id and of its place among the unit's own rows (see
+`contribution_bounding`). A bucket stands for a group of ids, and hears of them from all pieces (see
+`shuffle_into_buckets`). It adds up, in the order of the table, how many rows of a unit the earlier pieces have. So it
 knows the place of each row, and which places are kept. Its answer to a piece is one bit for each row with an id, and
-one more for each open attribute (see `keys_per_unit_shuffle`). Rows stay where they were read. >>>>>>> 3d17bf30
-(Explain pieces, buckets and keys where the tables' modules first use them):dpframework/tables/unit_shuffle.py
+one more for each open attribute (see `keys_per_unit_shuffle`). Rows stay where they were read.
 
 A piece sends each of its ids once, with a count. So without open attributes, a person with very many rows causes no
 longer messages than another person.
