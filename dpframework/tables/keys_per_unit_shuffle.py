@@ -2,7 +2,7 @@
 
 The schema lists no values of an open attribute. Its keys are the texts in its cells. Which of a unit's rows is the
 first with a key depends on all rows of the unit. So each piece of the table sends the keys of its rows, with their ids,
-to buckets. A bucket stands for a group of ids, and hears of them from all pieces (see `shuffle`).
+to buckets. A bucket stands for a group of ids, and hears of them from all pieces (see `shuffle_into_buckets`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A worker's share of a shuffle: its pieces' messages to buckets, and its buckets' answers to pieces.
 
 A piece is a part of a table that the worker reads. A bucket stands for a group of ids, and hears of them from all
-pieces (see `shuffle`).
+pieces (see `shuffle_into_buckets`).
 
 Workers ask each other for messages by Dask's calls of actors, over its connections (TLS, unless the owner trusts the
 network). No message passes through the scheduler or the client. Messages are no results of Dask's tasks, either. Dask

@@ -1,10 +1,10 @@
 """A table with one row for each unit, made from rows that lie in several pieces.
 
 A piece is a part of a table that one worker reads. A bucket stands for a group of units, and gets their rows from all
-pieces (see `shuffle`). A piece sends each bucket the columns that aggregates read, for the rows of the bucket's units,
-in the order of rows. A bucket takes pieces in the order of the table, and so sees the rows of a unit in order. So sums
-are rounded as when one process reads, and first and last values are the same. The bucket's answer to a piece is the new
-rows of some units.
+pieces (see `shuffle_into_buckets`). A piece sends each bucket the columns that aggregates read, for the rows of the
+bucket's units, in the order of rows. A bucket takes pieces in the order of the table, and so sees the rows of a unit in
+order. So sums are rounded as when one process reads, and first and last values are the same. The bucket's answer to a
+piece is the new rows of some units.
 
 Counts do not depend on which piece holds the row of a unit. So another hash spreads units evenly over pieces. Samples
 do depend on it, since rows must then be in the order of `read_table`. If a plan samples, a unit's row is held by the
