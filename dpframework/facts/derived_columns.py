@@ -1,4 +1,4 @@
-"""Columns that a public expression computes from others before any release, for each row or for each privacy unit."""
+"""Columns that a public expression computes from other columns before any release, per row or per privacy unit."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _count(given: int | None) -> int | None:
 @final
 @attrs.frozen
 class DerivedColumn:
-    """A column with a public domain that is computed from others, in each row or from all rows of each unit.
+    """A column with a public domain that is computed from other columns, in each row or from all rows of each unit.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class DerivedColumn:
         The list of labels, or of numbers that become labels; by default all labels that the expression may give.
     outside
         What a result outside the declared domain becomes: "clamp" for the nearest bound, or "missing". If `values`
-        leave out a label that the expression may give, only "missing" is accepted.
+        leaves out a label that the expression may give, only "missing" is accepted.
     view
         The side in a two-view table; by default the side of the columns that the expression reads, if all are on one
         side.
@@ -263,7 +263,7 @@ def derive(
     lookup: PublicTable | Mapping[str, Any] | None = None,
     per: str = "row",
 ) -> DerivedColumn:
-    """Describe a column that is computed from others, per row or per unit, for `Schema(..., derive=[...])`.
+    """Describe a column that is computed from other columns, per row or per unit, for `Schema(..., derive=[...])`.
 
     The expression reads cells after they were put into the schema's domain. So the domain of its results follows from
     the domains of these cells, and never from the rows. A result is missing if a cell that it needs is missing, or if
@@ -283,7 +283,7 @@ def derive(
     values
         The list of labels, or of numbers that become labels; by default all labels that the expression may give.
     outside
-        What a number beyond the bounds becomes: "clamp" for the nearest bound, or "missing". If `values` leave out a
+        What a number beyond the bounds becomes: "clamp" for the nearest bound, or "missing". If `values` leaves out a
         label that the expression may give, only "missing" is accepted.
     view
         The side in a two-view table.

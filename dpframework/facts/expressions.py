@@ -99,7 +99,8 @@ def parse(text: str) -> ast.expr:
     Raises
     ------
     InputError
-        If the text is not an expression, holds what expressions may not, or is too long or nested too deep.
+        If the text is not an expression, holds something that expressions may not hold, or is too long or nested too
+        deep.
     """
     found = syntax_of(text)
     if found is None:

@@ -1,8 +1,8 @@
 """Descriptions, which are logical formulas over the attributes of one table, and the parts into which they divide rows.
 
 A literal is a formula that tests one attribute. Descriptions are public, since they come from the schema and from
-releases. They are evaluated row by row. The cells of `Cases` are disjoint, and each row lies in one of them. On a
-missing value a literal neither holds nor fails (Kleene's three values), unless it tests for missing values.
+releases. They are evaluated row by row. The cells of `Cases` are disjoint, and each row lies in one of them. A literal
+that does not test for missing values neither holds nor fails on a missing value (Kleene's three-valued logic).
 """
 
 from __future__ import annotations

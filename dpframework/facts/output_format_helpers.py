@@ -56,7 +56,7 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]], *, quoted: bo
     rows
         The rows, each with one cell per column.
     quoted
-        Whether every text is put in quotes, and not only those that need them.
+        Whether every text is put in quotes. By default, only texts that need quotes have them.
 
     Examples
     --------

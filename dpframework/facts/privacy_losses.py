@@ -48,8 +48,8 @@ def exact(value: Amount, what: str = "epsilon") -> Fraction:
     Raises
     ------
     InputError
-        If `value` is not a number, not finite, or negative. Also if it is above 1e100, or above 0 and below 1e-100,
-        unless it is given as a Fraction.
+        If `value` is not a number, not finite, or negative. A value that is not given as a Fraction is also refused if
+        it is above 1e100, or above 0 and below 1e-100.
 
     Examples
     --------

@@ -13,7 +13,7 @@ _forks = 0
 
 
 def this_process() -> ProcessMark:
-    """Return a mark of this process. Its threads share the mark, and a fork has another one."""
+    """Return a mark of this process. Its threads share the mark, and a fork has another mark."""
     return os.getpid(), _forks
 
 

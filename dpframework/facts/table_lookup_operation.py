@@ -20,8 +20,8 @@ def look_up(part: Operand, table: PublicTable) -> Operand:
     Raises
     ------
     InputError
-        If the cells may be numbers that are not whole or not in a small range, or the table has an entry for none of
-        them.
+        If the cells may be numbers that are not whole or not in a small range, or if the table has no entry for any
+        cell.
     """
     if isinstance(part.domain, Numbers) and not part.domain.whole:
         raise InputError("looks up a number that may not be whole; write floor(...) or cut(...) around it")

@@ -185,7 +185,7 @@ class PrivacyUnit:
         Raises
         ------
         InputError
-            If the unit has ids, and the rows are joined by others or by position.
+            If the unit has ids, and the rows are joined by other ids or by position.
         """
         if self.id not in (None, ids):
             by = "position" if ids is None else f"'{ids}'"

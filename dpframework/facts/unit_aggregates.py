@@ -12,11 +12,11 @@ made from the list of f(rows of p), for each person p who has a row. So
   no bound on the rows of a person is needed, and no loss counts k times. With a bound the same would hold, since the
   person's own rows decide which k of them are kept. But a bound would change counts and sums for no gain, so none is
   applied;
-- adding or removing a row changes f(rows of p) for one p. One row of this table is replaced, or comes or goes with the
-  only row of p. A replaced row may change two rows of this table. Under add-or-remove-one, replacing a row of this
-  table counts as removing one and adding one. So a claim about one *row* of the file would cost up to two rows of this
-  table, and up to four for a replaced row. Such columns are therefore only for studies that protect those whom the ids
-  name.
+- adding or removing a row changes f(rows of p) for one p. Then one row of this table is replaced. If it is the only row
+  of p, one row of this table is added or removed instead. A replaced row may change two rows of this table. Under
+  add-or-remove-one, replacing a row of this table counts as removing one row and adding one row. So a claim about one
+  *row* of the file would cost up to two rows of this table, and up to four for a replaced row. Therefore such columns
+  are only for studies that protect the people whom the ids name.
 """
 
 from __future__ import annotations

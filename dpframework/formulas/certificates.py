@@ -22,7 +22,7 @@ from dpframework.formulas.stored_verdicts import proved_claims
 
 CERTIFICATE_VERSION = 1
 CERTIFICATE_FILE = FileKind.of_pattern("a certificate", r'^\{\s*"certificate_version": ')
-_SOLVERS_AGREE = f"{' or '.join(SOLVERS)} is right about each goal that both say to be unsatisfiable"
+_SOLVERS_AGREE = f"at least one of {' and '.join(SOLVERS)} is right about each goal that both find unsatisfiable"
 
 
 @final

@@ -205,7 +205,7 @@ def cells(*names: str) -> tuple[Formula, ...]:
         if not (name.isidentifier() and name.isascii()):
             raise InputError(f"{name!r} cannot name a cell; use letters, digits and '_', and do not begin with a digit")
     if len(set(names)) < len(names):
-        raise InputError(f"two cells have one name: {', '.join(names)}")
+        raise InputError(f"two cells have the same name: {', '.join(names)}")
     return tuple(Formula(Operation.CELL, value=name) for name in names)
 
 

@@ -1,4 +1,4 @@
-"""The largest changes of a score: on small tables by trying all of them, and on larger ones by hill climbing."""
+"""The largest changes of a score, found by trying all small tables, and larger tables by hill climbing."""
 
 from __future__ import annotations
 

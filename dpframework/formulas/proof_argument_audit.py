@@ -59,7 +59,8 @@ def audit(argument: Argument, effort: int = 1) -> Iterator[str]:
     goals = dict.fromkeys(argument.all_goals)
     try:
         for goal in goals:
-            # A goal comes from a file, and could hold solver commands that write files. `GroundGoal` refuses those.
+            # A goal comes from a file, and could hold commands that make a solver write files. `GroundGoal` refuses
+            # such commands.
             GroundGoal(goal)
     except InputError as wrong:
         yield f"a goal {wrong}"
@@ -80,7 +81,7 @@ def _find_problems(one: Argument) -> Iterator[str]:
             case Rule.EXTREMES:
                 wanted = simpler_claims(one.shape, one.claim) if isinstance(one.shape, Cells) else []
                 if one.goals or not wanted or [(part.shape, part.claim) for part in one.parts] != wanted:
-                    yield "the argument does not rest on one claim about each formula that the extreme is taken of"
+                    yield "the argument does not rest on one claim about each operand of the minimum, maximum or -x"
             case Rule.REPLACED:
                 yield from _find_problems_of_replacement(one)
             case _:

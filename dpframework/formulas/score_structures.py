@@ -28,7 +28,7 @@ def _formulas(given: Iterable[Formula]) -> tuple[Formula, ...]:
 def _require(body: Formula, allowed: tuple[Operation, ...], what: str) -> None:
     leaves = (Operation.CELL, Operation.CLASS, Operation.PART, Operation.ROWS, *AGGREGATES)
     for found in body.leaves(*(kind for kind in leaves if kind not in allowed)):
-        raise InputError(f"'{found}' stands in a formula of {what}, which has no such thing")
+        raise InputError(f"'{found}' cannot be used in a formula of {what}")
 
 
 @final

@@ -161,8 +161,8 @@ def bound_at(bound: Formula, row_bound: int | None) -> Fraction:
     Raises
     ------
     InputError
-        If the bound grows without end, and the number of rows has no bound; or if the bound is neither a number, nor
-        `LAST_INCREMENT`, nor made of numbers and `rows` by sums, products and quotients.
+        If the bound grows without end, and the number of rows has no bound. Also if the bound is not a number,
+        not `LAST_INCREMENT`, and not made of numbers and `rows` by sums, products and quotients.
 
     Examples
     --------

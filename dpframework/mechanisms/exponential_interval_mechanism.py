@@ -13,11 +13,11 @@ rounded score of a point is the rounded weight of its piece, minus the scale tim
 length.
 
 The rounded score has four errors: half a step for the score, half a step for the length, the error that the query
-declares (`Query.rounding`), and the error of the computed logarithm. The last one is below 2**-45 scales: with
-u = 2**-53, the relative error is 8 u for the logarithm (4 units in the last place) plus u for its product with the
-scale, and the logarithm is at most ln(2**32) < 23, which makes at most 207 u. A score changes between neighbours. This
-change is off by up to twice the sum of the four errors, and the difference of two such changes by up to four times that
-sum. So four times the sum is added to the spread.
+declares (`Query.rounding`), and the error of the computed logarithm. The last one is below 2**-45 scales. To see this,
+let u = 2**-53. The relative error is 8 u for the logarithm (4 units in the last place) plus u for its product with the
+scale. The logarithm is at most ln(2**32) < 23. So the error is at most 9 * 23 u = 207 u, in scales. The change of a
+score between neighbours is off by up to twice the sum of the four errors, and the difference of two such changes by up
+to four times that sum. So four times the sum is added to the spread.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Each count gets the noise of `SelectionNoise`, which is bounded on both sides. A cell is shown if its noisy count is
 `reach` or more. The noise is derived from the optimal rule for showing cells (Desfontaines, Voss, Gipson and Mandayam
-2022). So a cell of n rows is shown as often as by that rule, and its noisy count is released at no further cost. A cell
-without rows is never shown, and its 0 has no noise. So a delta pays off where there are many cells and most of them are
-empty.
+2022). So a cell of n rows is shown with the same probability as under that rule, and its noisy count is released at no
+further cost. A cell without rows is never shown, and its 0 has no noise. So a delta pays off where there are many cells
+and most of them are empty.
 
 **Claim.** Let a unit change at most c counts, each by at most 1. Noise is drawn for each count alone, at epsilon / c
 and delta / c. The core of a release is what remains of it if outputs of probability delta are left out (see

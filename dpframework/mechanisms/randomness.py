@@ -34,9 +34,9 @@ from dpframework.mechanisms.uniforms import WORD_BITS, Uniform
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
-REAL_ARITHMETIC = "real-arithmetic"  # the assumption that sampling in floating point is as good as in real numbers
+REAL_ARITHMETIC = "real-arithmetic"  # the assumption that floats are drawn like the real numbers that they stand for
 KEY_BITS, PUBLIC_BITS = 256, 128  # the bits of a generator's key, and of a seed of public draws
-FEW_WORDS = 1 << 10  # up to this many words, the operating system draws as quickly as a generator
+FEW_WORDS = 1 << 10  # the operating system draws up to this many words no slower than a generator
 
 
 def seed_of(*texts: str) -> int:
@@ -193,7 +193,7 @@ class SystemRandomness(Randomness):
             opendp_samplers.require_installed()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle this source as another one, with its own key."""
+        """Copy and pickle this source as a new source, with its own key."""
         return SystemRandomness, (self.samplers,)
 
     def discrete_laplace(self, size: int, scale: float) -> Integers:

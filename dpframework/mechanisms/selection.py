@@ -5,13 +5,13 @@ noise. Their loss depends on the spread S of a query's sensitivity: the largest 
 candidates' scores. A row that raises some scores by at most 1 and lowers others by at most 1/2 has the spread 3/2. A
 row that moves all scores in the same direction by at most 1 has the spread 1.
 
-**The loss is S / s at noise of scale s.** Both kinds of noise have Pr[z > t + S] >= exp(-S / s) Pr[z > t] for every
-t: exponential noise by its tail, Gumbel noise since 1 - exp(-x) is concave with value 0 at 0, and shifting t by S turns
-x = exp(-t / s) into exp(-S / s) x. If the noise of all other candidates is fixed, candidate r is chosen if z_r exceeds
-the largest of q_i + z_i - q_r. On a neighbour each of these numbers is larger by at most S, and so is the largest of
-them. So the probability that z_r exceeds the largest is at least exp(-S / s) times what it was. This holds for any
-noise of the other candidates, and so for the probability that r is chosen. It also holds with the two tables exchanged.
-(The changes themselves do not matter, only their differences.)
+**The loss is S / s at noise of scale s.** Both kinds of noise have Pr[z > t + S] >= exp(-S / s) Pr[z > t] for every t.
+For exponential noise this follows from its tail. For Gumbel noise, Pr[z > t] = 1 - exp(-x) with x = exp(-t / s). This
+is concave in x, with value 0 at x = 0, and shifting t by S turns x into exp(-S / s) x. Now fix the noise of all other
+candidates. Then candidate r is chosen if z_r exceeds the largest of q_i + z_i - q_r. On a neighbour each of these
+numbers is larger by at most S, and so is the largest of them. So the probability that z_r exceeds the largest is at
+least exp(-S / s) times what it was. This holds for any noise of the other candidates, and so for the probability that r
+is chosen. It also holds with the two tables exchanged. (The changes themselves do not matter, only their differences.)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Uniform real numbers, whose bits are drawn as comparisons need them, and uniform whole numbers.
 
-A decision "U < p" that is made by comparing more and more bits of U with closer and closer bounds of p has exactly the
-probability p, whatever real number p is. It ends with probability 1, since only a few of the 2**64 values of each
-further word leave it open.
+To decide whether U < p, more and more bits of U are compared with closer and closer bounds of p. The answer is yes with
+exactly the probability p, whatever real number p is. The comparison ends with probability 1, since only a few of the
+2**64 values of each further word leave it open.
 """
 
 from __future__ import annotations

@@ -92,13 +92,13 @@ class Sensitivity:
         if len(known) < 2 or max(known) > added or (self.norm is Norm.LINF and max(known) < added):
             raise InputError(
                 f"a sensitivity in the {self.norm} norm declares a change of {added}, a rise of {self.rise} and a fall "
-                f"of {self.fall}; in the linf norm the change must be the larger of the two, and in other norms at "
-                "least that"
+                f"of {self.fall}; in the linf norm the change must be the larger of rise and fall, and in other norms "
+                "it must not be smaller"
             )
 
     @property
     def monotonic(self) -> bool:
-        """Whether adding a row never lowers a coordinate, or never raises one."""
+        """Whether an added row moves all coordinates in one direction: it lowers none, or it raises none."""
         return 0 in (self.rise, self.fall)
 
     @property

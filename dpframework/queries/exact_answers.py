@@ -74,7 +74,7 @@ class _EngineOfQuery:
 def engine_of(query: Query, engine: Engine) -> Any:
     """Return an engine that shows a query only the attributes that it declares.
 
-    A query that declares none sees all attributes, unless its `no_attributes` is true.
+    If the query declares no attributes, it sees all of them, or none if its `no_attributes` is true.
     """
     names = frozenset(query.attributes)
     return _EngineOfQuery(engine, names) if names or query.no_attributes else engine

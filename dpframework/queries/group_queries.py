@@ -237,7 +237,7 @@ class GroupSums(GroupNumbers):
 
     @property
     def _whole(self) -> BoundedSum:
-        """The sum over all groups. A row that stays in its group changes it as much as the group's sum."""
+        """The sum over all groups. A row that stays in its group changes it by as much as the sum of its group."""
         return BoundedSum(self.attribute, self.lower, self.upper, where=self.where)
 
     @property

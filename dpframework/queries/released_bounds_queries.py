@@ -48,7 +48,7 @@ class AtReleasedBounds(Query):
 
     In `BoundDistances` and `GroupMoments`, a row adds at most 1 in widths of the bounds, whatever the bounds are. In
     `QuantileScores`, a row moves a rank by at most 1. Their derivations hold for every pair of bounds, and hence for
-    released ones. The grid of a quantile has at most `MOST_STEPS` steps for any bounds.
+    released bounds. The grid of a quantile has at most `MOST_STEPS` steps for any bounds.
 
     The input is `bounds`, two numbers within the attribute's public bounds. Without it the public bounds are used.
 

@@ -16,7 +16,8 @@ class ReadsAmong(Query):
     Attributes
     ----------
     among
-        The names of all attributes that the query may read, and of the class if it reads one. Empty if it may read any.
+        The names of all attributes that the query may read, including the attribute of classes if it reads one. Empty
+        if the query may read any attribute.
     """
 
     among: tuple[str, ...] = attrs.field(default=(), kw_only=True)

@@ -264,7 +264,7 @@ def test_what_is_derived_is_the_same_on_larger_tables() -> None:
 
 REFUSED = {
     "a class's count outside": (lambda: Parts(n / rows_of_part), "outside"),
-    "a cell among parts": (lambda: Parts(a + rows_of_part), "no such thing"),
+    "a cell among parts": (lambda: Parts(a + rows_of_part), "cannot be used in a formula of parts"),
     "another cell": (lambda: Cells((a,), a + b), "not among its cells"),
     "two cells of one name": (lambda: cells("x", "x"), "one name"),
     "a name of two words": (lambda: cells("two words"), "cannot name a cell"),

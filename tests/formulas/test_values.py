@@ -146,11 +146,11 @@ def test_shapes_say_what_they_are() -> None:
     assert JACCARD.digest == "2c417d5243011756f043f4af725c232fbbe755d917930f95f3a99d87245f258d"
     for make, says in (
         (lambda: Parts(sum_over_classes(n) + n), "reads a class's count outside"),
-        (lambda: Parts(sum_over_classes(n) + rows), "stands in a formula of parts"),
-        (lambda: Cells((a,), a + rows_of_part), "stands in a formula of cells"),
+        (lambda: Parts(sum_over_classes(n) + rows), "cannot be used in a formula of parts"),
+        (lambda: Cells((a,), a + rows_of_part), "cannot be used in a formula of cells"),
         (lambda: Cells((a,), a + b), "reads the cell 'b'"),
         (lambda: Outer((Total(a, 1, 1),), a + b), "reads 'b', which is not among its totals"),
-        (lambda: Outer((Total(a, 1, 1),), a + rows), "stands in a formula of totals"),
+        (lambda: Outer((Total(a, 1, 1),), a + rows), "cannot be used in a formula of totals"),
     ):
         with pytest.raises(InputError, match=says):
             make()
