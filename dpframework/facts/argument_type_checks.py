@@ -192,7 +192,7 @@ def _require(value: Any, hint: Any, what: str) -> None:
 
 
 def _remedy(value: Any, hint: Any) -> str:
-    """Say how to make an argument of the right type out of the given one, where there is a way."""
+    """Say how to make an argument of the right type from the given value, if there is a way."""
     needed = _hint_text(hint)
     if isinstance(value, str | os.PathLike) and needed == "Schema":
         return "; dpf.Schema.load(path) reads one"

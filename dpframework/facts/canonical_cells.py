@@ -1,8 +1,7 @@
 """The canonical form of a cell, the one value that it stands for in any file, column or type.
 
-A cell's form follows from the cell alone. A row that is added to a table may change the type of a whole column (a
-missing value makes integers floats, a text makes numbers objects), and must not change what the other cells mean. These
-are the rules:
+A cell's form follows from the cell alone. An added row may change the type of a whole column: a missing value makes
+integers floats, and a text makes numbers objects. It must not change what the other cells mean. These are the rules:
 
 - a number is the float nearest to it, so 1, 1.0, "1", "1.0" and "1e0" are one value, and so are 0.0 and -0.0. Beyond
   2^53 not every whole number is a float, and all numbers with the same nearest float are one value;
@@ -29,7 +28,7 @@ Form = float | str
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf(inity)?", re.IGNORECASE | re.ASCII)
 _ID = re.compile(r"(-?)(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
-PLAIN = 60  # an id from 1e-60 to below 1e61, apart from its sign, is written without an exponent
+PLAIN = 60  # an id whose absolute value is from 1e-60 to below 1e61 is written without an exponent
 MOST_POWER = 4_000  # the most digits of an id's exponent; an id with a longer exponent is not read as a number
 EXACT = 1 << 53  # floats hold every whole number up to this one
 TRUTHS = {"false": 0.0, "true": 1.0}

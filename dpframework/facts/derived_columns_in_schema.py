@@ -11,7 +11,7 @@ from dpframework.facts.read_options import ReadOptions
 
 
 def without_derived(attributes: Sequence[Attribute], derive: Sequence[DerivedColumn]) -> tuple[Attribute, ...]:
-    """Return the attributes that a file holds, which are all but the derived ones."""
+    """Return the attributes that a file holds, which are all attributes except the derived columns."""
     derived = {column.name for column in derive}
     return tuple(attribute for attribute in attributes if attribute.name not in derived)
 

@@ -183,7 +183,7 @@ class Shortener:
                 short = part if _test(part) else self._shorten_within(left, part)
                 if not isinstance(short, bool):
                     pending.append(short)
-                    # A part that became a test, or has the same word, leaves fewer rows to the others.
+                    # A part that became a test, or has the same joining word, leaves fewer rows to the other parts.
                     settled &= short is part or type(short) is OTHER_WORD[kind]
                 elif short is (kind is Or):
                     return short
@@ -244,12 +244,12 @@ class Shortener:
         return held if kind is And else self._all[test.attribute] ^ held
 
 
-#: For each of the two words that join descriptions, the other one.
+#: For each of the two words that join descriptions, the other word.
 OTHER_WORD: dict[type[And | Or], type[And | Or]] = {And: Or, Or: And}
 
 
 def _test(description: Description) -> Literal | None:
-    """Return the literal of a description that is a literal or a negated one, else None."""
+    """Return the literal of a description that is a literal or a negated literal, else None."""
     inner = description.part if type(description) is Not else description
     # Compared by type, since `isinstance` with an abstract class would take most of the time.
     return None if type(inner) in (And, Or, Not) else cast(Literal, inner)

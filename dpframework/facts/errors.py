@@ -103,7 +103,7 @@ class RunStopped(DPFrameworkError):  # noqa: N818 - names what happened
 
 
 def is_failure(error: BaseException) -> bool:
-    """Tell whether an exception is a failure, and not a request to end this process, such as Ctrl-C.
+    """Tell whether an exception is a failure. A request to end this process, such as Ctrl-C, is not.
 
     A panic of a library written in Rust is a failure, and its text may quote a cell. Each library raises its own class
     for a panic, and that class does not derive from `Exception`.

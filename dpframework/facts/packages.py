@@ -69,7 +69,7 @@ def plugin_points() -> EntryPoints:
 
 @functools.cache
 def distributions() -> dict[str, tuple[str, str]]:
-    """Return the distribution's name and version for the core's and each plugin's package, by the package's name."""
+    """Return, by package, the name and the version of the distribution of the core and of each plugin."""
     found = {CORE: (CORE, __version__)}
     for point in plugin_points():
         if point.dist is not None:

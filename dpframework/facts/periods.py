@@ -1,4 +1,4 @@
-"""Periods are the days, weeks or months of the calendar. Those of one kind do not overlap and cover all dates.
+"""Periods, which are days, weeks or months of the calendar. Periods of one kind do not overlap and cover all dates.
 
 A privacy unit may be a person in one period. Rows of different periods are then disjoint parts of one table, divided by
 a public date. Neighbours differ in the rows of one period only, so releases from other periods do not change.

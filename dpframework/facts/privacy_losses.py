@@ -211,7 +211,7 @@ def rho_below(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return a rho of zCDP that costs at most epsilon at delta, in closed form. It may not be the largest such rho.
 
     A loss of rho costs an epsilon of rho + 2 sqrt(rho log(1 / delta)) at delta (Bun and Steinke 2016, Proposition 1.3).
-    This is the given epsilon where sqrt(rho) is sqrt(log(1 / delta) + epsilon) - sqrt(log(1 / delta)).
+    It is equal to the given epsilon if sqrt(rho) is sqrt(log(1 / delta) + epsilon) - sqrt(log(1 / delta)).
 
     Examples
     --------
@@ -291,7 +291,7 @@ class PrivacyLoss:
 
 @attrs.frozen
 class ByRelation:
-    """One amount of loss under each relation, None where there is no valid claim.
+    """One amount under each relation, such as a loss or the change of an answer. None where there is no valid claim.
 
     The replace-one loss of a parallel composition needs its parts' add-or-remove losses, so both are kept together.
     """

@@ -94,8 +94,8 @@ class ReadOptions:
         The encoding of a CSV file, such as "windows-1252". A byte that is invalid in it becomes a replacement
         character.
     skip
-        How many lines of a CSV file, or rows of a sheet, stand above the one that names the columns. Empty lines and
-        rows do not count.
+        How many lines of a CSV file, or rows of a sheet, stand above the line or row that names the columns. Empty
+        lines and rows do not count.
     sheet
         The name of the sheet of an Excel workbook; by default its first sheet.
     table, query

@@ -64,14 +64,14 @@ class Schema:
         About how many rows the table has, as is publicly known, or None. Plans compare errors with this number. No
         claim and no noise depends on it, so it is not part of the fingerprint. It must not be given beside `rows`.
     inferred
-        One text for each fact that was taken from private data to make this schema. Empty for one written by hand.
+        One text for each fact that was taken from private data to make this schema. Empty if it was written by hand.
     read
-        How the table is written in its files, as `ReadOptions` or a mapping of such options. These are part of the
-        fingerprint, and so of every plan.
+        How the table is written in its files, as `ReadOptions` or a mapping of such options. The options are part of
+        the fingerprint, and so of every plan.
     derive
-        Columns that are computed from others (see `dpframework.derive`), in the order of their computation. A file need
-        not hold them. Each is one of the attributes, after those that are given. If some are computed per unit, the
-        table has one row for each unit. Its attributes are these columns, and the columns that are computed from them.
+        Columns that are computed from other columns (see `dpframework.derive`), in the order of their computation. A
+        file need not hold them. They become attributes, after the given ones. If some are computed per unit, the table
+        has one row for each unit. Its attributes are then these columns, and the columns that are computed from them.
     per_unit
         How the row of each unit is computed, if some columns are computed per unit, else None. It follows from
         `derive`.
@@ -230,9 +230,9 @@ class Schema:
         return tuple(attribute for attribute in self.attributes if attribute.view is side)
 
     def select(self, names: Iterable[str]) -> Schema:
-        """Return the schema of the named attributes only, in the order of `names`, derived ones after the others.
+        """Return the schema of the named attributes only, in the order of `names`, with derived attributes last.
 
-        The schema also has the attributes from which the named derived ones are computed.
+        The schema also has the attributes from which the derived attributes among them are computed.
 
         Raises
         ------

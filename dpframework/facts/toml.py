@@ -28,7 +28,7 @@ _UNSET = re.compile(r"\$(\w+|\{[^}]*\})")
 
 @contextlib.contextmanager
 def prefix_errors(where: str) -> Iterator[None]:
-    """Let the sentence of every error begin with `where`, unless it does already.
+    """Let the sentence of every error begin with `where`, unless it already does.
 
     Raises
     ------

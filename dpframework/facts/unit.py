@@ -135,7 +135,7 @@ class PrivacyUnit:
 
     @property
     def history(self) -> PrivacyUnit:
-        """The unit of a person over all periods, of up to `MOST_UNIT_ROWS` rows. A unit without periods stays."""
+        """The unit of a person over all periods, of up to `MOST_UNIT_ROWS` rows. Without periods, the unit itself."""
         return self if self.period is None else PrivacyUnit(self.id, MOST_UNIT_ROWS)
 
     def require_span(self) -> Period | None:
@@ -270,7 +270,7 @@ class UnitChange:
         The most rows by which neighbours differ. At most this many are added, or removed, or both if a unit is
         replaced.
     resizes
-        Whether replacing a unit may change the number of rows, so that a row may leave without another one coming.
+        Whether replacing a unit may change the number of rows, so that a row may leave without another row coming.
     """
 
     rows: int = 1

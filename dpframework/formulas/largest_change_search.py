@@ -234,7 +234,7 @@ def find_refutation(shape: Shape, claim: Claim) -> Neighbours | None:
 
 
 def _larger_and_larger(shape: Cells, change: Change, group: int) -> Iterator[Neighbours]:
-    """Yield the neighbours with the largest change in small tables, in ever larger ones, and last in a full search."""
+    """Yield neighbours with the largest change: in small tables, in larger and larger tables, and in a full search."""
     yield cell_change(shape, change, tables_of(4, len(shape.cells)), group)
     found = search_change(shape, change, group)
     low = np.array(found.low)

@@ -1,4 +1,4 @@
-"""Proofs of claims.
+"""Proofs of claims about sensitivities, by two solvers.
 
 A claim is refuted if a search finds two neighbouring tables with a larger change than is claimed. Otherwise goals are
 written, which are SMT-LIB texts that deny the claim. In the ground test, the goals are compared with real tables. Then

@@ -144,7 +144,7 @@ class Cells:
 @final
 @attrs.frozen
 class Total:
-    """A total whose rise and fall are proved elsewhere.
+    """A number that depends on the whole table, such as another score. Its rise and fall are proved elsewhere.
 
     Attributes
     ----------

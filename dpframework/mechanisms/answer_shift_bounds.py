@@ -32,12 +32,12 @@ def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
 
 
 def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int] | None:
-    """Return (n, s): noise on an integer answer loses at most what noise on n integers loses that move by s each.
+    """Return (n, s): the loss on an integer answer is at most the loss on n integers that each move by s.
 
     Let the noise on each integer be independent of the others, with a distribution p that is symmetric and log-concave,
     such as discrete Laplace or discrete Gaussian noise. Let a unit of k rows move the integers by w_1, w_2, ...
 
-    **One large shift loses at least what several shifts lose that add up to it.** Let T(P, Q) be the trade-off function
+    **Several shifts lose no more than one shift by their sum.** Let T(P, Q) be the trade-off function
     of two distributions: the least type II error of a test between them, for each type I error. Let T_s be the
     trade-off function of p and of p moved by s. Log-concave noise has monotone likelihood ratios, so the best tests
     between these two are thresholds. Therefore T_(s+t) = T_t o (1 - T_s). If T(P, Q) >= f and T(Q, R) >= g, then

@@ -34,11 +34,11 @@ class BallMoments:
     entries: Mapping[int, float]
 
     def difference(self, size: int) -> float:
-        """Return the mean square of a weighted sum of a histogram's entries, if the weights add up to 0.
+        """Return the mean square of a weighted sum of a histogram's entries.
 
-        The squares of the weights add up to 1. By symmetry, the result is the same for all such weights. It follows
-        from an orthonormal basis: the squares of the entries add up to the squares of size - 1 such sums with
-        orthogonal weights, plus the squared sum of all entries divided by size.
+        The weights add up to 0, and their squares add up to 1. By symmetry, the result is the same for all such
+        weights. It follows from an orthonormal basis: the squares of the entries add up to the squares of size - 1 such
+        sums with orthogonal weights, plus the squared sum of all entries divided by size.
         """
         return (size * self.entries[size] - self.total / size) / (size - 1)
 
@@ -47,11 +47,11 @@ class BallMoments:
 def unit_ball_moments(sizes: tuple[int, ...]) -> BallMoments:
     """Return the moments for histograms of these sizes, each 2 or more, whose sums are equal but not fixed.
 
-    Let t be the sum of a histogram's entries. Let p entries be negative and add up to -n, and let the others add up to
-    n + t. Both groups of entries are then uniform on simplices. The volume of the first simplex is n**(p-1) / (p-1)!.
-    It is multiplied by the volume of the second simplex, which has the same form, and by the number of ways to choose
-    the negative entries. If k numbers are uniform on a simplex and add up to a, the mean of the sum of their squares is
-    2 a**2 / (k + 1).
+    Let t be the sum of a histogram's entries. By symmetry, t may be taken as 0 or more. Let p entries be negative and
+    add up to -n, and let the other entries add up to n + t. In the unit ball, 2 n + t is at most 1. Both groups of
+    entries are uniform on simplices. The volume of the first simplex is n**(p-1) / (p-1)!. It is multiplied by the
+    volume of the second simplex, which has the same form, and by the number of ways to choose the negative entries. If
+    k numbers are uniform on a simplex and add up to a, the mean of the sum of their squares is 2 a**2 / (k + 1).
 
     Examples
     --------

@@ -217,7 +217,7 @@ class Mechanism(abc.ABC):
         return None
 
     def for_rows(self, rows: int) -> Mechanism | None:
-        """Return this mechanism with a parameter for one row, such that a unit of `rows` rows loses this parameter.
+        """Return this mechanism for one row: with it, a unit of `rows` rows loses the parameter of this mechanism.
 
         A pure epsilon is divided by `rows`, and a rho by the square of `rows` (see `facts.unit`). The default is None,
         since nothing is known about other parameters.

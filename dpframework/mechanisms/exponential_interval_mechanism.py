@@ -1,8 +1,8 @@
 """The exponential mechanism over a public interval, with a score that is constant on each of several pieces.
 
 Source: Friedman and Schuster 2010 (the numeric split point). The density is proportional to exp(score / scale). So a
-piece of the interval is drawn with a probability proportional to exp(score / scale) times its length. Where the pieces
-begin and end may depend on the data. So points are drawn from a lattice that depends on the public interval alone.
+piece of the interval is drawn with a probability proportional to exp(score / scale) times its length. The ends of the
+pieces may depend on the data. So points are drawn from a lattice that depends on the public interval alone.
 Claim: pure epsilon; in zCDP rho = epsilon**2 / 8, since the mechanism has a bounded range.
 
 **Rounding.** The weight of a piece is its score plus the scale times the logarithm of its length. Both terms are

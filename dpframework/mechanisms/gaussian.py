@@ -45,12 +45,13 @@ class DiscreteGaussianEvent:
 class FineGaussianEvent:
     """Discrete Gaussian noise whose lattice is much finer than the noise is wide.
 
-    Discrete noise D and continuous noise that is rounded to the lattice, R, have nearly the same probabilities if both
-    have the standard deviation s, in lattice steps. With u uniform on [-1/2, 1/2] and the normal density g, R(k) is the
-    mean of g(k + u). That is g(k) times the mean of exp(-k u / s**2 - u**2 / (2 s**2)), which is at least
-    exp(-1 / (24 s**2)), by Jensen's inequality, and at most exp(k**2 / (24 s**4)), since sinh(x) / x <= exp(x**2 / 6).
-    D(k) differs from g(k) by a factor of at most 1 + 3 exp(-2 pi**2 s**2), which is 1 in double precision for s > 2. So
-    for t > 1, the logarithms of D(k) and R(k) differ by at most t**2 / (24 s**2) if k is at most t s.
+    Let D be discrete noise, and let R be continuous noise that is rounded to the lattice, both with the standard
+    deviation s, in lattice steps. They have nearly the same probabilities. With u uniform on [-1/2, 1/2] and the normal
+    density g, R(k) is the mean of g(k + u). That is g(k) times the mean of exp(-k u / s**2 - u**2 / (2 s**2)), which is
+    at least exp(-1 / (24 s**2)), by Jensen's inequality, and at most exp(k**2 / (24 s**4)), since sinh(x) / x <=
+    exp(x**2 / 6). D(k) differs from g(k) by a factor of at most 1 + 3 exp(-2 pi**2 s**2), which is 1 in double
+    precision for s > 2. So for t > 1, the logarithms of D(k) and R(k) differ by at most t**2 / (24 s**2) if abs(k) is
+    at most t s.
 
     Less than 1e-42 of the mass lies more than 14 s from the answer. A point within 14 s of one table's answer is within
     t s of its neighbour's answer, where t is 14 plus the sensitivity divided by s. Coordinates are independent, and

@@ -161,7 +161,7 @@ def threshold_of(calibration: Calibration) -> int:
 
 
 def _sigma(scale: Fraction) -> float:
-    """Return the standard deviation with which noise of this variance is drawn: for counts, `lattice_deviation`."""
+    """Return the standard deviation with which noise of this variance is drawn, equal to `lattice_deviation`."""
     return math.nextafter(math.sqrt(float_above(scale)), math.inf)
 
 
@@ -173,7 +173,8 @@ def _threshold(scale: Fraction, keys: int, delta: Fraction) -> int:
         raise InputError(f"delta is {float(delta):g}; keys need a delta of 1e-30 or more")
     if sigma > LARGEST_DEVIATION:
         raise InputError("the noise of keys would be wider than 100,000 rows; raise rho")
-    low, high = 0, 2 + math.ceil(_FURTHEST * sigma)  # the probability is above delta at `low`, and not at `high`
+    # The probability is above delta at `low`, and at most delta at `high`.
+    low, high = 0, 2 + math.ceil(_FURTHEST * sigma)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if _delta_at(middle, sigma, keys) <= delta else (middle, high)

@@ -1,6 +1,6 @@
 """A calibration that stands for several releases with one bound on their joint loss.
 
-An example are the releases that a miner chooses during a run, since they are not known beforehand.
+Examples are the releases that a miner chooses during a run, since they are not known beforehand.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ declared sensitivity holds. Claim: pure epsilon; in zCDP rho = epsilon**2 / 2.
 counts, and z_a its part in histogram a. Adding a row raises one count of each histogram by 1, so all z_a have the same
 sum. The convex hull of all such changes and their negatives is K = {z: all z_a have the same sum, and the l1 norm of
 each z_a is at most 1}. To see this, write z as A u - B v, where u and v consist of one probability vector for each
-histogram. The least possible A + B says how far z must be shrunk to lie in the hull. Let P_a be the sum of the positive
-entries of z_a, and -N_a the sum of its negative entries. A must be at least P_a, and B at least N_a; anything beyond
-that cancels. Since P_a - N_a is the same for all a, the largest P_a and the largest N_a belong to the same a. So the
-least A + B is the largest P_a + N_a, which is the largest l1 norm of a z_a.
+histogram. The hull consists of all z for which the least possible A + B is at most 1. Let P_a be the sum of the
+positive entries of z_a, and -N_a the sum of its negative entries. A must be at least P_a, and B at least N_a; anything
+beyond that cancels. Since P_a - N_a is the same for all a, the largest P_a and the largest N_a belong to the same a. So
+the least A + B is the largest P_a + N_a, which is the largest l1 norm of a z_a.
 
 Replacing a row makes each z_a a difference e - e' of two unit vectors, whatever the other parts are. The hull of a
 product is the product of the hulls, so now K = {z: each z_a adds up to 0, and its l1 norm is at most 2}. In both
@@ -73,7 +73,7 @@ from dpframework.mechanisms.laplace import from_lattice
 from dpframework.mechanisms.randomness import Randomness
 from dpframework.queries.base import Norm, QueryFacts
 
-LARGEST_SCALE = 1 << 30  # the largest scale for several histograms whose sum is not fixed; a draw takes longer there
+LARGEST_SCALE = 1 << 30  # the largest scale for several histograms whose sum is not fixed, as draws grow slower with it
 _CONTINUOUS = 1000  # previews treat the noise of an entry as continuous from this scale on
 
 
@@ -133,7 +133,10 @@ class KNorm(BallNoise):
         return super().release(answer, calibration, randomness)
 
     def preview(self, calibration: Calibration) -> Preview:
-        """Bound the noise of the noisiest cell: exactly for one histogram, else by a multiple of its deviation."""
+        """Bound the noise of the noisiest cell.
+
+        The bound is exact for one histogram, and otherwise a multiple of the standard deviation.
+        """
         space, scale = self._space(calibration)
         if len(space.sizes) > 1:
             return super().preview(calibration)

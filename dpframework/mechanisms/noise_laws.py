@@ -75,7 +75,8 @@ class LaplaceSumLaw:
 
         Pr[sum > x] = E Q(k, x + G) = sum over i < k of Poisson(i; x) Pr[NB <= k - 1 - i],
 
-    where Q is the tail of G, and NB the number of failures before the k-th success of a fair coin.
+    where Q is the tail of G, Poisson(i; x) is the probability of i under a Poisson distribution of mean x, and NB is
+    the number of failures before the k-th success of a fair coin.
 
     Examples
     --------

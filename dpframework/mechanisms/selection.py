@@ -184,8 +184,8 @@ def with_relative_error(change: ByRelation, error: Fraction, epsilon: Fraction) 
     Logarithms of weights are off by at most `error` at every scale, so scores are off by at most error times scale. The
     scale is a change divided by epsilon. That change is at most twice the largest change that is returned here, since a
     row that moves between parts pays twice. If error is at most epsilon / 4, the returned changes are at most twice the
-    given changes. So the scale is at most 4 / epsilon times the largest given change, and it is enough to add error
-    times this.
+    given changes. So the scale is at most 4 / epsilon times the largest given change. It is enough to add error times
+    this bound on the scale.
 
     Raises
     ------

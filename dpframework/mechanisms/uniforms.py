@@ -65,7 +65,7 @@ class Uniform:
         self._first, self._bits, self._words = first, bits, words
 
     def below(self, bounds: Bounds) -> bool:
-        """Tell whether the number is below another, for which `bounds(bits)` returns bounds in units of 2**-bits."""
+        """Tell whether the number is below another number, whose bounds in units of 2**-bits are `bounds(bits)`."""
         while True:
             least, most = bounds(self._bits)
             if self._first < least:

@@ -163,8 +163,7 @@ class QueryFacts:
     rounding
         The largest error of a coordinate of the answer from floating point, 0 if evaluation is exact.
     histograms
-        The sizes of the histograms of all rows, or of the blocks, that the answer consists of. Empty if it consists of
-        neither.
+        The sizes of the histograms or blocks that make up the answer (see `Norm`). Empty if there are none.
     gathers
         Whether the query gathers something from each row, while other queries add up counts.
     formulas

@@ -177,7 +177,7 @@ class Residuals(Query):
             shaped = block.reshape([size if size > 2 else 1 for size in sizes]) / (weight * self.multiplier(one))
             for axis, size in enumerate(sizes):
                 if size == 2:
-                    # A block holds the difference of the two counts, and each is half of it away from the mean.
+                    # A block holds the difference of the two counts. Each count is half of it away from their mean.
                     shaped = np.concatenate([-shaped / 2, shaped / 2], axis=axis)
                 else:
                     shaped = shaped - shaped.mean(axis=axis, keepdims=True)

@@ -25,7 +25,7 @@ query reads the places itself, so it need not trust a miner for them.
 **Single rows.** If units are not known, or their rows lie in several parts of a table, each row is charged by itself. A
 single row, whatever its place, moves the answer by at most w D, and w is at most K. So K D is declared for one row too,
 and a unit of several rows is then charged that much for each row. A replaced row may leave a place below k and enter a
-place beyond it. So it moves the answer like a removed row or like a replaced one, whichever is more.
+place beyond it. So it moves the answer like a removed row or like a replaced row, whichever is more.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Supports(CandidateScores):
 
     @property
     def scored_formulas(self) -> tuple[ScoreClaims, ...]:
-        """The claims about the support of one description. Norms of several add up, except for linf."""
+        """The claims about the support of one description. The l1 changes of several supports add up."""
         return histogram_claims(1)
 
     def candidates(self, **inputs: Any) -> Sequence[Description]:
