@@ -266,7 +266,7 @@ REFUSED = {
     "a class's count outside": (lambda: Parts(n / rows_of_part), "outside"),
     "a cell among parts": (lambda: Parts(a + rows_of_part), "cannot be used in a formula of parts"),
     "another cell": (lambda: Cells((a,), a + b), "not among its cells"),
-    "two cells of one name": (lambda: cells("x", "x"), "one name"),
+    "two cells of one name": (lambda: cells("x", "x"), "the same name"),
     "a name of two words": (lambda: cells("two words"), "cannot name a cell"),
     "nested sums": (lambda: sum_over_classes(sum_over_classes(n)), "nested"),
     "no number": (lambda: a + "many", "a formula or a number"),
