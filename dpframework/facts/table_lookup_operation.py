@@ -32,8 +32,8 @@ def look_up(part: Operand, table: PublicTable) -> Operand:
     known = [value for value in values if value is not None]
     if not known:
         raise InputError(
-            f"finds no cell's value, such as '{keys.domain.values[0]}', in its public table; compare how both are "
-            "written"
+            f"finds none of the cells' values, such as '{keys.domain.values[0]}', in its public table; "
+            "compare how both are written"
         )
     missing = keys.domain.missing or len(known) < len(values)
     if isinstance(known[0], bool):

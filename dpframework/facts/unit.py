@@ -125,7 +125,9 @@ class PrivacyUnit:
         '2026-03'
         """
         if self.period is None:
-            raise InputError(f"period '{name}' is given, but the study protects {self}, in no period; leave it out")
+            raise InputError(
+                f"period '{name}' is given, but the study protects {self} and has no periods; leave the period out"
+            )
         return attrs.evolve(self, span=Period.parse(self.period, name))
 
     @property

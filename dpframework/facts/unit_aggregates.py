@@ -95,7 +95,7 @@ def aggregate(text: str) -> Aggregate:
     least = 0 if name == "count" else 1
     if call.keywords or not least <= len(arguments) <= AGGREGATES[name]:
         most = {0: "nothing or a test", 1: "one expression"}[least]
-        most = "an expression, and perhaps what orders the rows" if AGGREGATES[name] == 2 else most
+        most = "an expression, and perhaps a number that orders the rows" if AGGREGATES[name] == 2 else most
         raise InputError(f"{name}() takes {most}, such as {_EXAMPLES[name]}")
     return Aggregate(name, arguments)
 

@@ -89,7 +89,7 @@ def unknown_attribute_text(name: str, names: Sequence[str], of_rows: Sequence[st
     """Return the message about an attribute that is not among `names`. `of_rows` are the attributes of single rows."""
     if name in of_rows:
         return (
-            f"attribute {name!r} is one of single rows, and the table has one row for each unit; derive a column of "
+            f"attribute {name!r} belongs to single rows, and the table has one row for each unit; derive a column of "
             f'units from it, such as first({name}) with per = "unit"'
         )
     return f"attribute {name!r} is not in the schema; {nearest(name, names)}"

@@ -131,7 +131,7 @@ def _find_problems_of_replacement(one: Argument) -> Iterator[str]:
     """Yield the problems of a replacement, whose goal must compare the sum of rise and fall with the bound."""
     changes = [(part.shape, part.claim.change, part.claim.group) for part in one.parts]
     if not isinstance(one.shape, Parts) or changes != [(one.shape, Change.RISE, 1), (one.shape, Change.FALL, 1)]:
-        yield "a claim about a replacement must be one that rests on a rise and a fall of the same score"
+        yield "a claim about a replacement must rest on a rise and a fall of the same score"
         return
     if one.claim.group > 1 or one.claim.change is not Change.REPLACED or len(one.goals) != 1:
         yield "the rule covers one row that is replaced, and needs exactly one goal"

@@ -65,7 +65,7 @@ def derive(shape: Scored, group: int = 1) -> tuple[DerivedClaim, DerivedClaim, D
     """
     if isinstance(shape, Cells):
         if shape.body.leaves(Operation.PUBLIC):
-            raise InputError(f"'{shape.text}' has public parameters; put their numbers in before deriving from it")
+            raise InputError(f"'{shape.text}' has public parameters; replace them by numbers before deriving from it")
         rise, fall, replaced = (_derive_for_cells(shape, change, group) for change in _CHANGES)
         return rise, fall, replaced
     if group > 1:

@@ -47,7 +47,7 @@ class GroundGoal:
         self.assumptions = [one[1] for one in commands if one[0] == "assert"]
         self.denied: Expression = last[0][1]
         if self.definitions and (tuple(self.definitions) != NAMED or self.denied not in _DENIALS):
-            raise InputError("denies something else than that the scores differ by at most the bound")
+            raise InputError("does not deny that the scores differ by at most the bound")
 
     def describes(self, numbers: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the numbers with the values of the goal's roots added, if all assumptions hold for them; else None."""

@@ -70,7 +70,7 @@ def _term(goal: Goal, body: Formula, count: str) -> str:
     terms: dict[Formula, Ratio] = {n: (goal.as_real(count), "1.0")}
     for found in body.leaves(Operation.X_LOG_X):
         if found.parts[0] != n:
-            raise UnprovableError(f"'{found}' takes x log2 x of something else than a count")
+            raise UnprovableError(f"'{found}' takes x log2 x of something other than a count")
         terms[found] = (goal.log(count), "1.0")
     top, bottom = goal.ratio(body, terms)
     if bottom != "1.0":
@@ -162,7 +162,9 @@ def _bound(goal: Goal, bound: Formula, table_rows: str) -> Ratio:
     for found in divisions(bound):
         below = found.parts[1]
         if below != rows and not (below.parts[0] == rows and (below.parts[1].constant or -1) >= 0):
-            raise UnprovableError(f"the bound '{bound}' divides by something else than the rows plus a constant from 0")
+            raise UnprovableError(
+                f"the bound '{bound}' divides by something other than the rows plus a constant of 0 or more"
+            )
     for found in bound.leaves(Operation.X_LOG_X):
         if found.parts[0] not in (rows, rows - 1):
             raise UnprovableError(f"no rule covers the bound '{bound}'")

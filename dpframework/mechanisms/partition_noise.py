@@ -151,7 +151,7 @@ def selection_noise(epsilon: Fraction, delta: Fraction) -> SelectionNoise:
     x = _exponential_below(min(epsilon, MOST_EPSILON))
     sums = _rule(x, math.floor(delta * WHOLE) - 4 * LARGEST_REACH)
     if max(_positive_parts(sums, x)) > delta * WHOLE:
-        raise AssertionError("the noise of a selection is above its delta")
+        raise AssertionError("the noise of a selection loses more than its delta")
     return SelectionNoise(sums)
 
 
@@ -165,7 +165,7 @@ def _rule(x: Fraction, delta: int) -> list[int]:
         last = min(grown, fallen, WHOLE)
         sums.append(last)
         if len(sums) > LARGEST_REACH:
-            raise InputError("the noise of keys would reach further than a million rows; raise epsilon or delta")
+            raise InputError("the noise of keys could exceed a million rows; raise epsilon or delta")
     return sums
 
 

@@ -193,7 +193,7 @@ def with_relative_error(change: ByRelation, error: Fraction, epsilon: Fraction) 
         If epsilon is less than 4 times the error.
     """
     if 4 * error > epsilon:
-        raise InputError(f"epsilon is {float(epsilon):.3g}; floating point needs at least {float(4 * error):.3g} here")
+        raise InputError(f"epsilon is {float(epsilon):.3g}; rounding needs at least {float(4 * error):.3g} here")
     known = [bound for bound in (change.add_or_remove_one, change.replace_one) if bound is not None]
     added = 4 * error / epsilon * max(known, default=Fraction(0))
     return change.map(lambda bound: bound + added)

@@ -88,7 +88,7 @@ class BoxCounts(CellCounts):
         for number, box in enumerate(boxes):
             if len(box) != len(shape) or not all(0 <= a < b <= size for (a, b), size in zip(box, shape, strict=True)):
                 raise InputError(
-                    f"the box {box} is no range of values for each of {', '.join(self.attributes)}; give the first "
+                    f"the box {box} is not a range of values for each of {', '.join(self.attributes)}; give the first "
                     "code in the range and the first code after it for each"
                 )
             numbers[tuple(slice(a, b) for a, b in box)] = number

@@ -46,7 +46,7 @@ def _numeric(attribute: Attribute) -> Numeric:
 def _bound(value: float) -> float:
     bound = finite_number(value, "a bound")
     if abs(bound) > LARGEST:
-        raise InputError(f"a bound is {bound:g}, beyond the largest that sums can have; give one up to {LARGEST:.0e}")
+        raise InputError(f"a bound is {bound:g}, which is too large for sums; give a bound of at most {LARGEST:.0e}")
     return bound
 
 

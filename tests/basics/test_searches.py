@@ -273,9 +273,9 @@ def test_what_cannot_be_searched_is_refused(miner: dpf.Miner, why: str) -> None:
     ("boxes", "why"),
     [
         ((((0, 2), (0, 1)), ((1, 3), (0, 2))), "boxes overlap"),
-        ((((0, 4), (0, 1)),), "is no range of values"),
-        ((((1, 1), (0, 1)),), "is no range of values"),
-        ((((0, 1),),), "is no range of values"),
+        ((((0, 4), (0, 1)),), "is not a range of values"),
+        ((((1, 1), (0, 1)),), "is not a range of values"),
+        ((((0, 1),),), "is not a range of values"),
     ],
 )
 def test_boxes_that_are_none_or_overlap_are_refused(boxes: Any, why: str) -> None:

@@ -447,7 +447,7 @@ def test_a_unit_in_a_period_is_one_person_over_all_periods() -> None:
     for whole in (PrivacyUnit(), PrivacyUnit("pid", 3), PrivacyUnit(rows=2)):
         assert whole.history == whole.template == whole
         assert whole.require_span() is None
-        with pytest.raises(dpf.InputError, match="in no period; leave it out"):
+        with pytest.raises(dpf.InputError, match="and has no periods; leave the period out"):
             whole.during("2026-02")
 
 

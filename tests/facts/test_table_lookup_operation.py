@@ -48,7 +48,7 @@ def test_the_domain_holds_no_value_that_no_cell_leads_to(entries: dict[str, floa
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        (LABEL, "finds no cell's value, such as 'a'"),
+        (LABEL, "finds none of the cells' values, such as 'a'"),
         (Operand(Numbers(0, 3), lambda rows: rows["x"]), "may not be whole"),
     ],
 )

@@ -194,7 +194,7 @@ SPOILS: dict[str, tuple[tuple[Shape, Claim], Callable[[Argument], Argument], str
     "no row added": (FALL, replaced("(+ c 1.0)", "c"), "a goal"),
     "nothing fits": (FALL, replaced("(assert (>= c 0.0))", "(assert (< c 0.0))"), "no goal describes"),
     "a contradiction behind the claim": (FALL, replaced("(check", "(assert (< c c))\n(check"), "other commands"),
-    "another claim denied": (FALL, replaced("(> (* bound.den", "(> (* 0.0 bound.den"), "denies something else"),
+    "another claim denied": (FALL, replaced("(> (* bound.den", "(> (* 0.0 bound.den"), "does not deny"),
     "two answers": (FALL, replaced("(check-sat)", "(check-sat)\n(check-sat)"), "other commands"),
     "quoted text": (FALL, replaced("rows", "|rows|"), "quoted text"),
     "a wrong logarithm": (TRUE["gain"], replaced("(f (+ c 1))", "(f (+ c 2))"), "no goal describes|a goal says"),

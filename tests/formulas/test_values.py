@@ -270,7 +270,7 @@ def test_limits_of_growing_changes_are_found_and_growth_without_end_is_refused()
     assert approached.claim.bound == as_formula(1)
     with pytest.raises(InputError, match="grows with the rows, so that no noise is enough"):
         derive(Cells((a, b), a * b))
-    with pytest.raises(InputError, match="has public parameters; put their numbers in"):
+    with pytest.raises(InputError, match="has public parameters; replace them by numbers"):
         derive(Cells((a,), public("w", 0, 1) * a))
     with pytest.raises(InputError, match=r"no bound fits the rise of .*; up to 9 rows: "):
         derive(Parts(sum_over_classes(n**2)))

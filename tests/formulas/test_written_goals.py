@@ -253,12 +253,12 @@ RISE = Claim("rise", 1)
     [
         (lambda: part_goals(Parts(sum_over_classes(n * rows_of_part)), RISE, {}, False), "read the part's rows"),
         (lambda: part_goals(Parts(sum_over_classes(1 / n)), RISE, {}, False), "the terms of a sum hold a quotient"),
-        (lambda: part_goals(Parts(sum_over_classes(x_log2_x(n + 1))), RISE, {}, False), "something else than a count"),
-        (lambda: part_goals(MAX, Claim("rise", 1 / (2 * rows)), {}, False), "divides by something else"),
-        (lambda: part_goals(MAX, Claim("rise", 1 / (rows - 1)), {}, False), "divides by something else"),
+        (lambda: part_goals(Parts(sum_over_classes(x_log2_x(n + 1))), RISE, {}, False), "something other than a count"),
+        (lambda: part_goals(MAX, Claim("rise", 1 / (2 * rows)), {}, False), "divides by something other"),
+        (lambda: part_goals(MAX, Claim("rise", 1 / (rows - 1)), {}, False), "divides by something other"),
         (
             lambda: part_goals(MAX, Claim("rise", 1 / (rows + rows)), {}, False),
-            "divides by something else than the rows",
+            "divides by something other than the rows",
         ),
         (lambda: part_goals(MAX, Claim("rise", x_log2_x(rows + 1)), {}, False), "no rule covers the bound"),
         (lambda: list(outer_goals(TWOING, Claim("rise", 1, group=2))), "several rows of a formula of totals"),

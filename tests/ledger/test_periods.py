@@ -174,7 +174,7 @@ def test_an_owner_who_would_rather_be_stopped_is_stopped_by_rows_without_a_date_
 def test_a_unit_of_a_period_is_read_for_one_period() -> None:
     with pytest.raises(dpf.InputError, match="reads one month at a time"):
         rows_of(PEOPLE, UNIT)
-    with pytest.raises(dpf.InputError, match="in no period"):
+    with pytest.raises(dpf.InputError, match="has no periods"):
         dpf.PrivacyUnit("person", 2).during("2026-03")
     for wrong in ({"period": "month"}, {"date": "on"}, {"period": "year", "date": "on"}, {"period": "day", "date": " "},
                   {"period": "day", "date": "person"}):  # fmt: skip

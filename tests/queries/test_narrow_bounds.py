@@ -65,7 +65,7 @@ def test_bounds_without_a_step_between_them_are_refused(make: Callable[[dpf.Nume
     for upper in (5e-324, NARROWEST / 2):
         with pytest.raises(dpf.InputError, match=r"are closer than .*, so that numbers between"):
             make(dpf.Numeric("cost", 0, upper, bins=1))
-    with pytest.raises(dpf.InputError, match=r"a bound is 1.7e\+308, beyond the largest that sums can have"):
+    with pytest.raises(dpf.InputError, match=r"a bound is 1.7e\+308, which is too large for sums"):
         make(dpf.Numeric("cost", 0, 1.7e308, bins=1))
     (declared, *_) = make(dpf.Numeric("cost", 0, LARGEST, bins=1)).sensitivities
     assert declared.change.replace_one

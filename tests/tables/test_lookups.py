@@ -70,7 +70,7 @@ def test_the_domain_is_what_keys_of_the_schema_lead_to():
     ("value", "lookup", "says"),
     [
         ("age", {"1": 2}, "may not be whole"),
-        ("postcode", {"7": "x"}, "finds no cell's value, such as '10115'"),
+        ("postcode", {"7": "x"}, "finds none of the cells' values, such as '10115'"),
         ("postcode", {}, "no key with a value"),
         ("postcode", {"7": 1, "7.0": 2}, "'7.0' twice, with '1.0' and '2.0'; a row would become two"),
         ("postcode", {"1": "a", "2": 3}, "several kinds"),

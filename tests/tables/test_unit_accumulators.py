@@ -206,11 +206,11 @@ def test_domains_follow_from_the_rows_schema():
         ("sum(day)", r"has no public bounds of its own (lower is not known)"),
         ("any()", "takes one expression, such as any(ill)"),
         ("min(cost, day)", "takes one expression, such as min(cost)"),
-        ("first(cost, day, ill)", "perhaps what orders the rows"),
+        ("first(cost, day, ill)", "perhaps a number that orders the rows"),
         ("first(cost, dx)", "orders rows by a number"),
         ("any(sum(cost))", "calls 'sum', which is no function"),
         ("any(nothing)", "'nothing', which is not in the schema before it"),
-        ("first(cost, key=day)", "perhaps what orders the rows"),
+        ("first(cost, key=day)", "perhaps a number that orders the rows"),
         ("any(" + "not " * 2000 + "ill)", "characters"),
     ],
 )
@@ -253,7 +253,7 @@ def test_numbers_without_bounds_are_not_summed(row):
 def test_columns_of_rows_and_of_units_are_kept_apart():
     with pytest.raises(dpf.InputError, match="reads 'cost', which has a value for each row, beside 'd0'"):
         schema_of("any(ill)", dpf.derive("x", "cost if d0 else 0"))
-    with pytest.raises(dpf.InputError, match="'cost' is one of single rows"):
+    with pytest.raises(dpf.InputError, match="'cost' belongs to single rows"):
         WHOLE["cost"]
     with pytest.raises(dpf.InputError, match="not in the schema"):
         WHOLE["nothing"]
