@@ -36,7 +36,7 @@ class Relation(Choice, what="relation"):
 
 
 def exact(value: Amount, what: str = "epsilon") -> Fraction:
-    """Return `value` as an exact non-negative rational, reading a float as the decimal it prints as.
+    """Return `value` as an exact non-negative rational. A float is read as the decimal that it prints as.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ maximum in the formula is `Norm.HISTOGRAMS`.
 
 **The noise** has P(z) proportional to `exp(-max |z_a|_1 / s)` on the integer points of one of two spaces. If all
 neighbours have the same number of rows, it is the space of vectors whose parts each add up to 0. The release then shows
-the number of rows. This space is used if a unit is one row, and one row of a whole table is replaced. The other space
-consists of the vectors whose parts have a common sum. It is used if rows are added or removed, if a unit may be
+the number of rows. This space is used for a whole table under replace-one, if the number of rows is public. The other
+space consists of the vectors whose parts have a common sum. It is used if rows are added or removed, if a unit may be
 replaced by a unit with another number of rows, or if parts of a table are released separately. In both cases the
 answers of neighbours differ by a point of the space, so the same outputs are possible on both tables. By the triangle
 inequality, no probability changes by more than a factor exp(change / s).

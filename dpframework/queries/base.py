@@ -338,7 +338,7 @@ class Query(abc.ABC):
     def count(self, block: Block, **inputs: Any) -> NDArray[Any]:
         """Return counts over one block of rows. The counts of all blocks are added up.
 
-        By default these are the counts of `tables`. Override this method where a kernel is faster.
+        By default these are the counts of `tables`. Override this method if a compiled kernel is faster.
 
         Raises
         ------

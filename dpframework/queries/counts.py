@@ -240,7 +240,7 @@ def _own_codes(block: Block, attribute: Attribute) -> NDArray[Any]:
 
 
 def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
-    """Count a block's rows by the codes of an attribute, tile by tile, without copying a column."""
+    """Count a block's rows by the codes of an attribute, a large block in parts, without copying a column."""
     # Callers may count a few rows many times, so such a count must be one cheap call of numpy.
     if block.rows < MANY:
         return np.bincount(_own_codes(block, attribute), minlength=attribute.size).astype(np.int64, copy=False)
@@ -250,7 +250,8 @@ def marginal_counts(block: Block, attribute: Attribute) -> NDArray[np.int64]:
 def cell_counts(block: Block, of: Sequence[Attribute]) -> NDArray[np.int64]:
     """Count a block's rows in the cells of some attributes' cross table, as an array of its shape.
 
-    Rows are counted tile by tile. In a tile, each row takes one number of the smallest type that can number all cells.
+    A large block is counted in parts (see `Block.tiles`). Each row of a part takes one number of the smallest type that
+    can number all cells.
     """
     return Crosstab(of).count(block)
 

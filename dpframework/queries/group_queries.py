@@ -171,7 +171,8 @@ class GroupNumbers(WithinBounds):
     def _add_up(self, block: Block, columns: int) -> NDArray[np.int64]:
         """Return the sums of `_entries` over the rows of each group, shape (groups, columns).
 
-        Doubles hold the sums of a tile exactly, since a tile has at most 2**17 rows, each of at most 2**31 steps.
+        The block is read in parts (`Block.tiles`). Doubles hold the sums of a part exactly, since a part has at most
+        2**17 rows, each of at most 2**31 steps.
         """
         found = np.zeros((self.groups, columns), dtype=np.int64)
         for tile in block.tiles(TILE):
