@@ -34,7 +34,7 @@ from dpframework.mechanisms.gaussian_threshold import GaussianThreshold
 from dpframework.mechanisms.partition_selection import PartitionSelection
 from dpframework.plan.nodes import FromRelease, Node, parallel, sequential, step
 from dpframework.plan.planned_part import PlannedPart
-from dpframework.queries.keys import Keys
+from dpframework.queries.key_queries import Keys
 from dpframework.results.error_bounds import BoundKind, ErrorBound
 from dpframework.results.keys import KeyTable, ReleasedKeys
 from dpframework.results.results_by_key import ByKey

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpframework.mechanisms.base import Calibration, Mechanism, Preview
 from dpframework.mechanisms.laplace import from_lattice, to_lattice
 from dpframework.mechanisms.randomness import Randomness
-from dpframework.queries.keys import KeyCounts
+from dpframework.queries.key_queries import KeyCounts
 from dpframework.results.keys import ReleasedKeys
 
 

@@ -12,7 +12,7 @@ from .counts import (
 from .entropy_sensitivity import entropy_change as entropy_change
 from .formula_scores import FormulaScores as FormulaScores, formula_sensitivity as formula_sensitivity
 from .group_queries import GroupCounts as GroupCounts, GroupMoments as GroupMoments, GroupSums as GroupSums
-from .keys import KeyCounts as KeyCounts, Keys as Keys
+from .key_queries import KeyCounts as KeyCounts, Keys as Keys
 from .marginal_residuals import Residuals as Residuals
 from .one_way_marginals_query import Marginals as Marginals
 from .plan_file_query import PlanFileQuery as PlanFileQuery

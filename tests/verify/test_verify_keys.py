@@ -15,7 +15,7 @@ import dpframework as dpf
 from dpframework.mechanisms import Calibration, PartitionSelection
 from dpframework.mechanisms.partition_selection import _noise_of
 from dpframework.queries import KeyCounts, Keys
-from dpframework.queries.keys import _count_keys
+from dpframework.queries.key_queries import _count_keys
 from dpframework.results import ReleasedKeys
 from dpframework.run.private_table import PrivateTable
 from dpframework.verify import audit, check_losses, check_sampler, search_sensitivity
