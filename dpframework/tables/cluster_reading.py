@@ -53,8 +53,8 @@ class ClusterReader:
         Raises
         ------
         NotOpened
-            If a piece cannot be opened, or there is no worker, as long as no worker has answered or was lost while it
-            read.
+            If a piece cannot be opened, or there is no worker. Once a worker has answered, or was lost while it read,
+            the error is an `InputError` instead.
         InputError
             If a piece cannot be read, or has changed since it was first read, or workers are lost again and again.
         """

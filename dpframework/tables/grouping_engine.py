@@ -140,8 +140,8 @@ class GroupingEngine(Engine):
     ) -> list[list[NDArray[Any]]]:
         """Return the counts of queries on several sets of rows (see `counts`).
 
-        A cross table that several queries name is counted once. A cross table that is a margin of another one is not
-        counted, but summed from the other one's counts.
+        A cross table that several queries name is counted once. A cross table that is a margin of another table is not
+        counted, but summed from that table's counts.
         """
         each = [[self._joint(rows, function) for function in functions] for rows, functions in asked]
         wanted = [whole_tables(table for one in own for table in one.tables) for own in each]

@@ -38,8 +38,8 @@ class Postgres(SqlEngine):
     Raises
     ------
     InputError
-        When the engine is used: if psycopg is not installed, `connection` cannot be read or names a service, or a
-        server on another machine need not show a certificate although the network is not trusted.
+        When the engine is used: if psycopg is not installed, `connection` cannot be read or names a service, or the
+        server is on another machine and need not show a certificate. With `trust_network`, no certificate is required.
     """
 
     name = "postgres"

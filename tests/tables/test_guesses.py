@@ -271,7 +271,7 @@ def test_a_twentieth_of_a_long_column_may_be_no_dates() -> None:
         return guess(*dates, *(f"word {chr(97 + k % 26)}{chr(97 + k // 26)}" for k in range(words)))
 
     assert column(50).options.date == ("%d.%m.%Y",)
-    assert "and 50 of 1,000 cells are none" in column(50).found
+    assert "and 50 of 1,000 cells are not" in column(50).found
     assert column(51) == Guess()
 
 

@@ -162,7 +162,7 @@ class _LossComparison:
                 break
             if k < TRIED:
                 answers = [one, other]
-                if isinstance(one, PiecewiseScores):  # an answer as large as many rows give it
+                if isinstance(one, PiecewiseScores):  # an answer as large as if very many rows gave it
                     answers.append(attrs.evolve(one, scores=one.scores * MANY))
                 elif isinstance(one, np.ndarray | int | float):
                     answers.append(one * MANY)

@@ -186,7 +186,7 @@ def _role(thing: Any) -> str:
 
 
 def is_foreign_module(module: str) -> bool:
-    """Tell whether a module, by its full name, is neither the core's nor Python's own."""
+    """Tell whether a module, given by its full name, is a plugin's: neither dpframework's nor Python's own."""
     package = module.partition(".")[0]
     return package != CORE and package not in sys.stdlib_module_names
 

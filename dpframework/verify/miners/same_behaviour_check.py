@@ -326,7 +326,7 @@ class Behaviour:
     def _keep_divergence(self, kind: str, what: str, one: Labelled, other: Labelled, transcript: Transcript) -> None:
         """Keep a divergence with the smallest two tables found that show it.
 
-        The run on the first table follows the transcript. The run on the other one does not, or loses too much.
+        The run on the first table follows the transcript. The run on the second table does not, or loses too much.
         """
         if kind in self.violations:
             return
