@@ -1,4 +1,4 @@
-"""Studies, which have one table, one budget and several miners. Study files and the registry of plugins are here."""
+"""Studies: several miners that share one table and one budget. Also study files and the registry of plugins."""
 
 import lazy_loader
 

@@ -1,13 +1,17 @@
-"""Find the parameters of miners with shares of a budget, so that their smallest valid total uses up these shares.
+"""Find the parameters of miners that have shares of a budget, so that together they spend exactly these shares.
 
 The search is for one number, the scale: a miner with share s gets the noise of epsilon = s * scale. If the scale is the
-study's epsilon, the miners' epsilons add up to what the shares may spend. With a delta there is mostly room for a
-larger scale. A miner may also know several ways to spend (pure epsilon, or rho in zCDP). In each other way it gets the
-amount that gives the same noise as its first way. At equal noise, the ways with the smallest total leave the most room,
-so the noise of all miners shrinks by one factor.
+study's epsilon, the miners' epsilons add up to what the shares may spend. With a delta the smallest total is usually
+below this sum, so a larger scale fits.
 
-Nothing here is trusted: a scale is kept only if the total of the whole plan, by the accountants that check and charge
-it, is within the shares' budget. Scales are multiples of a millionth of epsilon, so all amounts are rational.
+A miner may have several ways to spend, such as pure epsilon or rho in zCDP. For each way the amount is chosen that
+gives the same noise as the miner's first way. Of all choices of ways, the search takes the one with the smallest total
+at equal noise, since it leaves room for the largest scale. A larger scale reduces the noise of all miners by the same
+factor.
+
+Errors in this search cannot exceed the budget. The accountants that later check and charge the plan also compute its
+total here, and parameters are refused if the total is above what the shares may spend. Scales are multiples of a
+millionth of epsilon, so all amounts are rational.
 """
 
 from __future__ import annotations
@@ -31,24 +35,24 @@ from dpframework.study.miner_builder import Share
 if TYPE_CHECKING:
     from dpframework.study.study_plan import StudyPlan
 
-_STEPS = 10**6  # how many steps of a scale make the study's epsilon
-_DOUBLINGS = 10  # how often a scale is doubled or halved at most
-#: The largest epsilon for which a scale is searched. Above it the sum of epsilons is the smallest total, and the other
-#: notions of loss take long to compute.
+_STEPS = 10**6  # a scale is counted in steps; this many steps are the study's epsilon
+_DOUBLINGS = 10  # how many times a scale is doubled or halved at most
+#: The largest epsilon for which a scale is searched. Above this epsilon the sum of the epsilons is the smallest total,
+#: and other notions of loss take long to compute.
 _MOST_SEARCHED = 500
-_MOST_WAYS = 8  # how many choices of ways are compared with the first way for all
-_EQUAL = 1e-9  # the relative difference up to which noise counts as equal, since it is rounded
+_MOST_WAYS = 8  # how many further choices of ways are compared at most
+_EQUAL = 1e-9  # noise with at most this relative difference counts as equal, since noise is rounded
 
-#: The number of a way to spend, and the factor by which the scale is multiplied to get the noise of the first way.
+#: The position of a way to spend, and the factor on the scale with which this way has the noise of the first way.
 Way: TypeAlias = tuple[int, Fraction]
-#: Each miner with the parameters that were found, and its plan, by the name of its step.
+#: By the name of each step: its miner, with the parameters that were found, and the miner's plan.
 Found: TypeAlias = Mapping[str, tuple[Miner, Sequential]]
 
 
 @final
 @attrs.frozen(eq=False)
 class Shares:
-    """The miners of a study that have shares, and functions that make and total the study's plan.
+    """The steps of a study that have shares, with functions that build and total the study's plan.
 
     Attributes
     ----------
@@ -73,13 +77,13 @@ class Shares:
     def found(self) -> Found:
         """Return each miner with the parameters that were found, and its plan.
 
-        If some step has no valid claim, no total can be searched. The miners then get epsilons that add up, and the
-        checks say what is wrong.
+        If a step has no valid claim, there is no total to search with. The miners then get epsilons that add up, and
+        the checks of the plan report what is wrong.
 
         Raises
         ------
         InputError
-            If the other steps and the shares cost more than the budget, or no parameters fit.
+            If the other steps and the shares together cost more than the budget, or no parameters fit.
         """
         first = self.first()
         others = self.total(()) if self.others else Fraction(0)
@@ -101,10 +105,10 @@ class Shares:
         return found
 
     def _search(self, allowed: Fraction, first: Found) -> Found:
-        """Return the miners at the largest scale whose total is allowed, in the ways with the smallest total.
+        """Return the miners at the largest scale whose total is at most `allowed`, in the ways with the smallest total.
 
-        If these ways make some release noisier than it would be with epsilons that add up, the first way is taken for
-        all miners.
+        The result must not make any release noisier than in `first`, where epsilons add up. If it does, all miners get
+        their first way.
         """
         plain = self._plain()
         ways, scale = self._best(allowed)
@@ -126,7 +130,7 @@ class Shares:
         Raises
         ------
         InputError
-            If a miner refuses its parameters, or the schema.
+            If a miner refuses its parameters or the schema.
         """
         made = {}
         for name, share in self.shares.items():
@@ -139,9 +143,10 @@ class Shares:
         return made
 
     def choices(self) -> Iterator[Mapping[str, Way]]:
-        """Yield choices of ways to spend: the first way for all miners, then another way for those with small shares.
+        """Yield choices of ways to spend: first one way for all miners, then the second way for small shares.
 
-        Many small releases cost less in a notion of loss that has one delta for all, and large ones may not.
+        Many small releases are cheaper in zCDP or another notion that converts all losses together at one delta. For
+        large releases pure epsilon may be cheaper.
         """
         plain = self._plain()
         yield plain
@@ -155,16 +160,16 @@ class Shares:
         return self.plan_of((*self.others, *nodes)).smallest_epsilon()
 
     def _total_at(self, ways: Mapping[str, Way], scale: Fraction) -> Fraction | None:
-        """Return the total at a scale, or None if there is none or a miner refuses the scale."""
+        """Return the total at a scale. None if there is no valid total, or if a miner refuses its parameters."""
         try:
             return self.total(nodes_of(self.miners_at(ways, scale)))
         except InputError:
             return None
 
     def _best(self, allowed: Fraction) -> tuple[Mapping[str, Way], Fraction]:
-        """Return the ways with the smallest total at equal noise, and the largest scale that they allow.
+        """Return the ways with the smallest total at equal noise, and the largest scale that fits with these ways.
 
-        Other ways may have the smallest total at another scale, so the search is repeated at the scale that it found.
+        At another scale, other ways may have the smallest total. So the search is repeated at the scale that it found.
         """
         choices, scales, scale = list(self.choices()), dict[int, Fraction](), self.budget.epsilon
         while True:
@@ -181,7 +186,7 @@ class Shares:
         usual = self._total_at(ways, epsilon)
         if usual == allowed:
             return epsilon
-        # This scale is exact if the total is in proportion to the scale, as it is where epsilons add up.
+        # Where epsilons add up, the total is proportional to the scale, and this scale is exact.
         if usual and self._total_at(ways, epsilon * allowed / usual) == allowed:
             return epsilon * allowed / usual
 
@@ -193,16 +198,16 @@ class Shares:
         return Fraction(_last_that_fits(over), _STEPS) * epsilon
 
     def _other_way(self, name: str) -> Way | None:
-        """Return a miner's second way to spend, at the noise of its first way; None if it has none that can be used.
+        """Return a miner's second way to spend, at the noise of its first way; None if it has no usable second way.
 
-        Further ways are not tried, since only the whole plan shows which one costs least.
+        Further ways are not tried, since only the total of the whole plan shows which way is cheapest.
         """
         share, epsilon = self.shares[name], self.shares[name].share * self.budget.epsilon
         if len(share.ways(epsilon, self.budget.delta)) == 1:
             return None
         try:
             usual, factor = self._noise(name, 0, epsilon), Fraction(1)
-            for _ in range(4):  # noise is nearly in proportion to 1 / factor
+            for _ in range(4):  # noise is nearly proportional to 1 / factor
                 own = self._noise(name, 1, epsilon * factor)
                 factor = Fraction(math.ceil(factor * Fraction(_ratio(own, usual)) * _STEPS), _STEPS)
         except InputError:
@@ -222,15 +227,16 @@ class Shares:
 
 
 def nodes_of(found: Found) -> tuple[Node, ...]:
-    """Return the plans of the miners, without the miners."""
+    """Return the plans of the miners."""
     return tuple(node for _, node in found.values())
 
 
 def noise(plan: Plan) -> dict[str, float]:
-    """Return the noise of each release by its path: a standard deviation, or a selection's expected gap.
+    """Return the noise of each release by its path: a standard deviation or, for a selection, the expected gap.
 
-    The gap of the exponential mechanism is doubled. At one epsilon, its gap is at most twice that of permute-and-flip
-    (McKenna and Sheldon 2020, Section 4).
+    The gap is how far the score of the selected candidate is below the best score. Gaps of the exponential mechanism
+    are doubled: at one epsilon they are at most twice those of permute-and-flip (McKenna and Sheldon 2020, Section 4),
+    which makes the two mechanisms comparable.
     """
     sizes = {}
     for path, step, calibration in plan.calibrated_steps():
@@ -244,9 +250,9 @@ def noise(plan: Plan) -> dict[str, float]:
 
 
 def _last_that_fits(over: Callable[[int], float]) -> int:
-    """Return the largest number of steps of a scale that fits. `over` tells how far the total is above the allowed one.
+    """Return the largest scale that fits, in steps. `over(steps)` is the total minus the allowed total.
 
-    Brent's method only says where to look.
+    Brent's method proposes a number of steps near the root. Bisection then finds the exact one.
 
     Raises
     ------
@@ -268,14 +274,14 @@ def _last_that_fits(over: Callable[[int], float]) -> int:
 
 
 def _bracket(over: Callable[[int], float]) -> tuple[int, int]:
-    """Return a number of steps that fits, and its double, which does not. If all fit, both are the largest tried."""
+    """Return a number of steps that fits and its double, which does not. If all fit, return the largest twice."""
     low = high = _STEPS
     if over(low) <= 0:
         for _ in range(_DOUBLINGS):
             low, high = high, 2 * high
             if over(high) > 0:
                 return low, high
-        return high, high  # large enough: its noise is a thousandth of the usual
+        return high, high  # large enough: the noise is a thousandth of what it is at the study's epsilon
     for _ in range(_DOUBLINGS):
         low, high = low // 2, low
         if over(low) <= 0:
@@ -284,5 +290,5 @@ def _bracket(over: Callable[[int], float]) -> tuple[int, int]:
 
 
 def _ratio(own: Mapping[str, float], usual: Mapping[str, float]) -> float:
-    """Return the largest ratio of own to usual noise over the releases that both plans make; 1 if there are none."""
+    """Return the largest ratio of `own` to `usual` noise over the releases in both; 1 if there are none."""
     return max((own[path] / usual[path] for path in own.keys() & usual.keys() if usual[path] > 0), default=1.0)

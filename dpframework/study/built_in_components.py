@@ -1,4 +1,4 @@
-"""The components of dpframework itself, registered through the hooks that plugins use."""
+"""The components of the core, registered through the same hooks as those of plugins."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dpframework import checks, mechanisms
 from dpframework.study.hookspecs import hookimpl
 from dpframework.tables.built_in import BUILT_IN as ENGINES
 
-#: The miners of everyday questions, by name, each as its module in `dpframework.basics` and its class. A module is
-#: loaded only for a study with one of its miners.
+#: The basic miners, by name: the module in `dpframework.basics` and the class. A module is loaded when a study first
+#: uses one of its miners.
 MINERS = {
     "count": "count_miner:CountMiner",
     "histogram": "histogram_miner:HistogramMiner",
@@ -29,8 +29,8 @@ MINERS = {
     "rows-per-unit": "row_cap_miner:RowsPerUnitMiner",
 }
 
-#: The accountants, by name, each as its module in `dpframework.accountant` and its class. A study without a delta loads
-#: only the pure one.
+#: The accountants, by name: the module in `dpframework.accountant` and the class. A study without a delta loads the
+#: pure one alone.
 ACCOUNTANTS = {
     "pure": "pure:PureAccountant",
     "zcdp": "zcdp:ZCDPAccountant",
@@ -41,7 +41,7 @@ ACCOUNTANTS = {
 
 @hookimpl(tryfirst=True)
 def dpframework_miners() -> list[EntryPoint]:
-    """Return the miners of everyday questions."""
+    """Return the basic miners, such as counts and histograms, as entry points."""
     return [EntryPoint(name, f"dpframework.basics.{place}", "dpframework") for name, place in MINERS.items()]
 
 
@@ -53,7 +53,7 @@ def dpframework_mechanisms() -> list[type[Any]]:
 
 @hookimpl(tryfirst=True)
 def dpframework_accountants() -> list[EntryPoint]:
-    """Return the accountants of the core."""
+    """Return the accountants of the core, as entry points."""
     return [EntryPoint(name, f"dpframework.accountant.{place}", "dpframework") for name, place in ACCOUNTANTS.items()]
 
 
@@ -71,5 +71,5 @@ def dpframework_checks() -> list[Any]:
 
 @hookimpl(tryfirst=True)
 def dpframework_observers() -> list[Any]:
-    """Return nothing: the core observes no run."""
+    """Return an empty list, since the core has no observers of its own."""
     return []

@@ -1,4 +1,4 @@
-"""The epsilon that a result needs for a given error. It is computed from predicted errors, so no data is read."""
+"""Find the epsilon that a result needs for a given accuracy. The search uses predicted errors, so no data is read."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from dpframework.study.study_plan import StudyPlan
 if TYPE_CHECKING:
     from dpframework.study.study import Study
 
-_DIGITS = 6  # significant digits of an epsilon that is found
-_DOUBLINGS = 60  # how often an epsilon is doubled or halved at most
+_DIGITS = 6  # significant digits of the returned epsilon
+_DOUBLINGS = 60  # how many times an epsilon is doubled or halved at most
 
 
 @final
 @attrs.frozen
 class Accuracy:
-    """An epsilon, and the error that it buys.
+    """An epsilon, with the error bound of a result at that epsilon.
 
     Attributes
     ----------
     epsilon
-        The smallest epsilon that is enough, rounded up.
+        The smallest epsilon for the wanted accuracy, rounded up to six digits.
     of_study
-        Whether the epsilon is the study's budget, as it is for a step with a share. Otherwise it is the step's own.
+        Whether the epsilon is the study's budget, which is so for a step with a share. Otherwise it is the epsilon of
+        the step.
     bound
-        The error bound at that epsilon.
+        The error bound of the result at that epsilon.
     """
 
     epsilon: Fraction
@@ -46,18 +47,18 @@ class Accuracy:
 
 @attrs.frozen(eq=False)
 class _Wanted:
-    """The error bound that is wanted, and the largest amount that it may have.
+    """A wanted accuracy: one error bound of one step, and the largest value that the bound may have.
 
     Attributes
     ----------
     name
         The name of the step in the study.
     step
-        That name, or the path of one release of the step.
+        The name of the step, or the path of one of its releases.
     rows
-        About how many rows there are; None for what the schema says.
+        The approximate number of rows; None for the schema's.
     within
-        The largest amount of the bound.
+        The largest allowed value of the bound.
     """
 
     name: str
@@ -66,7 +67,7 @@ class _Wanted:
     within: float
 
     def bound(self, plan: StudyPlan, miner: Miner | None) -> ErrorBound:
-        """Return the error bound of the step in a plan that contains its result.
+        """Return the step's error bound in a plan that holds the step.
 
         Raises
         ------
@@ -76,9 +77,9 @@ class _Wanted:
         part = next(part for part in planned_parts(plan.with_rows(self.rows)) if part.name == self.name)
         path = self.step.partition("/")[2]
         own = tuple(part.bounds_of_steps() if miner is None else miner.error_bounds(part))
-        # Of several bounds that rest on this release alone, the first is for its own numbers.
+        # If several bounds depend on this release alone, the first one is about the release's own numbers.
         found = [bound for bound in own if bound.steps == (path,)][:1] if path else list(own)
-        if not found:  # the result's bounds rest on several steps together
+        if not found:  # all bounds of the result depend on several steps, so take the bound of the step itself
             found = list(attrs.evolve(part, steps=[one for one in part.steps if one.path == path]).bounds_of_steps())
         if len(found) != 1:
             some = " or ".join(f"'{self.name}/{one.path}'" for one in part.steps[:2])
@@ -86,7 +87,7 @@ class _Wanted:
         return found[0]
 
     def is_met(self, plan: StudyPlan, miner: Miner | None) -> bool:
-        """Tell whether a plan's result is as accurate as wanted."""
+        """Tell whether the step's error bound in this plan is small enough."""
         amount = self.bound(plan, miner).amount
         return amount is not None and amount <= self.within
 
@@ -94,7 +95,7 @@ class _Wanted:
 def accuracy_for(
     study: Study, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None = None
 ) -> Accuracy:
-    """Compute `Study.accuracy` from the miners as they are before the parameters of shares are found."""
+    """Compute `Study.accuracy`. `miners` are the study's miners, those with shares at any parameters."""
     shares = study.shares()
     first = shares.first()
     whole = shares.plan_of((*shares.others, *nodes_of(first)))
@@ -117,10 +118,10 @@ def accuracy_for(
 
 
 def _find_budget(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
-    """Search for the budget of a study at which the share of the wanted step is large enough.
+    """Find the study's smallest budget at which the wanted step is accurate enough with its share.
 
-    The search first finds the scale (see `budget_shares`) at which the error is small enough. The budget must then be
-    so large that the shares may spend the cost of all steps at that scale.
+    The search first finds the smallest scale (see `budget_shares`) at which the error is small enough. From the cost of
+    all shares at that scale follows the smallest budget in which they fit.
     """
     together = sum((share.share for share in shares.shares.values()), Fraction(0))
     others = shares.total(()) if shares.others else Fraction(0)
@@ -141,7 +142,7 @@ def _find_budget(study: Study, shares: Shares, wanted: _Wanted) -> Accuracy:
 
 
 def _just_enough(shares: Shares, ways: Mapping[str, Way], wanted: _Wanted) -> Found:
-    """Return the miners at the smallest scale at which the result is as accurate as asked for."""
+    """Return the miners at the smallest scale at which the result is accurate enough."""
 
     def is_met(scale: Fraction) -> bool:
         miner, node = shares.miners_at(ways, scale)[wanted.name]
@@ -151,9 +152,9 @@ def _just_enough(shares: Shares, ways: Mapping[str, Way], wanted: _Wanted) -> Fo
 
 
 def _epsilons_from(epsilon: Fraction) -> Iterator[Fraction]:
-    """Yield an epsilon, rounded up, then larger ones.
+    """Yield an epsilon, rounded up, and then larger ones in steps of one percent.
 
-    The first may be slightly too small, since the noise of two ways to spend is equal only up to rounding.
+    The first one may be slightly too small, since rounding makes the noise of two ways to spend differ a little.
     """
     for percent in range(1000):
         larger = epsilon * (1 + Fraction(percent, 100))
@@ -162,12 +163,12 @@ def _epsilons_from(epsilon: Fraction) -> Iterator[Fraction]:
 
 
 def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
-    """Return the smallest epsilon, or scale, of a few digits for which `met` is true. Noise shrinks as either grows."""
+    """Return the smallest epsilon or scale, of six digits, at which `met` is true. Larger ones have less noise."""
 
     def enough(epsilon: Fraction) -> bool:
         try:
             return met(epsilon)
-        except InputError:  # for so small an epsilon the noise would be too large to draw
+        except InputError:  # the epsilon is so small that the noise is too large to draw
             return False
 
     low = high = Fraction(1)
@@ -191,7 +192,7 @@ def _smallest(met: Callable[[Fraction], bool], wanted: _Wanted) -> Fraction:
 
 
 def _find_bound(whole: StudyPlan, miners: Mapping[str, Miner], step: str, within: Amount, rows: int | None) -> _Wanted:
-    """Return the error bound that is wanted, with its largest amount as a number."""
+    """Return the wanted accuracy as a number. `within` may be a percentage."""
     if rows is not None:
         positive(rows, "rows")
     names = [part.name for part in planned_parts(whole)]
@@ -217,7 +218,7 @@ _UNKNOWN = (
 
 
 def _number(within: Amount, bound: ErrorBound, step: str) -> float:
-    """Return an error as a number. A percentage is a share of what the bound calls the whole, such as all rows."""
+    """Return an error as a number. A percentage is taken of `bound.whole`, such as the number of rows."""
     if not isinstance(within, str) or not within.strip().endswith("%"):
         return float(positive(within, "within"))
     share = positive(within.strip().removesuffix("%").strip(), "within") / 100

@@ -1,4 +1,4 @@
-"""Calls of hooks through pluggy, in which a plugin that fails does not stop the others."""
+"""Calls of plugins' hooks through pluggy. If a plugin fails, the others still work."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from dpframework.study import hookspecs
 
 
 class _Components(list[Any]):
-    """The components that a hook of a plugin returned, with the plugin's name. A wrapper may return a plain list."""
+    """The components that one plugin returned from a hook, with the plugin's name."""
 
     plugin: str
 
 
 @final
 class HookCalls:
-    """The plugins' implementations of hooks. If one fails, its failure is reported and the others still work.
+    """All plugins' implementations of hooks. A failure of one plugin is reported, and the others still work.
 
     Parameters
     ----------
     report
-        A function that is called with a plugin's name and what is wrong with it.
+        A function that is called with the name of a failed plugin and the reason.
     """
 
     def __init__(self, report: Callable[[str, str], None]) -> None:
         self._report = report
         self._manager = pluggy.PluginManager("dpframework")
         self._manager.add_hookspecs(hookspecs)
-        # The keys are ids, since a component need not be hashable. The component itself is kept too, so that no other
-        # object gets its id.
+        # For each component, the plugin that returned it. Keys are ids, since components may be unhashable. The
+        # component is stored too, so that no other object can get its id.
         self._bringers: dict[int, tuple[Any, str]] = {}
 
     def marks(self, module: Any) -> list[str]:
-        """Return the names of the functions that a plugin marks as hooks."""
+        """Return the names of the functions in a plugin's module that are marked as hooks."""
         return [name for name in dir(module) if self._manager.parse_hookimpl_opts(module, name) is not None]
 
     def register(self, module: ModuleType, plugin: str, marked: Iterable[str]) -> bool:
-        """Add a plugin by its functions that are marked as hooks, and return whether it implements a hook.
+        """Register a plugin's marked functions, and return whether at least one implements a hook.
 
         Raises
         ------
         Exception
-            If pluggy finds something wrong with the plugin. It then brings no components.
+            If pluggy refuses the plugin. None of its hooks is registered then.
         """
         guarded = ModuleType(plugin)
         for name in marked:
@@ -57,14 +57,14 @@ class HookCalls:
         try:
             self._manager.register(guarded, plugin)
         except (Exception, SystemExit):
-            # pluggy keeps the hooks that it registered before the bad one.
+            # pluggy registers hooks one by one, so some were registered before the refused one.
             if self._manager.has_plugin(plugin):
                 self._manager.unregister(name=plugin)
             raise
         return bool(self._manager.get_hookcallers(guarded))
 
     def call(self, hook: str) -> list[tuple[str, Any]]:
-        """Call a hook, and return its components in pluggy's order, each with the name of its plugin."""
+        """Call a hook, and return all plugins' components in pluggy's order, each with the name of its plugin."""
         return [
             (components.plugin if isinstance(components, _Components) else self._bringers[id(component)][1], component)
             for components in getattr(self._manager.hook, hook)()
@@ -83,7 +83,7 @@ class HookCalls:
         self._report(plugin, f"its hook {hook} fails ({type(error).__name__}: {reason})")
 
     def _guard(self, hook: str, plugin: str, function: Callable[[], Any]) -> Callable[[], list[Any]]:
-        @functools.wraps(function)  # pluggy looks at the arguments of a hook
+        @functools.wraps(function)  # pluggy inspects the signature of a hook
         def components() -> list[Any]:
             try:
                 return self._bring(plugin, function())
@@ -96,7 +96,7 @@ class HookCalls:
     def _guard_wrapper(
         self, hook: str, plugin: str, function: Callable[[], Generator[None, Any, Any]]
     ) -> Callable[[], Generator[None, Any, Any]]:
-        """Guard a wrapper of either kind. If it fails, the hook returns what it would without the wrapper."""
+        """Guard a wrapper hook, old or new style. If it fails, the hook returns what it would without the wrapper."""
 
         @functools.wraps(function)
         def wrapper() -> Generator[None, Any, Any]:
@@ -111,7 +111,7 @@ class HookCalls:
             try:
                 inner.send(given)
             except StopIteration as ended:
-                # a wrapper of the old kind returns nothing, and changes the result that it is given
+                # an old-style wrapper returns nothing, and may change the result object that it is given
                 result = given.get_result() if isinstance(given, pluggy.Result) else ended.value
                 if isinstance(result, list) and all(isinstance(components, list | tuple) for components in result):
                     for components in result:

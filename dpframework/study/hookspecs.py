@@ -1,4 +1,4 @@
-"""The hooks that a plugin may implement. Each returns a list of components."""
+"""The hooks that a plugin may implement. Each takes no arguments, and returns a list of components."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import pluggy
 
 hookspec = pluggy.HookspecMarker("dpframework")
-#: Marks a function of a plugin as its hook.
+#: The decorator that marks a function of a plugin as the implementation of a hook.
 hookimpl = pluggy.HookimplMarker("dpframework")
 
 
 @hookspec
 def dpframework_miners() -> list[type[Any] | EntryPoint]:  # type: ignore[empty-body]
-    """Return miner classes, or entry points with the names of miners, which are imported at the first use."""
+    """Return miner classes, or entry points with the names of miners, which are imported at their first use."""
 
 
 @hookspec

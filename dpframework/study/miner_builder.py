@@ -1,4 +1,4 @@
-"""Build miners from their parameters, with a budget of their own or with a share of their study's."""
+"""Build miners from parameters. A miner has a budget of its own, or a share of its study's budget."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dpframework.run.miner import Miner
 
 
 def build_miner(kind: type[Miner], parameters: Mapping[str, Any]) -> Miner:
-    """Return a miner of a class, made from its parameters.
+    """Return a miner of class `kind` with the given parameters.
 
     Raises
     ------
     InputError
-        If a parameter is unknown, missing or refused.
+        If a parameter is unknown, missing or of a wrong type, or the miner refuses it.
     """
     fields = {a.alias or a.name: a for a in attrs.fields(kind) if a.init}
     for given in parameters:
@@ -55,7 +55,7 @@ def _share(value: Amount) -> Fraction:
 @final
 @attrs.frozen
 class Share:
-    """A miner with a share of its study's budget. The study finds the miner's budget parameters, such as its epsilon.
+    """A miner that gets a share of its study's budget. The study then computes its epsilon or rho.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Share:
     kind
         The class of the miner.
     parameters
-        The parameters of the miner, without those of its budget.
+        The parameters of the miner, without those that set its budget.
     """
 
     share: Fraction = attrs.field(converter=_share)
@@ -81,12 +81,12 @@ class Share:
                 )
 
     def ways(self, epsilon: Fraction, delta: Fraction) -> tuple[Mapping[str, Any], ...]:
-        """Return the parameters that spend an epsilon, one mapping for each way (see `Miner.ways_to_spend`).
+        """Return the budget parameters for an epsilon, one mapping for each way to spend (see `Miner.ways_to_spend`).
 
         Raises
         ------
         InputError
-            If the miner has no budget that could be set.
+            If the miner has no budget parameter.
         """
         ways = self.kind.ways_to_spend(epsilon, delta)
         if not ways:
@@ -97,11 +97,11 @@ class Share:
         return tuple(ways)
 
     def spending(self, way: int, epsilon: Fraction, delta: Fraction) -> Miner:
-        """Return the miner that spends an epsilon in one of the ways.
+        """Return the miner that spends an epsilon in the way at position `way`.
 
         Raises
         ------
         InputError
-            If the miner has no budget that could be set, or refuses its parameters.
+            If the miner has no budget parameter, or refuses its parameters.
         """
         return build_miner(self.kind, {**self.parameters, **self.ways(epsilon, delta)[way]})

@@ -1,4 +1,4 @@
-"""The notebook view of a study, and the bars of its releases' costs."""
+"""The notebook view of a study, and the bar chart of its releases' losses."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MOST_BARS = 30
 
 
 def study_html(study: Study, names: Iterable[str], miners: Mapping[str, Miner], shares: Mapping[str, Share]) -> str:
-    """Return HTML with a study's budget, and its steps with their miners and parameters. Nothing is planned.
+    """Return HTML with a study's budget, steps, miners and parameters. It does not plan the study, which may take long.
 
     Parameters
     ----------
     study
         The study.
     names, miners, shares
-        The names of its steps, the miners by step, and the shares of the steps that have one.
+        The names of the steps, the miner of each step, and the shares of those steps that have one.
     """
     rows = []
     for name in names:
@@ -48,7 +48,7 @@ def study_html(study: Study, names: Iterable[str], miners: Mapping[str, Miner], 
 
 
 def as_float(amount: Any) -> float | None:
-    """Return an exact amount as a float, keeping None."""
+    """Return an exact amount as a float, and None as None."""
     return None if amount is None else float(amount)
 
 
@@ -60,8 +60,8 @@ def cost_bars(
     Parameters
     ----------
     releases
-        The path of each release with its calibration. If all have an epsilon, epsilons are drawn, else rhos, with 0
-        for a release that has no rho. Only the first 30 are drawn.
+        The path of each release with its calibration. If all releases have an epsilon, the bars show epsilons.
+        Otherwise they show rhos, and 0 for a release without a rho. The first 30 releases are drawn.
     relation
         The neighbouring relation of the losses.
     title

@@ -1,8 +1,9 @@
-"""The owner's configuration of the hosts, stores, schedulers and folders that studies may use by name.
+"""The data owner's configuration: the folders, stores, databases and engines that studies may use by name.
 
-The owner is whoever holds the data. A study may come from anybody, so it names an entry of this configuration and never
-an address. The configuration is the file that `DPFRAMEWORK_PLACES` names, or lies in the user's own configuration
-folder. It is never looked for in the study's folder or the working folder.
+The owner is the person who holds the data. A study file may come from anyone, so it cannot hold an address: it names an
+entry of this configuration. The configuration is the file in the environment variable `DPFRAMEWORK_PLACES`, or a file
+in the user's configuration folder. It is never read from the study's folder or the working folder, where others may
+have put it.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from dpframework.facts.path_containment import inner_path, require_relative
 from dpframework.facts.toml import expand, kind_of, prefix_errors, read_toml, refuse_unknown, require_text
 from dpframework.facts.value_checks import as_pairs
 
-#: The environment variable that names the file, by an absolute path.
+#: The environment variable that holds the absolute path of the file.
 VARIABLE = "DPFRAMEWORK_PLACES"
 #: The path of the file if that variable is not set.
 DEFAULT = "~/.config/dpframework/places.toml"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_OUTSIDE = re.compile(r"[%?#\\]")  # characters that could lead to another object, or another host, in a URL
-#: The options that choose the host, or a database on it.
+_OUTSIDE = re.compile(r"[%?#\\]")  # characters that could change the object or host to which a URL leads
+#: The options that choose a host, or a database on a host.
 _CHOOSES = ("host", "hostaddr", "port", "dbname", "database", "db", "service", "server", "unix_socket")
 _WRITABLE_BY_OTHERS = 0o022
 
@@ -36,18 +37,18 @@ _WRITABLE_BY_OTHERS = 0o022
 @final
 @attrs.frozen
 class Place:
-    """A folder, a part of a store, or a database, that the owner lets studies read.
+    """A folder, a part of a store, or a database that the owner lets studies read.
 
     Attributes
     ----------
     name
-        The name that studies use for it.
+        The name by which studies refer to it.
     address
         The absolute path of the folder, or a URL.
     options
-        The options to open the URL with, such as a key (polars' `storage_options`), or to connect to the database.
+        The options for opening the URL, such as a key (polars' `storage_options`), or for connecting to the database.
     is_database
-        Whether the URL is that of a database, whose tables a study asks for in `[read]`.
+        Whether the URL is that of a database. A study then names a table or a query in `[read]`.
     """
 
     name: str
@@ -61,12 +62,12 @@ class Place:
         return "://" in self.address
 
     def file_at(self, path: str, where: str) -> str:
-        """Return the file or URL of a relative path in this place. `where` begins the sentence of an error.
+        """Return the file or URL of a relative path in this place. Error messages begin with `where`.
 
         Raises
         ------
         InputError
-            If the path may lead out of the place.
+            If the path could lead out of this place.
         """
         if self.is_database:
             return self.address
@@ -78,8 +79,8 @@ class Place:
         return f"{self.address.rstrip('/')}/{path}"
 
     def shown(self, path: str, where: str) -> str:
-        """Return the address of a relative path in this place for a plan, without any credentials."""
-        # An option may choose the host, or a database on it.
+        """Return the address of a relative path in this place, without credentials, as plans show it."""
+        # Options may choose the host or the database, so plans must show them.
         ends = [text for name, text in self.options if name.lower() in _CHOOSES or "endpoint" in name.lower()]
         served = f" at {', '.join(ends)}" if ends else ""
         return f"{self.file_at(path, where)}{served} (place '{self.name}')"
@@ -92,12 +93,10 @@ class OwnerPlaces:
 
     Attributes
     ----------
-    source
-        The file.
-    data
+    source The path of the file. data
         The tables `[data.NAME]` of the file, by name.
     engines
-        The tables `[engine.NAME]` of the file, by name. Each holds the name of an installed engine and its parameters.
+        The tables `[engine.NAME]` of the file, by name. Each has the name of an installed engine and its parameters.
     """
 
     source: Path
@@ -105,7 +104,7 @@ class OwnerPlaces:
     engines: Mapping[str, Mapping[str, Any]] = attrs.field(factory=dict, repr=False)
 
     def place(self, name: str) -> Place:
-        """Return a place of data.
+        """Return the place that the entry `[data.NAME]` describes.
 
         Raises
         ------
@@ -151,7 +150,7 @@ class OwnerPlaces:
             return Place(name, url, {key: expand(text) for key, text in options.items()}, key == "database")
 
     def engine(self, name: str) -> tuple[str, dict[str, Any]]:
-        """Return the name of the installed engine that an entry stands for, and its parameters.
+        """Return the name of the installed engine in the entry `[engine.NAME]`, and its parameters.
 
         Raises
         ------
@@ -179,13 +178,13 @@ class OwnerPlaces:
 
 
 def owner_places() -> OwnerPlaces:
-    """Read the owner's configuration file. If there is no such file, there are no entries.
+    """Read the owner's configuration file. If the default file does not exist, return a configuration without entries.
 
     Raises
     ------
     InputError
-        If the file cannot be read, somebody else could have written it, or `$DPFRAMEWORK_PLACES` is not the absolute
-        path of a file that exists.
+        If the file cannot be read, if other users can write it, or if `$DPFRAMEWORK_PLACES` is not the absolute path of
+        an existing file.
     """
     given = os.environ.get(VARIABLE)
     path = Path(given or os.path.expanduser(DEFAULT))

@@ -1,4 +1,4 @@
-"""The registry of plugins, found by entry points and hooks. A broken plugin is reported by name, and the rest work."""
+"""The registry of plugins, found by entry points and hooks. A broken plugin is reported, and the others still work."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _HOOKS = [name for name in vars(hookspecs) if name.startswith("dpframework_")]
 
 @attrs.frozen
 class Problem:
-    """The reason why a plugin, or something it brings, is left out.
+    """The reason why a plugin, or one of its components, is left out.
 
     Attributes
     ----------
     plugin
         The name of the plugin.
     reason
-        The reason, which follows the name in a sentence.
+        The reason, as a phrase that follows the plugin's name.
     """
 
     plugin: str
@@ -53,15 +53,15 @@ class Problem:
 
 @attrs.frozen
 class PluginComponent:
-    """Something that a plugin brings.
+    """A component of a plugin, such as a miner.
 
     Attributes
     ----------
     plugin
         The name of the plugin.
     component
-        The component, often a class. A plugin may give an entry point in its place, which is imported when the
-        component is first needed; an `InputError` says why the import failed.
+        The component, usually a class. A plugin may give an entry point instead. It is imported when the component is
+        first needed. If the import fails, an `InputError` gives the reason.
     """
 
     plugin: str
@@ -70,7 +70,7 @@ class PluginComponent:
 
     @property
     def component(self) -> Any:
-        """The component that the plugin brings."""
+        """The component itself."""
         component, fault = self._imported
         if fault is not None:
             raise InputError(f"plugin '{self.plugin}': {fault}")
@@ -78,7 +78,7 @@ class PluginComponent:
 
     @property
     def fault(self) -> str | None:
-        """The reason why the component cannot be used, or None if it can."""
+        """The reason why the component cannot be used; None if it can."""
         return self._imported[1]
 
     @property
@@ -93,7 +93,7 @@ class Registry:
     Parameters
     ----------
     found
-        Entry points of the group `dpframework`; by default the installed ones.
+        Entry points of the group `dpframework`. By default all installed ones.
     """
 
     def __init__(self, found: Iterable[EntryPoint] | None = None) -> None:
@@ -116,7 +116,8 @@ class Registry:
                 loaded.append((point.name, point.load()))
             except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
                 self._report(point.name, f"cannot be imported ({type(error).__name__}: {_reason(error)})")
-        # Of two components with one name the first is kept, and pluggy calls first what was registered last.
+        # If two components have the same name, the first one is kept. pluggy calls the last registered plugin first, so
+        # plugins are registered in reverse order.
         for plugin, module in reversed(loaded):
             self._register(plugin, module)
         self.miners: dict[str, PluginComponent] = self._classes("dpframework_miners", Miner)
@@ -127,11 +128,11 @@ class Registry:
 
     @functools.cached_property
     def mechanisms(self) -> dict[str, PluginComponent]:
-        """The mechanisms by name, collected from plugins when first needed, since few commands need them."""
+        """The mechanisms by name. They are collected at first use, since few commands need them."""
         return self._classes("dpframework_mechanisms", Mechanism)
 
     def checked(self) -> list[Problem]:
-        """Import all miners and mechanisms, drop those that cannot be used, and return all problems."""
+        """Import all miners and mechanisms, remove those that cannot be used, and return all problems."""
         for known in (self.miners, self.mechanisms):
             for name, fault in [(name, brought.fault) for name, brought in known.items()]:
                 if fault is not None:
@@ -140,17 +141,17 @@ class Registry:
 
     @property
     def problems(self) -> list[Problem]:
-        """The problems found so far. `checked` also finds those of miners and mechanisms that were not used yet."""
+        """The problems found so far. Miners and mechanisms that were not used yet may have more (see `checked`)."""
         return self._problems
 
     def accountants_at(self, delta: Fraction) -> tuple[type[Accountant[Any]], ...]:
-        """Return the accountants that may total a plan with a delta, built-in ones first, which win a tie."""
+        """Return the accountants that may total a plan with this delta. Built-in ones come first, and so win a tie."""
         others = (brought.component for brought in self.accountants.values() if brought.plugin != CORE)
         return (*accountant.built_in_at(delta), *others)
 
     def _register(self, plugin: str, module: Any) -> None:
         try:
-            # pluggy ignores a marked function that no hook is named after, so a typing error would go unseen.
+            # pluggy ignores a marked function whose name is no hook's. Typing errors are reported here.
             marked = self._hooks.marks(module)
             unknown = set(marked).difference(_HOOKS)
             misspelt = [(name, nearest(name, _HOOKS)) for name in sorted(unknown)] if unknown else []
@@ -164,7 +165,7 @@ class Registry:
             self._report(plugin, "implements no hook, so it brings nothing; decorate its functions with @dpf.hookimpl")
 
     def _call_hook(self, hook: str) -> list[tuple[str, Any]]:
-        """Call a hook. The core's components come first: no plugin takes their names or their place in a tie."""
+        """Call a hook. The core's components come first, so that no plugin can take their names or win a tie."""
         core: list[tuple[str, Any]] = []
         others: list[tuple[str, Any]] = []
         for brought in self._hooks.call(hook):
@@ -197,12 +198,12 @@ class Registry:
         self._problems.append(Problem(plugin, reason))
 
     def miner(self, name: str, /, **parameters: Any) -> Miner:
-        """Make a miner by name.
+        """Return a miner by its name, with these parameters.
 
         Raises
         ------
         InputError
-            If no miner has that name, or a parameter is unknown, missing or refused.
+            If no miner has that name, or if a parameter is unknown, missing or refused.
         """
         return build_miner(self._kind(name), parameters)
 
@@ -212,7 +213,8 @@ class Registry:
         Raises
         ------
         InputError
-            If the share is not above 0 and at most 1, no miner has that name, or the parameters set its budget too.
+            If the share is not above 0 and at most 1, if no miner has that name, or if the parameters also set a
+            budget.
         """
         return Share(share, self._kind(kind) if isinstance(kind, str) else kind, parameters)
 
@@ -232,7 +234,7 @@ class Registry:
 
 
 def _fault(kind: Any, base: type[Any]) -> str | None:
-    """Return the reason why an object cannot be a component of this base class, or None if it can."""
+    """Return the reason why an object cannot be a component with this base class; None if it can."""
     what = getattr(kind, "__name__", None) or type(kind).__name__
     name = getattr(kind, "name", None)
     if not (isinstance(kind, type) and issubclass(kind, base)):
@@ -248,7 +250,7 @@ def _fault(kind: Any, base: type[Any]) -> str | None:
 
 @functools.cache
 def _import(point: EntryPoint, base: Any) -> tuple[Any, str | None]:
-    """Return the class that an entry point names, and the reason why it cannot be used, or None."""
+    """Return the class that an entry point names. The second value is the reason why it cannot be used, or None."""
     try:
         kind = point.load()
     except (Exception, SystemExit) as error:  # a plugin may fail in any way; the others must still work
@@ -269,13 +271,13 @@ def _origin(point: EntryPoint) -> str:
 
 @functools.cache
 def registry() -> Registry:
-    """Return the registry of installed components, which is made only once."""
+    """Return the registry of installed components. It is built once."""
     return Registry()
 
 
 @typechecked
 def miner(name: str, /, **parameters: Any) -> Miner:
-    """Make an installed miner by name (see `Registry.miner`)."""
+    """Return an installed miner by its name, with these parameters (see `Registry.miner`)."""
     return registry().miner(name, **parameters)
 
 
@@ -285,17 +287,17 @@ def share(share: Amount, miner: str | type[Miner], /, **parameters: Any) -> Shar
     Parameters
     ----------
     share
-        The share, above 0 and at most 1. If the shares of a study add up to less than 1, the rest of the budget is
-        left.
+        The share, above 0 and at most 1. If the shares of a study add up to less than 1, the rest of the budget is not
+        spent.
     miner
-        The name of an installed miner, or a class.
+        The name of an installed miner, or a miner class.
     parameters
         The parameters of the miner, without those of its budget.
 
     Raises
     ------
     InputError
-        If the share is not above 0 and at most 1, no miner has that name, or the parameters set its budget too.
+        If the share is not above 0 and at most 1, if no miner has that name, or if the parameters also set a budget.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The steps of a plan to which the releases of a run belong."""
+"""Find the step of the plan for each release of a run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NUMBER = re.compile(r" \d+$")
 
 
 def step_numbers(plan: StudyPlan, charges: Iterable[Charge]) -> list[int]:
-    """Return the position of each release's step among the plan's `placed_steps`, or -1 if the plan has no such step.
+    """Return the position of each release's step in the plan's `placed_steps`; -1 if the plan has no such step.
 
-    A path alone does not tell the step, since branches of an `either` may share paths.
+    The path of a release is not enough, since steps in two branches of an `either` may have the same path.
     """
     place = path_finder(plan)
     numbers: dict[Any, int] = {}
@@ -29,10 +29,10 @@ def step_numbers(plan: StudyPlan, charges: Iterable[Charge]) -> list[int]:
 
 
 def path_finder(plan: StudyPlan) -> Callable[[str], str]:
-    """Return a function from the path of a release to the path of its step in the plan.
+    """Return a function that maps the path of a release to the path of its step in the plan.
 
-    A plan may hold one template for all parts of a partition ("parts/counts"). A run then numbers the parts, as in
-    "parts 3/counts". A path that belongs to no step is returned as it is.
+    A plan may have one step for all parts of a partition, with a path such as "parts/counts". In a run the parts are
+    numbered, as in "parts 3/counts". A path without a step is returned unchanged.
     """
     root: dict[str, Any] = {}
     for path, _ in plan.placed_steps():
@@ -50,7 +50,7 @@ def path_finder(plan: StudyPlan) -> Callable[[str], str]:
         return None
 
     def place(path: str) -> str:
-        kind, _ = split_request(path)  # a release of a block names its parameters
+        kind, _ = split_request(path)  # the path of a release of a block ends with its parameters
         planned = find(root, tuple(kind.split("/")))
         return path if planned is None else planned.removesuffix("/")
 

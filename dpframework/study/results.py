@@ -1,4 +1,4 @@
-"""The results of a study with their charges, saved to a folder and loaded again."""
+"""The results of a study, with the charges of its run. They can be saved to a folder and loaded again."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from dpframework.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
-#: The name of a plan in a run's folder.
+#: The name of the plan's file in a run's folder.
 PLAN = "plan.json"
 
-#: The name of a results file in a run's folder.
+#: The name of the results' file in a run's folder.
 RESULTS = "results.json"
 
 #: The version of the JSON form of results.
@@ -38,14 +38,14 @@ RESULTS_VERSION = 1
 
 
 def now() -> str:
-    """Return the present time as results and reports write it."""
+    """Return the present time, in UTC, as results and reports write it."""
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 @final
 @attrs.frozen
 class ResultTexts:
-    """The text and the matrices of one result in a file of results."""
+    """One result as text and matrices, read from a file of results."""
 
     text: str
     matrices: tuple[Matrix, ...] = ()
@@ -54,7 +54,7 @@ class ResultTexts:
 @final
 @attrs.frozen(eq=False)
 class Results(Mapping[str, Any], Drawable):
-    """The results of a study, one for each miner by its name in the study, with the charges.
+    """The results of a run, by the names of the study's steps, with the charges of the run.
 
     `plot` draws the loss of each release that was made.
 
@@ -63,10 +63,10 @@ class Results(Mapping[str, Any], Drawable):
     plan
         The plan that was run.
     private
-        Whether the plan's claim covers the results: False if the run was seeded, which is for experiments only, or
-        if the schema was inferred from the data.
+        Whether the plan's claim covers the results. False if the run was seeded, since seeds are for experiments, or if
+        the schema was inferred from the data.
     accounting
-        The notion of loss that the run was charged in.
+        The notion of loss in which the run was charged, such as "zcdp".
     charges
         The releases made, in order.
     spent
@@ -74,13 +74,14 @@ class Results(Mapping[str, Any], Drawable):
     run
         The run's id in a ledger; None if it was not recorded in one.
     head
-        The hash of the ledger's last entry about the run. A ledger without this entry is an older copy or another one.
+        The hash of the ledger's last entry about the run. A ledger that does not have this entry is an older copy, or a
+        different ledger.
     stopped
-        Why the run stopped before its end; None if it did not.
+        The reason why the run stopped early; None if it did not.
     data
-        The names of the data files, as the study file has them; empty for a study that was made in Python.
+        The data files, as the study file names them; empty for a study that was made in Python.
     time
-        When the run ended.
+        The time at which the run ended.
     version
         The version of dpframework that made the results.
     public_seed
@@ -88,9 +89,9 @@ class Results(Mapping[str, Any], Drawable):
     period
         The name of the period whose rows were read, such as 2026-03; None for a study without periods.
     samplers
-        The samplers that turned random bits into noise and choices, "opendp" or "arrays"; None if the run was seeded.
+        The samplers that drew noise and choices, "arrays" or "opendp"; None if the run was seeded.
     counting_summary
-        A sentence on the database that counted, and how much was asked of it; None if this process counted.
+        A sentence about the database that evaluated the counts and the work that it did; None if this process counted.
     """
 
     found: Mapping[str, Any]
@@ -123,30 +124,30 @@ class Results(Mapping[str, Any], Drawable):
         return len(self.found)
 
     def text(self, name: str) -> str:
-        """Return one miner's result as text, as it was printed after the run."""
+        """Return one result as text, as it was printed after the run."""
         return self._told[name].text if name in self._told else str(self.found[name])
 
     def matrices(self, name: str) -> Sequence[Matrix]:
-        """Return the matrices of one miner's result, which a report shows as heat maps."""
+        """Return the matrices of one result, which a report shows as heat maps."""
         return self._told[name].matrices if name in self._told else matrices_of(self.found[name])
 
     def to_frame(self, name: str | None = None) -> pl.DataFrame:
-        """Return one result as a polars dataframe, or the releases in order, each with its cost.
+        """Return one result as a polars dataframe, or the list of all releases with their losses.
 
-        In the frame of releases, `expected` is the expected error as reports state it, and a loss is null if the
-        release has none of that kind.
+        In the frame of releases, `expected` is the expected error in words, as in reports. An epsilon, rho or delta is
+        null if the release has no claim in it.
 
         Parameters
         ----------
         name
-            The name of a result, whose class documents its columns; None for the releases.
+            The name of a result (its class documents the columns); None for the releases.
 
         Raises
         ------
         KeyError
             If no result has that name.
         InputError
-            If the result is not a table, such as one that was loaded without its plugin.
+            If the result has no dataframe, for example because its miner's plugin was not installed when it was loaded.
         """
         import polars as pl
 
@@ -183,7 +184,7 @@ class Results(Mapping[str, Any], Drawable):
         return cost_bars(releases, self.plan.relation, title, ax)
 
     def _repr_html_(self) -> str:
-        """Return the notebook views of all results, and what was spent."""
+        """Return HTML with the spent budget and all results, for a notebook."""
         spent = None if self.spent is None else self.spent.epsilon
         cost = NO_EPSILON if spent is None else f"epsilon {readable(spent)}"
         verdict = "private" if self.private else "NOT PRIVATE: for experiments only"
@@ -197,12 +198,12 @@ class Results(Mapping[str, Any], Drawable):
         return "".join(shown)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write `results.json` and `plan.json` into a new folder, all or nothing. `load` reads them again.
+        """Write `results.json` and `plan.json` into a new folder: both files or none. `load` reads the folder.
 
         Raises
         ------
         InputError
-            If the folder holds anything, or cannot be written.
+            If the folder is not empty, or cannot be written.
         """
         out = Path(folder)
         with stage_folder(out, (PLAN, RESULTS)) as stage:
@@ -213,13 +214,13 @@ class Results(Mapping[str, Any], Drawable):
     def load(cls, folder: str | os.PathLike[str]) -> Results:
         """Read the folder of a run, as written by `save` or the command `dpframework run`.
 
-        A result is read as the class that its miner names (`Miner.result`). If the miner names none or is not
-        installed, the result is what JSON holds: lists, numbers and texts. Reports show it as they did after the run.
+        Each result is read as an object of its miner's class `Miner.result`. If the miner has no such class or is not
+        installed, the result is plain JSON: lists, numbers and texts. Reports show results as they did after the run.
 
         Raises
         ------
         InputError
-            If a file is missing, does not hold results, or is of another plan. The message names the file.
+            If a file is missing, is not a file of results, or belongs to another plan. The message names the file.
         """
         from dpframework.study.run_folder_reader import load_results
 

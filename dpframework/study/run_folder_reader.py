@@ -1,4 +1,4 @@
-"""Read the folder of a run: its plan, and its results as objects of the classes that their miners name."""
+"""Read the folder of a run: the plan, and each result as an object of its miner's result class."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from dpframework.study.study_plan import StudyPlan
 
 
 def read_record(source: Path) -> Mapping[str, Any]:
-    """Read a file of results, or a run's folder, as the JSON that `Results.to_dict` returned.
+    """Return the content of a file of results, or of a run's folder, in the form of `Results.to_dict`.
 
     Raises
     ------
     InputError
-        If the file cannot be read, or is not a file of results. The message names it.
+        If the file cannot be read, or is not a file of results. The message names the file.
     """
     if source.is_dir():
         if not (source / RESULTS).exists():
@@ -70,7 +70,7 @@ def load_results(folder: Path) -> Results:
             name: ResultTexts(form["texts"].get(name, ""), tuple(map(Matrix.from_dict, matrices.get(name, ()))))
             for name in form["results"]
         }
-        # A release is written as its path and the number of its step. Older results have only the paths.
+        # A release is stored as its path and the number of its step. Older files have the paths alone.
         place = path_finder(plan)
         placed = list(plan.placed_steps())
         first = {path: number for number, (path, _) in reversed(list(enumerate(placed)))}
@@ -83,7 +83,7 @@ def load_results(folder: Path) -> Results:
             if charge is None:
                 raise InputError(f"a release '{path}' was charged, which the plan does not hold")
             charges.append(charge)
-        spent = None  # it stays None if there was no valid total
+        spent = None  # None if there was no valid total
         if form["spent_delta"] is not None:
             epsilon = None if form["spent"] is None else exact(form["spent"], "'spent'")
             spent = PrivacyLoss(epsilon, delta=exact(form["spent_delta"], "'spent_delta'"))
@@ -109,7 +109,7 @@ def load_results(folder: Path) -> Results:
 
 
 def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:
-    """Return the charge of a release, or None if its path does not fit the step, or it has no valid claim.
+    """Return the charge of a release. None if its path does not fit its step, or the step has no valid claim.
 
     The path of a release in a block ends with the parameters that the miner chose.
     """
@@ -125,7 +125,7 @@ def _charge(path: str, step: Step, plan: StudyPlan) -> Charge | None:
 
 
 def _result(name: str, form: Any, plan: StudyPlan) -> Any:
-    """Return one result in the class that its miner names, or as plain JSON if there is no such class."""
+    """Return one result as an object of its miner's result class, or as plain JSON if there is no such class."""
     miner = registry().kind(plan.miners.get(name, {}).get("miner", ""))
     kind: type[StoredResult] | None = None if miner is None else miner.result
     with prefix_errors(f"result '{name}': "):

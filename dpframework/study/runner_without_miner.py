@@ -1,8 +1,8 @@
-"""Run a plan that was added without a miner, by making every release in order.
+"""Run a plan that was added to a study without a miner: make all of its releases, in order.
 
-An approval must hold for these releases and no others. A miner's parameters are written into the plan, so that its hash
-binds them. For releases without a miner the parameters of each query are written, since two queries may make the same
-claim.
+An approval must hold for exactly these releases. Miners' parameters are part of a plan's hash. For releases without a
+miner, the fields of each query take their place. Otherwise two queries that make the same claim would have the same
+hash.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from dpframework.tables.engine_base import Engine
 if TYPE_CHECKING:
     from dpframework.run.private_table import PrivateTable
 
-#: The largest public bound on rows at which a query may gather data of each row, which are a few bytes, or one bit for
-#: each test.
+#: The largest public bound on the number of rows at which a query may gather data row by row. A query gathers a few
+#: bytes for each row, or one bit for each test.
 MOST_GATHERED = 10**8
-#: Written in place of a miner's name for releases that have no miner.
+#: What a plan holds in place of a miner's name, for releases without a miner.
 PLANNED = "add_plan"
 
 
 def require_no_choice(name: str, node: Node) -> None:
-    """Refuse planned releases between which a miner would have to choose, or whose inputs it would have to make.
+    """Refuse a plan that only a miner can run, since it leaves choices or inputs open.
 
     Raises
     ------
     InputError
-        If there is a branch, a step that uses a release, a partition that is made from a release, or a block.
+        If the plan has branches, a step that uses a release, a partition made from a release, or a block.
     """
     for part in walk(node):
         if isinstance(part, Either):
@@ -63,10 +63,10 @@ def require_engine(plan: Plan, engine: Engine) -> None:
     Raises
     ------
     InputError
-        If the engine reads rows itself and does not bound the rows of a unit. If a query asks for something that the
-        engine cannot give: unlisted keys, the first rows of units, an answer that no cross table gives, or data of each
-        row. If a query gathers data of each row, and the table's public bound on rows is above `MOST_GATHERED`. If the
-        plan samples rows or units, and the engine draws no such samples.
+        If the engine reads rows itself and does not bound the rows of a unit. If a query needs something that the
+        engine does not support: keys that are not listed, the first rows of each unit, an answer that is not computed
+        from a contingency table, or data row by row. If a query gathers data row by row, and the public bound on the
+        number of rows is above `MOST_GATHERED`. If the plan samples rows or units, and the engine does not.
     """
     unit, row_bound = plan.unit, plan.facts.row_bound
     if engine.reads_itself and unit.id is not None and not engine.bounds_units:
@@ -112,12 +112,15 @@ def require_engine(plan: Plan, engine: Engine) -> None:
 
 
 def require_samples_anew(plan: AccountedPlan, budget: Accountant[Any]) -> None:
-    """Refuse to resume a run of a plan with samples, unless its totals also hold if samples are drawn anew.
+    """Refuse to resume a run with samples if its totals do not hold for a second sample.
+
+    A resumed run draws its samples again.
 
     Raises
     ------
     PlanRefused
-        If the accounting of the budget, or of the plan's smallest total, needs all releases to be from one sample.
+        If the plan has a sample, and the budget's accountant, or the one with the plan's smallest total, does not allow
+        it to be drawn again.
     """
     for accountant in (budget, plan.accountant()):
         if plan.index.samples and not accountant.samples_anew:
@@ -133,10 +136,10 @@ def release_all(node: Node, table: PrivateTable) -> Any:
     Returns
     -------
     Any
-        The release of a step, or the releases of a composition in a dictionary. A release has the name of its step as
-        its key. The releases of a named sequential are a dictionary under that name. Those of a sample are under its
-        name or "sample", and those of a partition under its name or "parts", and then under the label of each part. A
-        repetition gives a list under each name.
+        For a step its release, and for a composition a dictionary. The key of a release is the name of its step. A
+        named sequential has its own dictionary under its name. A sample has one under its name or "sample". A partition
+        has one under its name or "parts", with one entry for each part's label. In a repetition each name has a list of
+        releases.
     """
     queue = _ReleaseQueue()
     found = _enqueue_part(node, table, queue)
@@ -145,7 +148,7 @@ def release_all(node: Node, table: PrivateTable) -> Any:
 
 
 def plan_form(node: Node) -> dict[str, Any]:
-    """Return the JSON-safe form of releases without a miner, like that of a miner, with their queries."""
+    """Return the JSON-safe form of releases without a miner. It has the shape of a miner's form, with the queries."""
     return {
         "miner": PLANNED,
         "parameters": {"queries": [query_form(n.query) for n in walk(node) if isinstance(n, Step)]},
@@ -153,7 +156,7 @@ def plan_form(node: Node) -> dict[str, Any]:
 
 
 def query_form(value: Any) -> Any:
-    """Return the JSON-safe form of a query, or of a value in it, with its class and all its fields.
+    """Return the JSON-safe form of a query, or of a value in a query: the class and all fields.
 
     Examples
     --------
@@ -175,18 +178,18 @@ def _object(value: Any) -> Any:
 
 @attrs.define(eq=False)
 class _ReleaseQueue:
-    """Releases that wait to be made together, until all are known or something depends on them."""
+    """Releases that are collected in order to make them in one call."""
 
     waiting: list[tuple[PrivateTable, str, Mapping[str, Any]]] = attrs.field(factory=list)
     found: list[Any] = attrs.field(factory=list)
 
     def add(self, table: PrivateTable, step: str) -> int:
-        """Add a release, and return the position that it will have in `found`."""
+        """Add a release, and return the position of its output in `found`."""
         self.waiting.append((table, step, {}))
         return len(self.found) + len(self.waiting) - 1
 
     def release(self) -> None:
-        """Make the waiting releases."""
+        """Make the collected releases."""
         waiting, self.waiting = self.waiting, []
         from dpframework.run.private_table import PrivateTable
 
@@ -194,7 +197,7 @@ class _ReleaseQueue:
 
 
 def _enqueue(node: Node, table: PrivateTable, queue: _ReleaseQueue) -> dict[str, Any]:
-    """Add a node's releases to the queue. Return, by name, functions that return the releases once they are made."""
+    """Add a node's releases to the queue. Return functions, by name, that return the outputs once they are made."""
     match node:
         case Step():
             return {node.name: functools.partial(queue.found.__getitem__, queue.add(table, node.name))}
@@ -207,7 +210,7 @@ def _enqueue(node: Node, table: PrivateTable, queue: _ReleaseQueue) -> dict[str,
             times = [_enqueue(node.part, table, queue) for _ in range(node.times)]
             return {key: [found[key] for found in times] for key in times[0]}
         case Sample():
-            queue.release()  # so that what precedes the sample is also drawn before it
+            queue.release()  # so that earlier releases are drawn before the sample
             return {node.name or "sample": _enqueue_part(node.part, table.sampled(node.name), queue)}
         case Parallel(by=by) if by is not None and not isinstance(by, FromRelease):
             parts = table.partition(by, name=node.name)
@@ -224,7 +227,7 @@ def _enqueue_part(node: Node, table: PrivateTable, queue: _ReleaseQueue) -> Any:
 
 
 def _collect(found: Any) -> Any:
-    """Return the releases that have been made, in the form in which `_enqueue` returned them."""
+    """Return what `_enqueue` returned, with each function replaced by the output that it returns."""
     match found:
         case dict():
             return {key: _collect(value) for key, value in found.items()}

@@ -1,4 +1,4 @@
-"""Studies: several miners that share one table, one budget and one relation, and are planned, checked and run."""
+"""Studies: several miners that share one table, one budget and one neighbouring relation."""
 
 from __future__ import annotations
 
@@ -47,26 +47,29 @@ class Study:
     schema
         The public facts about the table.
     epsilon, delta
-        The budget. With delta above 0 totals may also be composed by zCDP, Renyi or privacy loss distributions.
+        The budget. If delta is above 0, totals may also be computed in zCDP, Renyi divergence or privacy loss
+        distributions, and the smallest one is used.
     relation
         "add-or-remove-one" or "replace-one".
     allow
-        The names of the assumptions that are accepted.
+        The names of the assumptions and risks that are accepted.
     out_of_domain
-        How a run reads its table (see `read_table`). By default "clamp", or "error" if 'data-fits-schema' is allowed.
-        It is part of the plan. A study file's table is read in this way. Read your own tables in the same way.
+        What reading does with values outside the schema (see `read_table`). By default "clamp", or "error" if
+        'data-fits-schema' is allowed. It is part of the plan. If you read the table yourself, use the same value.
     unit
-        The column that identifies whom the study protects, by default single rows. Read tables with `unit=study.unit`.
+        The column of ids of the persons whom the study protects. By default the study protects single rows. Read tables
+        with `unit=study.unit`.
     rows_per_unit
-        The most rows of one unit. Above 1 without `unit`, the plan rests on the assumption 'rows-per-unit-asserted'.
+        The largest number of rows of one unit. If it is above 1 and `unit` is not given, the plan needs the assumption
+        'rows-per-unit-asserted'.
     period, date
-        "day", "week" or "month", and the column of dates, for a study that protects a person in one period. Its plan
+        For a study that protects a person in one period: "day", "week" or "month", and the column of dates. The plan
         holds for every period. Read the table of one period with `unit=study.unit.during("2026-03")`.
 
     Attributes
     ----------
     data
-        The places of the table's files, which the plan shows and its hash binds; `load_study` sets them.
+        The addresses of the table's files, which are part of the plan and its hash. `load_study` sets them.
 
     Raises
     ------
@@ -108,14 +111,16 @@ class Study:
         self._settled = True
 
     def add(self, name: str, miner: Miner | Share) -> None:
-        """Add a miner, or a miner with a share of the budget (see `share`). It is planned now, from the schema.
+        """Add a miner, or a miner with a share of the budget (see `share`). The miner is planned at once.
 
-        The parameters of shares are found when the study is planned, since they depend on all its steps.
+        The budget parameters of miners with shares are computed later, when the study is planned, since they depend on
+        all of its steps.
 
         Raises
         ------
         InputError
-            If the name is taken, the miner cannot be added here (see the message), or shares add up to more than 1.
+            If the name is taken, if the miner cannot be added (the message says why), or if shares add up to more than
+            1.
         """
         if isinstance(miner, Share):
             try:
@@ -156,10 +161,10 @@ class Study:
 
     @typechecked
     def add_plan(self, name: str, node: Node) -> None:
-        """Add planned releases without a miner. A run makes them all, in order.
+        """Add planned releases without a miner. A run makes all of them, in order.
 
-        The result is the release of a single step, else a dictionary of releases by their names (see
-        `runner_without_miner.release_all`).
+        The result of a single step is its release. Otherwise the result is a dictionary of releases by their names (see
+        `plan_runner.release_all`).
 
         Raises
         ------
@@ -184,33 +189,34 @@ class Study:
 
     @property
     def miners(self) -> Mapping[str, Miner]:
-        """The miners so far, by their names in the study. Those with shares have the parameters that were found."""
+        """The miners so far, by their names in the study. Miners with shares have their computed parameters."""
         self._settle()
         return MappingProxyType(self._miners)
 
     @typechecked
     def epsilon_for(self, step: str, *, within: Amount, rows: int | None = None) -> Fraction:
-        """Return the smallest epsilon at which a result is as accurate as you ask. No data is read.
+        """Return the smallest epsilon at which a result has the wanted accuracy. No data is read.
 
-        For a step with an epsilon it is the step's own. For a step with a share it is the study's budget, with all
-        shares unchanged.
+        If the step has an epsilon of its own, this is the epsilon that is returned. If it has a share, the study's
+        epsilon is returned, with all shares unchanged.
 
         Parameters
         ----------
         step
-            A step whose result has one error bound, or a release by its path (see `StudyPlan.error_bounds`).
+            The name of a step whose result has one error bound, or the path of one release (see
+            `StudyPlan.error_bounds`).
         within
-            The error that 95 % of runs stay below: a number in the unit of the result (rows for counts and quantiles,
-            the attribute's own for sums and means), or a percentage as a text, such as "2 %", of the rows, of the range
-            of a mean or of the largest sum.
+            The error that is not exceeded with a probability of 95 %. It is a number in the unit of the result: rows
+            for counts and quantiles, the attribute's unit for sums and means. Or it is a percentage as text, such as "2
+            %": of the number of rows, of the range of a mean, or of the largest sum.
         rows
-            About how many rows there are; by default as the schema says. It is public.
+            The approximate number of rows, which becomes public; by default the schema's.
 
         Raises
         ------
         InputError
-            If there is no such result, its error depends on a number of rows that nobody gave, or no epsilon makes the
-            result that accurate.
+            If there is no such result, if its error depends on the number of rows and this number is not given, or if
+            no epsilon makes the result accurate enough.
 
         Examples
         --------
@@ -225,7 +231,7 @@ class Study:
 
     @typechecked
     def accuracy(self, step: str, *, within: Amount, rows: int | None = None) -> Accuracy:
-        """Return the epsilon that `epsilon_for` finds, with the error bound that it buys.
+        """Return the epsilon that `epsilon_for` finds, with the error bound at that epsilon.
 
         Raises
         ------
@@ -238,7 +244,7 @@ class Study:
 
     @typechecked
     def with_epsilon(self, epsilon: Amount) -> Study:
-        """Return a study with another budget and the same steps."""
+        """Return a study with another epsilon and the same steps."""
         made = copy.copy(self)
         made.budget, made._settled = attrs.evolve(self.budget, epsilon=epsilon), False
         made._nodes, made._miners, made._shares = dict(self._nodes), dict(self._miners), dict(self._shares)
@@ -252,14 +258,14 @@ class Study:
         return self.plan().plot(ax)
 
     def _settle(self) -> None:
-        """Find the parameters of the miners with shares, unless they were found for the present steps."""
+        """Compute the parameters of the miners with shares, if steps or the budget have changed since the last time."""
         if self._shares and not self._settled:
             for name, (miner, node) in self.shares().found().items():
                 self._miners[name], self._nodes[name] = miner.for_study(self.unit, self.relation), node
         self._settled = True
 
     def shares(self) -> Shares:
-        """Return the steps that have shares, in an object that finds the parameters of their miners."""
+        """Return the steps with shares, as an object that computes the parameters of their miners."""
         others = [node for name, node in self._nodes.items() if name not in self._shares]
         return Shares(
             dict(self._shares),
@@ -282,12 +288,13 @@ class Study:
         Parameters
         ----------
         engine
-            Where counts will be evaluated, by default in this process's memory. The engine's code is part of the plan.
+            The engine that will evaluate counts. By default this process does so, in memory. The engine's code is part
+            of the plan.
 
         Raises
         ------
         InputError
-            If the study has no step, no parameters fit the shares, or the engine cannot run the plan.
+            If the study has no step, if no parameters fit the shares, or if the engine cannot run the plan.
         """
         if not self._nodes:
             raise InputError("the study has no step; add a miner")
@@ -308,12 +315,12 @@ class Study:
 
     @typechecked
     def checked_plan(self, engine: Engine | None = None) -> StudyPlan:
-        """Return the plan, if its checks pass.
+        """Return the plan of the whole study, if all checks accept it. No data is read.
 
         Raises
         ------
         PlanRefused
-            If a check refuses it; nothing has been read.
+            If a check refuses the plan.
         """
         plan = self.plan(engine)
         plan.require_checks()
@@ -321,12 +328,12 @@ class Study:
 
     @typechecked
     def prepare(self, engine: Engine | None = None) -> StudyRun:
-        """Return a run of the study as it stands. Its plan can be looked at, and is not made again for the run.
+        """Return the study, planned and ready to run. You can inspect the plan, and then run exactly this plan.
 
         Parameters
         ----------
         engine
-            Where counts will be evaluated, by default in this process's memory.
+            The engine that will evaluate counts. By default this process does so, in memory.
 
         Raises
         ------
@@ -367,33 +374,36 @@ class Study:
         Parameters
         ----------
         table
-            The data owner's table, its files (`TableFiles`), its table in a database (`DatabaseTable`), or a function
-            that returns one of these. The function is called, and files are opened, after the checks have passed.
+            The private data: a table, files (`TableFiles`), a table in a database (`DatabaseTable`), or a function that
+            returns one of these. The function is called, and files are opened, after the checks have accepted the plan.
         seed
-            For experiments only: draws are reproducible and the results say that they are not private.
+            The seed of a reproducible run, for experiments only: the results say that they are not private.
         samplers
-            What turns random bits into noise and choices: "arrays", our own samplers that draw many numbers at once,
-            or "opendp", the samplers of the package opendp, which are as exact. Results name the samplers.
+            The samplers, which turn random bits into noise and choices. "arrays" are dpframework's own, which draw many
+            numbers at once. "opendp" are those of the package opendp. Both draw exactly. Results name the samplers.
         engine
-            Where counts are evaluated; by default in this process's memory.
+            The engine that evaluates counts. By default this process does so, in memory.
         observers
-            Objects that are told of every charge and release, besides the observers of plugins.
+            Objects that are told of every charge and release, in addition to the observers of plugins.
         accountant
-            A budget shared with other studies of the same people; by default the study's own.
+            An accountant whose budget several studies of the same people share. By default the study has its own
+            budget.
         ledger
-            The record of the run that `Ledger.run` returns. The whole plan is charged before the first release.
+            The run in a ledger, as `Ledger.run` returns it. The whole plan is charged to the ledger before the first
+            release.
 
         Raises
         ------
         PlanRefused
-            If a check refuses the plan, or it does not fit the accountant's budget, or the ledger has no approval or
-            no room for it. Nothing is spent, and nothing is read unless the ledger changed while the table was read.
+            If a check refuses the plan, if it does not fit the accountant's budget, or if the ledger has no approval or
+            not enough budget for it. Nothing is spent. The table was not read, except if the ledger changed during the
+            reading.
         InputError
-            If the table cannot be read or is of another schema, a step was added as a plan that leaves a choice to a
-            miner, there are no such samplers, or a query or a mechanism fails.
+            If the table cannot be read or has another schema, if a step without a miner leaves choices open, if there
+            are no such samplers, or if a query or a mechanism fails.
         RunStopped
-            If a miner fails unexpectedly, or the user interrupts. Whatever stops a run that has begun, the error's
-            `results` holds what its finished miners found.
+            If a miner fails unexpectedly, or the user interrupts the run. An error that stops a run after its start has
+            an attribute `results`, with the results of the miners that had finished.
         """
         return self.prepare(engine).make(
             table, seed=seed, samplers=samplers, observers=observers, accountant=accountant, ledger=ledger

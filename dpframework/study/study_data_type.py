@@ -1,4 +1,4 @@
-"""The data that a study may run on, as one type."""
+"""The type of the data on which a study can run."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from dpframework.tables.coded_table import Table
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.table_files import TableFiles
 
-#: A table, its files, a database's table, or a function that returns one of them.
+#: A table, files, a table in a database, or a function that returns one of these.
 Given: TypeAlias = Table | TableFiles | DatabaseTable | Callable[[], Table | TableFiles | DatabaseTable]

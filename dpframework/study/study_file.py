@@ -1,4 +1,4 @@
-"""Study files, with data, privacy and steps in TOML, read without opening the data."""
+"""Study files. They describe data, privacy and steps in TOML, and are read without opening the data."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _NO_BUDGET = "has neither an epsilon nor a share of the budget; write epsilon = 
 @final
 @attrs.frozen
 class EngineChoice:
-    """An engine by its name, or by the name of an entry in the owner's configuration.
+    """The name of an engine, or of an engine's entry in the owner's configuration.
 
-    A study cannot give an engine parameters, since these may say where rows or code are sent.
+    A study cannot give parameters to an engine, since they could say where rows or code are sent.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class EngineChoice:
         Raises
         ------
         InputError
-            If it is not a text, such as a table with parameters.
+            If it is not a text. A table with parameters is refused, too.
         """
         if isinstance(form, Mapping):
             raise InputError(
@@ -71,12 +71,12 @@ class EngineChoice:
         return cls(form)
 
     def make(self, registry: Registry | None = None) -> Engine:
-        """Return the engine that has this name, or that the owner's entry stands for.
+        """Return the engine with this name, or the engine that the owner's entry of this name describes.
 
         Raises
         ------
         InputError
-            If neither an engine nor an entry has that name, or the engine does not take the entry's parameters.
+            If no engine and no entry has that name, or if the engine refuses the entry's parameters.
         """
         engines = (registry or installed()).engines
         if self.name in engines:
@@ -105,18 +105,18 @@ class EngineChoice:
 @final
 @attrs.frozen
 class StudyFile:
-    """A study read from a file, whose data has not been opened.
+    """A study that was read from a file. Its data has not been opened.
 
     Attributes
     ----------
     source
         The path of the study file.
     data
-        The place of its table.
+        The place of the study's table.
     study
-        The study that it describes, with every miner planned.
+        The study itself, with every miner planned.
     engine
-        The engine that evaluates its counts; by default "memory".
+        The engine that evaluates the study's counts; by default "memory".
     """
 
     source: Path
@@ -125,12 +125,12 @@ class StudyFile:
     engine: EngineChoice = attrs.field(factory=lambda: EngineChoice())
 
     def read(self, key: bytes | None = None, *, mapped: bool = False, period: str = "") -> Table:
-        """Open the data for a run, after the checks.
+        """Read the table for a run. Call this after the checks.
 
         Parameters
         ----------
         key
-            The key that chooses the rows of each privacy unit (see `read_table`).
+            The key by which the rows that each privacy unit keeps are chosen (see `read_table`).
         mapped
             Whether to keep the table in a file instead of memory (see `Engine.mapped`).
         period
@@ -145,11 +145,11 @@ class StudyFile:
             return self.data.read(self.study.schema, self._unit(period), key, self._values_read(), mapped=mapped)
 
     def _unit(self, period: str) -> PrivacyUnit:
-        """Return the unit to read the table for, in one period if the study has periods."""
+        """Return the privacy unit with which to read the table, in one period if `period` is not empty."""
         return self.study.unit.during(period) if period else self.study.unit
 
     def table_files(self, key: bytes | None = None, *, period: str = "") -> TableFiles | DatabaseTable:
-        """Return the files or the table, unopened, for an engine that reads them itself.
+        """Return the files or the table in a database, unopened, for an engine that reads data itself.
 
         Parameters
         ----------
@@ -166,7 +166,10 @@ class StudyFile:
 
     @contextlib.contextmanager
     def _name_file(self) -> Iterator[None]:
-        """Name the study file in errors. They keep their class, which says how a failure depends on the rows."""
+        """Add the name of the study file to errors.
+
+        Their class is kept, since callers treat some classes differently.
+        """
         try:
             yield
         except InputError as error:
@@ -180,14 +183,14 @@ class StudyFile:
 
 @typechecked
 def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -> StudyFile:
-    """Read a study file and plan every step. The data file need not exist.
+    """Read a study file, and plan every step. The data is not opened, and need not exist yet.
 
     Parameters
     ----------
     path
         A TOML file with `[data]`, `[privacy]` and one `[[step]]` per miner.
     registry
-        The registry in which miners are looked up; by default that of the installed ones.
+        The registry in which miners are looked up; by default that of all installed plugins.
 
     Raises
     ------
@@ -208,7 +211,7 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         require_inside(schema_file, path.parent)
         private = data.named
         schema = read_schema(schema_file, private)
-        # A column that the study derives may read columns that the schema derives.
+        # Columns that the study derives may use columns that the schema derives.
         if "read" in form or "derive" in form:
             own = derived_columns(with_tables(form, path.parent, private).get("derive", ()))
             schema = extend(schema, form.get("read"), own)
@@ -239,7 +242,7 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
     unit, rows = form.get("unit"), form.get("rows_per_unit", 1)
     times: dict[str, Any] = {key: require_text(form, key, where) for key in ("period", "date") if key in form}
     try:
-        PrivacyUnit(unit, rows, **times)  # its messages name keys of the file, messages of `Study` name arguments
+        PrivacyUnit(unit, rows, **times)  # checked first, for messages that name keys of the file
         return Study(
             schema,
             epsilon=positive(form["epsilon"]),
@@ -256,7 +259,7 @@ def _study(form: Mapping[str, Any], schema: Schema, out_of_domain: OutOfDomain |
 
 
 def _steps(form: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the steps, after checks of their names and keys."""
+    """Return the steps of a study file. Refuse steps with wrong names or keys."""
     steps = form.get("step", [])
     if not isinstance(steps, list):
         raise InputError("each step must be written under its own [[step]] heading, with two brackets")
@@ -295,7 +298,8 @@ def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
     parameters = dict(step.get("params", {}))
     if "epsilon" in step:
         try:
-            # The epsilon is exact from the file on, so that a miner that splits it cannot exceed it by rounding.
+            # The epsilon is read as an exact fraction, so that a miner cannot exceed it when it splits it with
+            # rounding.
             parameters["epsilon"] = positive(step["epsilon"])
         except InputError as error:
             raise InputError(f"step '{step['name']}': {error}") from None
@@ -303,7 +307,7 @@ def _add(study: Study, step: Mapping[str, Any], registry: Registry) -> None:
 
 
 def _lacks_budget(registry: Registry, kind: str, parameters: Mapping[str, Any]) -> bool:
-    """Tell whether the only fault of a miner's parameters is that they hold no budget."""
+    """Tell whether a miner's parameters are complete except for its budget."""
     if parameters.keys() & {"epsilon", "rho"}:
         return False
     try:
@@ -316,7 +320,7 @@ def _lacks_budget(registry: Registry, kind: str, parameters: Mapping[str, Any]) 
 def add_miner(
     study: Study, name: str, kind: str, parameters: Mapping[str, Any], registry: Registry, share: Amount | None = None
 ) -> None:
-    """Make a miner and add it to a study. Every failure of a plugin becomes one sentence about this step.
+    """Build a miner and add it to a study. If a plugin fails, the error is one sentence that names this step.
 
     Parameters
     ----------
@@ -325,7 +329,7 @@ def add_miner(
     name, kind
         The name of the step, and the name under which the miner is registered.
     parameters
-        The parameters of the miner, epsilon among them.
+        The parameters of the miner, including its epsilon.
     registry
         The registry in which miners are looked up.
     share
@@ -334,7 +338,7 @@ def add_miner(
     Raises
     ------
     InputError
-        If there is no such miner, or the miner refuses the parameters or the schema, or fails otherwise.
+        If there is no such miner, if it refuses the parameters or the schema, or if it fails in another way.
     """
     try:
         miner = registry.miner(kind, **parameters) if share is None else registry.share(share, kind, **parameters)

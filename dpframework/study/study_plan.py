@@ -1,4 +1,4 @@
-"""A study's plan, with the totals, findings, error bounds and previews that an auditor asks for."""
+"""The class of a study's plan, with totals, findings and error bounds for the auditor."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen(eq=False)
 class StudyPlan(AccountedPlan, Drawable):
-    """A plan with totals, findings and previews for an auditor. `dpframework.reports` draws it.
+    """The plan of a study, with totals, findings and error bounds. `dpframework.reports` makes reports of it.
 
-    `plot` draws the loss of each release, and names the total and the budget.
+    `plot` draws the loss of each release, with the total and the budget in the title.
 
     Attributes
     ----------
     makers
-        The miners of the plan's parts by name. They bound the errors of their results, and are no part of its claims.
+        The miners of the plan's parts, by name. They compute error bounds, and do not affect the plan's claims.
 
     Examples
     --------
@@ -56,22 +56,22 @@ class StudyPlan(AccountedPlan, Drawable):
     makers: Mapping[str, Miner] = attrs.field(factory=dict, kw_only=True, repr=False)
 
     def error_bounds(self) -> Mapping[str, tuple[ErrorBound, ...]]:
-        """Return the error bounds of each result's numbers, by the result's name, as its miner states them.
+        """Return the error bounds that each miner states for its result, by the result's name.
 
-        Without the schema, or if the miner is not installed, they are the error bounds of the steps.
+        If the plan has no schema, or the miner is not installed, the bounds are those of the steps.
         """
         return self._told[0]
 
     def run_costs(self) -> Mapping[str, RunCost]:
-        """Return the most time and memory that each result takes, by its name, if its miner tells.
+        """Return bounds on the time and memory of each result, by its name, for miners that state them.
 
-        Without the schema, or if the miner is not installed, nothing is known.
+        If the plan has no schema, or the miner is not installed, there are no bounds.
         """
         return self._told[1]
 
     @functools.cached_property
     def _told(self) -> tuple[Mapping[str, tuple[ErrorBound, ...]], Mapping[str, RunCost]]:
-        """The error bounds and the costs of all parts, as their miners state them."""
+        """The error bounds, and the bounds on time and memory, of all parts."""
         bounds, costs = {}, {}
         for part in planned_parts(self):
             miner = None if self.schema is None else self.makers.get(part.name) or self._rebuild_miner(part.name)
@@ -82,7 +82,7 @@ class StudyPlan(AccountedPlan, Drawable):
         return MappingProxyType(bounds), MappingProxyType(costs)
 
     def _rebuild_miner(self, name: str) -> Miner | None:
-        """Return the miner of a part as the plan records it, or None if it cannot be made again."""
+        """Return the miner of a part, rebuilt from the parameters in the plan; None if it cannot be rebuilt."""
         written = self.miners.get(name, {})
         kind = registry().kind(written.get("miner", ""))
         if kind is None:
@@ -95,7 +95,7 @@ class StudyPlan(AccountedPlan, Drawable):
             return None
 
     def with_rows(self, rows: int | None) -> StudyPlan:
-        """Return the same plan for a table of about `rows` rows. Error bounds depend on that number, and claims do not.
+        """Return the same plan for about `rows` rows. This changes error bounds, and does not change claims.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class StudyPlan(AccountedPlan, Drawable):
         return registry().accountants_at(self.budget.delta)
 
     def check(self) -> list[Finding]:
-        """Return the findings of the installed checks, errors first. The checks look at a plan only once."""
+        """Return the findings of the installed checks, errors first. They are computed once."""
         return Findings(self._findings)
 
     @functools.cached_property
@@ -118,7 +118,7 @@ class StudyPlan(AccountedPlan, Drawable):
         return tuple(findings(self, registry().checks))
 
     def _repr_html_(self) -> str:
-        """Return the steps with their losses and expected errors, the total, and the findings, for a notebook."""
+        """Return HTML with the steps, the total, the error bounds and the findings, for a notebook."""
         rows = []
         for path, step in self.placed_steps():
             found = self.calibration(step)
@@ -150,11 +150,11 @@ class StudyPlan(AccountedPlan, Drawable):
         return cost_bars(releases, self.relation, f"{planned} of {readable(self.budget.epsilon)}", ax)
 
     def refusals(self) -> list[Finding]:
-        """Return the findings that refuse the plan."""
+        """Return the findings of severity `error`, which refuse the plan."""
         return [finding for finding in self.check() if finding.severity is Severity.ERROR]
 
     def require_checks(self) -> None:
-        """Refuse a plan that its checks refuse.
+        """Raise an error if a check refuses the plan.
 
         Raises
         ------
@@ -169,16 +169,19 @@ class StudyPlan(AccountedPlan, Drawable):
         return previews(self)
 
     def graph(self) -> Any:
-        """Return the plan as a `networkx.DiGraph` (see `plan.graph.plan_graph`)."""
+        """Return the plan as a `networkx.DiGraph` (see `plan.networkx_export.plan_graph`)."""
         return plan_graph(self)
 
     def with_verified(self, verified: VerificationRecords) -> StudyPlan:
-        """Return the same plan with records of verification for checks and ledgers."""
+        """Return the same plan with verification records, for checks and ledgers."""
         return attrs.evolve(self, verified=verified)
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "plan", mechanisms: Iterable[type[Mechanism]] = ()) -> StudyPlan:
-        """Read a plan that `to_json` wrote (see `plan_from_json`), with mechanism classes beside the installed ones."""
+        """Read a plan that `to_json` wrote (see `plan_from_json`).
+
+        `mechanisms` are known in addition to installed ones.
+        """
         from dpframework.plan.plan_reader import plan_from_json  # imported here, since it loads every mechanism
 
         installed = [brought.component for brought in registry().mechanisms.values()]

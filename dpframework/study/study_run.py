@@ -1,4 +1,4 @@
-"""The run of a study: its plan is checked and charged, and then every miner makes its releases."""
+"""The run of a study: check and charge the plan, and then let every miner make its releases."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from dpframework.tables.engine_base import Engine
 @final
 @attrs.frozen(eq=False)
 class StudyRun:
-    """A study that is ready to run, with the plan that will be charged and its miners.
+    """A planned study that is ready to run, as `Study.prepare` returns it.
 
-    `Study.prepare` returns one. You can look at its plan, and then run it without planning the study again.
+    You can inspect the plan, and then run it without planning the study again.
 
     Attributes
     ----------
     plan
-        The plan. It need not have passed its checks.
+        The plan that will be charged. `make` checks it.
     nodes
         The planned releases of each step of the study.
     miners
         The miners of the steps that have one.
     engine
-        Where counts are evaluated.
+        The engine that evaluates counts.
     """
 
     plan: StudyPlan
@@ -102,7 +102,7 @@ class StudyRun:
         run = budget.open(plan)
         told = (*registry().observers, *observers)
         gate = Gate(engine, randomness, told) if ledger is None else ledger.gate(engine, randomness, told)
-        # The plan is charged before an engine gets the rows: whether the engine fails may depend on them.
+        # The plan is charged before the engine gets the rows, since the rows may make the engine fail.
         if ledger is not None:
             ledger.open()
         rows = gate.load(loaded) if isinstance(loaded, Table) else loaded
@@ -112,7 +112,7 @@ class StudyRun:
             try:
                 self._run_miners(whole, gate, found)
             finally:
-                # Results list the charges, so no release may be made once they are taken.
+                # Results list the charges, so no release may be made after they are collected.
                 gate.end()
                 gate.drop(rows)
         except DPFrameworkError as error:
@@ -121,7 +121,7 @@ class StudyRun:
         return self._results(found, run, budget, gate, ledger, None, period)
 
     def _run_miners(self, whole: PrivateTable, gate: Gate, found: dict[str, Any]) -> None:
-        """Run the miners in turn, and add the result of each to `found`."""
+        """Run the miners one after another, and add each result to `found`."""
         for name in self.nodes:
             miner, stopped = self.miners.get(name), None
             try:
@@ -135,10 +135,11 @@ class StudyRun:
                 if not is_failure(error) and not isinstance(error, KeyboardInterrupt):
                     raise
                 stopped, cause = _stop_error(name, miner, error), None if gate.randomness.private else error
-            # Raised outside of the `except`, so that the error of a private run has no context, which may quote rows.
+            # Raised outside of the `except` block. Otherwise Python would attach the original error, which may quote
+            # rows.
             if stopped is not None:
                 raise stopped from cause
-            # A miner may have caught the failure of a release, and its result would then tell of the failure.
+            # A miner may have caught the failure of a release. Its result could then reveal the failure.
             gate.require_well()
             found[name] = result
 
@@ -152,7 +153,7 @@ class StudyRun:
         stop: DPFrameworkError | None,
         period: Period | None,
     ) -> Results:
-        """Return the results so far. `stop` is the error that ended the run early."""
+        """Return the results so far. `stop` is the error that ended the run early, or None."""
         private = gate.randomness.private and not self.plan.facts.inferred
         recorded, head = (None, None) if ledger is None else (ledger.id, ledger.head)
         why = None if stop is None else str(stop)
@@ -174,7 +175,7 @@ class StudyRun:
 
 
 def _stop_error(name: str, miner: Miner | None, error: BaseException) -> RunStopped:
-    """Return the error for a miner that failed unexpectedly, without the text of the failure, which may quote rows."""
+    """Return the error for a miner that failed unexpectedly. The failure's text is left out, as it may quote rows."""
     if isinstance(error, KeyboardInterrupt):
         return RunStopped(f"step '{name}': interrupted", interrupted=True)
     who = "its plan" if miner is None else f"miner '{miner.name}'"

@@ -1,4 +1,4 @@
-"""Open a study's table after its checks, and record a failure that the rows may have caused."""
+"""Open a study's table after the checks. If opening fails because of the rows, the failure is recorded."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ def open_table(
     ledger: Recorder | None,
     values: Collection[str] | None,
 ) -> tuple[Table | Rows, Period | None]:
-    """Return the table of a run, or the handle of an engine that reads rows itself, and the table's period.
+    """Return a run's table, or the rows' handle if the engine reads them itself, and the table's period.
 
-    The ledger first records that the table is read, unless a table is given that was read before. A failure because of
-    the rows is recorded too, and a private run tells only its kind. A failure that no row causes uses up no approval.
+    First the ledger records that the table will be read, unless `given` is a table that was read before. If reading
+    fails, the ledger records the kind of failure, and a private run shows only this kind. A failure that does not
+    depend on the rows does not use up the approval.
 
     Parameters
     ----------
     plan, given, engine, randomness, ledger
-        The plan of the run, its table or files, its engine, its source of noise, and its record if there is one.
+        The plan, the data, the engine, the randomness and the recorder (or None) of the run.
     values
         The attributes whose raw values are kept; None for all.
     """
@@ -52,7 +53,7 @@ def open_table(
         if isinstance(loaded, TableFiles | DatabaseTable):
             loaded = _unread(plan, loaded, engine, ledger, values)
             if engine.reads_itself:
-                # An engine that sends messages silences its workers instead.
+                # An engine that sends messages silences the output of its workers itself.
                 with _silence(randomness, streams=not engine.sends_messages):
                     opened: Any = loaded
                     return engine.open(opened), loaded.unit.span
@@ -87,15 +88,15 @@ def open_table(
 
 
 def group_rows(table: Table, unit: PrivacyUnit, *, placed: bool = False) -> Table:
-    """Return a table that knows the unit of each row, to sample whole units or count each unit once for a key.
+    """Return a table that knows each row's unit, for sampling whole units or counting each unit once per key.
 
-    If `placed`, the table also knows the position of each row among the rows of its unit. If each row is a unit, that
+    With `placed`, the table also knows the position of each row among the rows of its unit. If each row is a unit, the
     position is always the first.
 
     Raises
     ------
     InputError
-        If a unit may have several rows, and the table does not know the unit of each row.
+        If units may have several rows, and the table was read without their ids.
     """
     if table.unit_codes is not None or not (unit.groups_rows or placed):
         return table
@@ -114,12 +115,12 @@ def _unread(
     ledger: Recorder | None,
     values: Collection[str] | None,
 ) -> TableFiles | DatabaseTable:
-    """Return files or a table of a database, with the settings by which an engine must open them for a plan.
+    """Return files or a table in a database, with all settings that the plan and the engine need to open them.
 
     Raises
     ------
     NotOpened
-        If they are of another schema or unit than the plan, or the engine cannot open them.
+        If their schema or unit is not the plan's, or the engine cannot open them.
     """
     try:
         plan.require_schema(given.schema)
@@ -144,7 +145,7 @@ def _unread(
 
 
 def require_joined(engine: Engine, given: TableFiles | DatabaseTable) -> None:
-    """Refuse the files of two views for an engine that reads files itself, and cannot join them.
+    """Refuse files of two views if the engine reads files itself and cannot join two views.
 
     Raises
     ------
@@ -159,7 +160,7 @@ def require_joined(engine: Engine, given: TableFiles | DatabaseTable) -> None:
 
 
 def _source_for(engine: Engine) -> str:
-    """Return the text of the calls that make the data that a study must be given for an engine."""
+    """Return code, as text, that makes the data for an engine that reads data itself."""
     files = "dpf.TableFiles(path, schema)" if engine.reads_files or not engine.reads_tables else ""
     table = "dpf.DatabaseTable(name, schema)" if engine.reads_tables else ""
     return " or ".join(filter(None, (files, table)))
@@ -170,13 +171,13 @@ def _silence(randomness: Randomness, *, streams: bool = True) -> contextlib.Abst
 
 
 def _failure_text(error: BaseException) -> str:
-    """Return a private run's message about a table that could not be read."""
+    """Return the message of a private run about a table that could not be read."""
     if isinstance(error, DoesNotFit):
         return (
             f"the table breaks what its owner asserts: {error.kind}; 'dpframework schema check' tells the owner more, "
             "and another run needs an approval of its own"
         )
     if isinstance(error, InputError):
-        return str(error)  # it tells of the file as a whole, and of names that the schema knows
+        return str(error)  # its text is about the whole file, or about names in the schema
     known = type(error).__module__ == "builtins"
     return f"reading the table failed with {type(error).__name__ if known else 'an error of its own'}"

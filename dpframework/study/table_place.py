@@ -1,9 +1,9 @@
-"""The place of a study's table, as a study file gives it under `[data]`, and an experiment file under `[[data]]`.
+"""The place of a table, read from `[data]` of a study file or `[[data]]` of an experiment file.
 
-These keys are read without opening the data.
+The data itself is not opened here.
 
-A study file may come from anybody, so it names files in its own folder, or in a place of the owner's configuration. An
-experiment file names code that is run, so it must come from the person who runs it. It may name any file or URL.
+A study file may come from anyone. So it may only name files in its own folder, or a place in the owner's configuration.
+An experiment file names code that is run, so it must come from the person who runs it, and may name any file or URL.
 """
 
 from __future__ import annotations
@@ -45,32 +45,32 @@ EXPERIMENT_KEYS = (*_KEYS, "options")
 @final
 @attrs.frozen
 class Data:
-    """The place of a study's table: in files of one table, in one file for each of two views, or in a database.
+    """The place of a table: files, two files that hold the left and the right view, or a table in a database.
 
     Attributes
     ----------
     files
-        Paths and patterns as the study file writes them, or the files of the left and the right view, or names in a
-        database (see `in_database`).
+        Paths and patterns, as the study file has them. Or the file of the left and the file of the right view. Or names
+        of tables in a database (see `in_database`).
     folder
-        The folder of the study file, to which relative paths are relative.
+        The folder of the study file. Relative paths start there.
     id
-        The column that joins two views; None to match rows by position.
+        The column by which two views are joined; None to match rows by position.
     out_of_domain
-        What to do with a value that the schema does not hold; None if the file does not say.
+        What reading does with values outside the schema; None if the file does not say.
     two_views
         Whether `files` are the left and the right view.
     place
-        The owner's place that the paths are relative to; None for the study file's folder.
+        The owner's place in which relative paths start; None for the study file's folder.
     unrestricted
-        Whether the file that names the data comes from the person who runs it, as an experiment does. Then paths may be
-        absolute or URLs, `$NAME` stands for an environment variable, and there may be `options`.
+        Whether the file comes from the person who runs it, as an experiment file does. Then it may have `options`, and
+        paths may be absolute, URLs, or use environment variables as `$NAME`.
     options
-        The options to open the URL with, if the file that names it is unrestricted.
+        The options for opening a URL, if the file is unrestricted.
     in_database
         Whether `files` are names of tables or views in the database of the study's engine.
     order
-        The column that orders the rows of a table in a database; None for the order in which they are stored.
+        The column by which the rows of a table in a database are ordered; None for their stored order.
     """
 
     files: tuple[str, ...]
@@ -85,20 +85,20 @@ class Data:
     order: str | None = None
 
     def __attrs_post_init__(self) -> None:
-        """Refuse paths that lead out of their folder, before anybody asks for them."""
+        """Refuse paths that lead out of their folder."""
         self.shown()
 
     @classmethod
     def from_form(
         cls, form: Mapping[str, Any], folder: Path, where: str = "[data] ", *, unrestricted: bool = False
     ) -> Data:
-        """Read the keys of a `[data]` table. `where` begins the sentence of an error.
+        """Read the keys of a `[data]` table. Error messages begin with `where`.
 
         Raises
         ------
         InputError
-            If a key is unknown or missing, contradicts another, or holds something else than it should. Or if a path of
-            a study leaves its folder, or the owner's configuration names no such place.
+            If a key is unknown, missing, of a wrong type, or contradicts another key. Or if a path in a study file
+            leaves its folder, or the owner's configuration has no such place.
         """
         if "options" in form and not unrestricted:
             raise InputError(
@@ -138,7 +138,7 @@ class Data:
 
     @classmethod
     def _of_database(cls, form: Mapping[str, Any], given: Mapping[str, Any], where: str) -> Data:
-        """Return a database of the owner as a whole. `[read]` names its table or a query."""
+        """Read the keys of a database in the owner's configuration. `[read]` names its table or a query."""
         for key in ("path", "left", "right", "id", "table", "order"):
             if key in form:
                 raise InputError(
@@ -148,12 +148,13 @@ class Data:
         return cls((given["place"].name,), **given)
 
     def require_written_as(self, read: ReadOptions) -> None:
-        """Refuse a sheet, a table or a query for data without such parts, and a database without a table or a query.
+        """Refuse options of `[read]` that do not fit the kind of data, such as a sheet for a CSV file.
 
         Raises
         ------
         InputError
-            If the data and `[read]` do not go together.
+            If `[read]` names a sheet, a table or a query and the data has none, or names no table or query for a
+            database.
         """
         databases = (self.place is not None and self.place.is_database) or _end(self.files, DATABASES)
         if databases and not read.of_database:
@@ -169,7 +170,7 @@ class Data:
 
     @classmethod
     def _in_database(cls, form: Mapping[str, Any], given: dict[str, Any], where: str) -> Data:
-        """Read the keys of a table, or of two views, in a database."""
+        """Read the keys of a table, or of two views, in the database of the engine."""
         for key in ("path", "left", "right", "place"):
             if key in form:
                 raise InputError(f"{where}has both 'table' and '{key}'; a table is in the database of the engine")
@@ -183,7 +184,7 @@ class Data:
         return cls(names, two_views="id" in form, in_database=True, **given)
 
     def shown(self) -> tuple[str, ...]:
-        """Return the places of the files for a plan and its reports, without credentials.
+        """Return the places of the files, without credentials, as plans and reports show them.
 
         Raises
         ------
@@ -200,12 +201,12 @@ class Data:
         return self.files
 
     def places(self) -> list[str]:
-        """Return the files' paths, folders, patterns and URLs; none for a table in a database.
+        """Return the full paths, patterns and URLs of the data. The list is empty for a table in a database.
 
         Raises
         ------
         NotOpened
-            If an environment variable of an unrestricted file is not set.
+            If the file is unrestricted and uses an environment variable that is not set.
         """
         if self.in_database:
             return []
@@ -220,19 +221,18 @@ class Data:
 
     @property
     def named(self) -> list[Path]:
-        """The paths, folders and patterns of the files on this machine, whether or not they exist yet."""
+        """The paths and patterns of the data on this machine. The files need not exist yet."""
         if self.in_database or (self.place is not None and self.place.is_url):
             return []
         return [(self.folder if self.place is None else Path(self.place.address)) / text for text in self.files]
 
     def paths(self) -> list[Path]:
-        """Return the data files on this machine, all of which exist, in the order in which they are read.
+        """Return the data files on this machine, in the order in which they are read. All of them exist.
 
         Raises
         ------
         NotOpened
-            If a file does not exist, is not a regular file, is named twice, or lies outside of its folder because of a
-            symbolic link.
+            If a file does not exist, is not a regular file, is named twice, or a symbolic link leads out of its folder.
         """
         places = self.places()
         views = [[place] for place in places] if self.two_views else [places]  # one file may hold both views
@@ -242,12 +242,12 @@ class Data:
             folder = self.folder if self.place is None else Path(self.place.address)
             for file in files:
                 require_inside(file, folder)
-        for view in named:  # checked last, so that no message tells of files outside
+        for view in named:  # checked last, so that no message reveals files outside of the folder
             require_once(view)
         return [Path(file) for file in files]
 
     def require_local(self, why: str) -> None:
-        """Refuse URLs. `why` ends the sentence of the error."""
+        """Refuse data at a URL. The error message ends with `why`."""
         if any(is_url(text) for text in (*self.files, *([] if self.place is None else [self.place.address]))):
             raise InputError(f"the data is at a URL, and {why}")
 
@@ -260,7 +260,7 @@ class Data:
         *,
         mapped: bool = False,
     ) -> Table:
-        """Read the table for a privacy unit. Errors are those of `paths`, `read_table` and `read_two_views`.
+        """Read the table for a privacy unit. It raises the errors of `paths`, `read_table` and `read_two_views`.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class Data:
     def table_files(
         self, schema: Schema, unit: PrivacyUnit = ROW, key: bytes | None = None, values: Collection[str] | None = None
     ) -> TableFiles | DatabaseTable:
-        """Return the files, or the table in a database, for an engine that reads them itself.
+        """Return the files, or the table in a database, for an engine that reads data itself.
 
         Parameters
         ----------
@@ -319,12 +319,12 @@ class Data:
 
 
 def _end(files: Collection[str], kinds: tuple[str, ...]) -> bool:
-    """Tell whether the name of some file has one of these endings."""
+    """Tell whether at least one file's name has one of these endings."""
     return any(text.lower().endswith(kinds) for text in files)
 
 
 def _texts(form: Mapping[str, Any], key: str, where: str, such: str = "") -> tuple[str, ...]:
-    """Return the texts of a key that holds a text or a list of texts. `such` is an example of a list, for errors."""
+    """Return the value of a key as a tuple of texts. It may be a text or a list of texts. `such` is for errors."""
     given = form[key]
     if not isinstance(given, list):
         return (require_text(form, key, where),)
@@ -334,9 +334,9 @@ def _texts(form: Mapping[str, Any], key: str, where: str, such: str = "") -> tup
 
 
 def values_read(miners: Mapping[str, Miner], steps: Collection[str], schema: Schema) -> frozenset[str] | None:
-    """Return the attributes whose raw values some step may read (see `Miner.values_read`), or None for all.
+    """Return the attributes whose raw values at least one step may read (see `Miner.values_read`); None for all.
 
-    A step that was added as a plan, without a miner, may read the values of all attributes.
+    A step without a miner may read the values of all attributes.
     """
     read: set[str] = set()
     for step in steps:
@@ -348,22 +348,22 @@ def values_read(miners: Mapping[str, Miner], steps: Collection[str], schema: Sch
 
 
 def require_views(schema: Schema, where: str = "[data] ") -> None:
-    """Refuse a schema that does not fit two views. A schema is public, so this need not wait for the run.
+    """Refuse a schema that does not fit two views.
 
     Raises
     ------
     InputError
-        If an attribute has no view, or a view no attribute.
+        If an attribute has no view, or a view has no attribute.
     """
     with prefix_errors(f"{where}has left and right, but "):
         attributes_of_views(schema)
 
 
 def require_read_for(unit: PrivacyUnit, read_for: PrivacyUnit, key: bytes | None, ledger: Recorder | None) -> None:
-    """Refuse a table that was read for another unit or period, or with another key than that of a resumable run.
+    """Refuse a table that was read for another unit or period, or with a key that is not the resumable run's.
 
-    A table that was read for another unit may hold more rows of one unit than the study allows for. With another key,
-    other rows of a unit could be chosen when the run is resumed, and lie in other parts of a partition than before.
+    A table that was read for another unit may hold more rows of one unit than the study allows. With another key, a
+    resumed run could choose other rows of a unit, and these could lie in other parts of a partition.
     """
     same = (read_for.id, read_for.period, read_for.date) == (unit.id, unit.period, unit.date)
     if not same or (unit.id is not None and read_for.rows > unit.rows):

@@ -1,4 +1,4 @@
-"""A study of a whole table in one call: a histogram of each attribute, and the mean and median of numeric ones."""
+"""Describe a whole table in one call: a histogram of each attribute, and the mean and median of numeric ones."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ from dpframework.results.noisy_counts import CONFIDENCE
 from dpframework.study.plugin_registry import share
 from dpframework.study.study import Study
 
-_PARTS = 10_000  # the number of equal parts of the budget; each share is a whole number of them
+_PARTS = 10_000  # shares are multiples of 1 / _PARTS
 
 
 @typechecked
 def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: Any) -> Study:
-    """Return a study of every attribute: its histogram, and for a numeric one its mean and median too.
+    """Return a study with a histogram of every attribute, and the mean and median of every numeric attribute.
 
-    **The split.** In 95 % of releases, at an epsilon of 1, a count is off by up to ln 20 rows, a mean by as much as
-    ln 20 rows can change it, and a median that is chosen among m points by up to ln(20 m) rows. With an epsilon of e
-    each is off by 1/e times that. Let step k be off by c_k at an epsilon of 1, and get the epsilon e_k. The sum of all
-    errors, c_1 / e_1 + c_2 / e_2 + ..., is smallest where e_k is in proportion to the root of c_k (Lagrange). With a
-    delta, losses add up in zCDP, in e_k**2. The sum of all errors is then smallest where e_k is in proportion to the
-    third root of c_k. The shares follow from the schema alone, and add up to 1.
+    **The split.** At an epsilon of 1 and with a probability of 95 %, the error of a count is at most ln 20 rows. The
+    error of a mean is at most what ln 20 rows can change, and the error of a median among m points at most ln(20 m)
+    rows. At another epsilon e these errors are divided by e.
 
-    Open attributes, whose values nobody lists, are left out. In another study the miner `keys` can show which of their
-    values are frequent.
+    Let c_k be the error of step k at an epsilon of 1, and e_k the step's epsilon. Under a fixed sum of all e_k, the sum
+    of the errors c_k / e_k is smallest if e_k is proportional to the square root of c_k (by Lagrange multipliers). With
+    a delta, zCDP adds up e_k**2 instead. Under a fixed sum of all e_k**2, the sum of the errors is smallest if e_k is
+    proportional to the cube root of c_k. So the shares follow from the schema alone. They add up to 1.
+
+    Open attributes, whose values are not listed in the schema, are left out. The miner `keys` can release their
+    frequent values in another study.
 
     Parameters
     ----------
@@ -49,13 +51,13 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
     Returns
     -------
     Study
-        One step for each attribute, under its name, and steps such as "age mean" and "age median". Their shares add up
-        to 1, so no other step fits into the study.
+        A study with one step for each attribute, under its name, and further steps such as "age mean" and "age median".
+        The shares add up to 1, so no other step fits into the study.
 
     Raises
     ------
     InputError
-        If all attributes are open, there are too many attributes, or `Study` refuses an option.
+        If all attributes are open, if there are too many attributes, or if `Study` refuses an option.
 
     Examples
     --------
@@ -80,7 +82,7 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
 
 
 def _iterate_steps(schema: Schema) -> Iterator[tuple[str, tuple[str, Mapping[str, Any], float]]]:
-    """Yield the name of each step, with its miner, its parameters, and its error in rows at an epsilon of 1."""
+    """Yield for each step its name, its miner's name and parameters, and its error in rows at an epsilon of 1."""
     taken: set[str] = set()
     plain = -math.log(1 - CONFIDENCE)
     for attribute in schema.attributes:
@@ -97,9 +99,9 @@ def _iterate_steps(schema: Schema) -> Iterator[tuple[str, tuple[str, Mapping[str
 
 
 def _step_name(name: str, taken: set[str], endings: Mapping[str, Any]) -> str:
-    """Return a new name for an attribute's steps: its own, with "-" for each character that a plan refuses.
+    """Return an unused name for an attribute's steps: its own name, with "-" for characters that a plan refuses.
 
-    Characters that a name may not begin with are dropped. If the name is taken, a number is appended.
+    Leading characters that a name may not begin with are dropped. If the name is used already, a number is appended.
     """
     own = re.sub(f"(?!{NAME_CHARACTER}).", "-", name, flags=re.DOTALL).lstrip(" ._=+-") or "attribute"
     found, number = own, 2
