@@ -1,4 +1,4 @@
-"""The ledger, the durable record of the plans, approvals and charges of a data set. It holds no data."""
+"""The ledger: a durable record of plans, approvals and charges. It holds no data."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The approvals of a data set, the data files that they are for, and the runs that were opened under them."""
+"""The classes of approvals, of the data files to which an approval is limited, and of recorded runs."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def data_digests(files: Iterable[Path]) -> list[bytes]:
 @final
 @attrs.frozen
 class Binding:
-    """The files that an approval is for, as a salted digest that the data's owner makes of them.
+    """The data files to which an approval is limited, as a salted digest that the owner of the data computes.
 
-    The digest is no private release. Somebody who has the ledger and guesses all bytes of the files can check the
-    guess, and can learn nothing else from the digest.
+    The digest is computed without noise, but reveals nearly nothing: someone who has the ledger can only use it to
+    check a guess of all bytes of the files.
 
     Attributes
     ----------
     salt
-        Random, in hex, so that two approvals of one file have different digests.
+        A random text, in hex. With it two approvals for the same file have different digests.
     digest
-        HMAC-SHA256, in hex, keyed by the salt, of the files' SHA-256 digests, joined in the order of the files.
+        The HMAC-SHA256, in hex, of the files' SHA-256 digests, joined in the order of the files. The salt is the key.
     """
 
     salt: str
@@ -51,7 +51,7 @@ class Binding:
 
     @classmethod
     def of(cls, files: Iterable[Path]) -> Binding:
-        """Return the binding to some files, whose order matters.
+        """Return the binding to some files. Their order matters.
 
         Raises
         ------
@@ -62,7 +62,7 @@ class Binding:
         return cls(salt, _digest(salt, data_digests(files)))
 
     def holds(self, digests: Sequence[bytes]) -> bool:
-        """Tell whether these are the SHA-256 digests of the bound files, in their order."""
+        """Tell whether these are the SHA-256 digests of the bound files, in the same order."""
         return hmac.compare_digest(self.digest, _digest(self.salt, digests))
 
 
@@ -73,32 +73,33 @@ def _digest(salt: str, digests: Iterable[bytes]) -> str:
 @final
 @attrs.define(eq=False)
 class Approval:
-    """How many runs of one plan are approved, and by whom.
+    """The approval of a number of runs of one plan.
 
     Attributes
     ----------
     plan
         The plan's hash.
     by
-        Who approved it.
+        The name of the approver.
     time
-        When it was approved.
+        The time of the approval.
     runs
-        How many runs are approved.
+        The number of approved runs.
     note
         A note by the approver.
     used
-        How many of those runs were opened.
+        The number of these runs that were opened.
     revoked
-        Who revoked the approval; None while it holds.
+        The name of the person who revoked the approval; None while it is valid.
     verified
-        The SHA-256 of the file of verification records that the approver used; None without such a file.
+        The SHA-256 of the file of verification records that the approver used; None if there was none.
     data
-        The data files that the approval is for; None if it is for any data.
+        The data files to which the approval is limited; None if it is valid for any data.
     signature
         An SSH signature of the approval; None if it is unsigned.
     signed_by
-        The signer of the ledger who signed it; None in a ledger without signers, which verifies no signatures.
+        The name of the ledger's signer who signed it; None in a ledger without signers, where signatures are not
+        verified.
     """
 
     plan: str
@@ -115,18 +116,18 @@ class Approval:
 
     @property
     def left(self) -> int:
-        """How many more runs may be opened."""
+        """The number of runs that may still be opened."""
         return 0 if self.revoked is not None else self.runs - self.used
 
     @property
     def sentence(self) -> str:
-        """Who approved the plan and when, whether that is signed, and how many runs are left."""
+        """A phrase with the approver, the time, the signature and the number of runs left."""
         left = self.left_text if self.revoked is not None else f"{self.left} of {self.runs} runs left"
         return f"approved by {self.by} on {clock_text(self.time)}, {self.signed} ({left})"
 
     @property
     def left_text(self) -> str:
-        """How many more runs may be opened, or who revoked the approval."""
+        """The number of runs left as text, or the name of the person who revoked the approval."""
         return str(self.left) if self.revoked is None else f"revoked by {self.revoked}"
 
     @property
@@ -144,35 +145,36 @@ class Approval:
 @final
 @attrs.define(eq=False)
 class RecordedRun:
-    """A run, as the entries of the ledger record it.
+    """A run, as the ledger's entries describe it.
 
     Attributes
     ----------
     id
-        The name of the run in the ledger.
+        The id of the run in the ledger.
     plan
         The plan's hash.
     time
-        When the run was opened. This is before its table was read, unless the run was given a table in memory.
+        The time at which the run was opened. This is before its table was read, unless the run got a table in memory.
     amount
-        The plan's total, in pure epsilon and, once the data set's Renyi order is fixed, at that order. It is 0 before
-        the charge.
+        The charge for the plan: its pure epsilon and, once the data set's Renyi order is fixed, its divergence at that
+        order. It is 0 until the run is charged.
     approval
-        The approval that the run was opened under.
+        The approval under which the run was opened.
     charges
-        The paths of the releases charged, in order.
+        The paths of the charged releases, in order.
     resumed
-        How many times it was resumed.
+        The number of times that the run was resumed.
     redrawn
-        How many releases were drawn afresh because the run was killed before their outputs were written down.
+        The number of releases that were drawn a second time, because the run was killed before it could store their
+        outputs.
     end
-        "finished", "stopped", "stopped: " with how a query ended, "refused: " with a reason, or None while the run may
-        go on. A run is refused if its rows could not be read, or were not as their owner said. A refused run has used
-        up one run of its approval. Its amount is 0 if it was refused before its charge.
+        None while the run may go on. Otherwise "finished", "stopped", "stopped: " and how a query ended, or "refused: "
+        and a reason. A run is refused if its rows could not be read, or break what their owner states. A refused run
+        uses up one run of its approval. Its amount is 0 if it was refused before it was charged.
     subject
-        The study of the run, its results, who ran it and why.
+        What the run was about: its study, its results, who ran it and for what purpose.
     charged
-        Whether the plan's total was charged. It is charged once the table has been read.
+        Whether the plan was charged. A plan is charged after its table was read.
     """
 
     id: str
@@ -207,7 +209,7 @@ class RecordedRun:
 def approval_entry(
     name: str, plan: AccountedPlan, *, by: str, runs: int, note: str, data: Iterable[str | os.PathLike[str]]
 ) -> dict[str, Any]:
-    """Return the entry for an approval (see `Ledger.approve`), with a digest of the data that it is for.
+    """Return the content of an approval's entry (see `Ledger.approve`), with a digest of the approved data files.
 
     Raises
     ------

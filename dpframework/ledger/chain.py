@@ -1,6 +1,6 @@
-"""An append-only file of entries, each with the hash of the one before it (SQLite).
+"""An append-only SQLite file of entries. Each entry holds the hash of the entry before it.
 
-This module stores entries durably and in order, and notices when one was changed. `Records` knows what they mean.
+This module stores entries durably and in order, and detects changed entries. `Records` interprets their content.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpframework.facts.phrases import count_text
 from dpframework.ledger.pin import Pin
 from dpframework.ledger.sqlite import connect, explain_errors
 
-APPLICATION = 0x4450464C  # "DPFL" in ASCII, by which SQLite's header names the kind of file
+APPLICATION = 0x4450464C  # "DPFL" in ASCII: the application id in the header of the SQLite file
 FORMAT = 3
 
 _OBJECTS = (
@@ -39,7 +39,7 @@ _OBJECTS = (
 BEGIN SELECT RAISE(ABORT, 'an entry is never changed'); END""",
     """CREATE TRIGGER never_removed BEFORE DELETE ON entry
 BEGIN SELECT RAISE(ABORT, 'an entry is never removed'); END""",
-    # REPLACE would remove an entry without telling the trigger above.
+    # INSERT OR REPLACE would remove an entry without firing the trigger above.
     """CREATE TRIGGER only_appended BEFORE INSERT ON entry
 WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM entry)
 BEGIN SELECT RAISE(ABORT, 'an entry is only appended'); END""",
@@ -47,13 +47,19 @@ BEGIN SELECT RAISE(ABORT, 'an entry is only appended'); END""",
 
 
 class LedgerTampered(PlanRefused):
-    """A ledger that was changed, cut or replaced, or lacks a signature (exit code 1). Nothing is charged to it."""
+    """The ledger was changed, cut or replaced, or lacks a signature (exit code 1).
+
+    Nothing is charged to such a ledger.
+    """
 
 
 @final
 @attrs.frozen
 class Head:
-    """The last entry of a chain, by number and hash. Noting it shows later whether the chain was cut or changed."""
+    """The number and hash of a chain's last entry.
+
+    Note them, and you can check later that the chain was not cut or changed.
+    """
 
     number: int = 0
     hash: str = "0" * 64
@@ -68,7 +74,7 @@ START = Head()
 @final
 @attrs.frozen
 class Entry:
-    """One entry, with its time, its content, and the two hashes that chain it."""
+    """One entry of a chain: its time, kind and content, its own hash, and the hash of the entry before it."""
 
     number: int
     time: str
@@ -79,35 +85,35 @@ class Entry:
 
     @property
     def head(self) -> Head:
-        """The head of a chain that ends here."""
+        """The head of a chain that ends with this entry."""
         return Head(self.number, self.hash)
 
 
 def canonical(form: Any) -> str:
-    """Return the only JSON text that an entry may have for its content: sorted keys, no spaces, and only ASCII."""
+    """Return the one JSON text that an entry may have for its content: keys sorted, no spaces, ASCII only."""
     return json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def hash_entry(previous: str, number: int, time: str, kind: str, content: str) -> str:
-    """Return an entry's hash: the SHA-256, in hex, of the JSON array of the previous entry's hash and these columns."""
+    """Return an entry's hash: the SHA-256, in hex, of a JSON array that holds these five values."""
     return hashlib.sha256(canonical([previous, number, time, kind, content]).encode()).hexdigest()
 
 
 @final
 class Transaction:
-    """A transaction that reads a chain, or appends to it. No other process changes the chain meanwhile."""
+    """A transaction that reads a chain or appends to it. Other processes cannot change the chain in the meantime."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, pin: Pin | None) -> None:
         self._connection, self._path, self._pin = connection, path, pin
         self.head = START
 
     def read(self, after: Head = START) -> list[Entry]:
-        """Return the entries after a head. Each is checked against its hash and against the entry before it.
+        """Return the entries after a head. The hash of each entry and its link to the entry before are checked.
 
         Raises
         ------
         LedgerTampered
-            If an entry was changed, moved or removed, or if this head or the pin's head is no longer in the chain.
+            If an entry was changed, moved or removed, or if the given head or the pin's head is not in the chain.
         """
         rows = self._connection.execute(
             "SELECT number, time, kind, content, previous, hash FROM entry WHERE number >= ? ORDER BY number",
@@ -133,8 +139,8 @@ class Transaction:
                 raise LedgerTampered(f"{self._path}: entry {expected} was changed: it does not fit its hash")
             try:
                 held = parsed_json(content)
-                # Only the canonical text is accepted. Two readers could read another text in two ways, such as one
-                # with a key twice, and see two ledgers with one hash.
+                # Only the canonical text is accepted. Other texts, such as one that has a key twice, could be read in
+                # two ways, so that two programs would see two ledgers with the same hash.
                 ours = canonical(held) == content
             except (InputError, ValueError):
                 ours = False
@@ -142,14 +148,14 @@ class Transaction:
                 raise LedgerTampered(f"{self._path}: entry {expected} is not one that dpframework makes")
             entries.append(Entry(number, time, kind, held, previous, claimed))
             self.head = entries[-1].head
-        # Whoever reads from a later head has read from the start before, and the pin was compared then.
+        # The pin is compared in readings from the start. A reading from a later head follows one from the start.
         broken = self._pin.broken_by(entries) if self._pin is not None and after == START else None
         if broken is not None:
             raise LedgerTampered(f"{self._path}: {broken}")
         return entries
 
     def append(self, kind: str, content: Mapping[str, Any]) -> Entry:
-        """Append an entry after the head, which `read` has set. The entry is on the disk once the transaction ends."""
+        """Append an entry after the head that `read` has set. It is stored on disk when the transaction ends."""
         number, previous = self.head.number + 1, self.head.hash
         time = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         text = canonical(content)
@@ -164,21 +170,22 @@ class Transaction:
 
 @final
 class Chain:
-    """A ledger's file.
+    """The file of a ledger: a chain of entries.
 
     Parameters
     ----------
     path
-        An existing file that `Chain.create` made.
+        A file that `Chain.create` made.
     pin
-        The owner's pin. Each reading from the first entry on is compared with it, and each change updates it.
+        The owner's pin, a note of the last entry kept elsewhere. Each reading from the first entry is compared with the
+        pin, and each change updates the pin.
 
     Raises
     ------
     InputError
-        If there is no such file, it is not a ledger, or its format is that of another dpframework.
+        If there is no such file, if it is not a ledger, or if another version of dpframework made its format.
     LedgerTampered
-        If its tables or triggers are not as they were made.
+        If the table of entries or its triggers were changed.
     """
 
     def __init__(self, path: str | os.PathLike[str], pin: Pin | None = None) -> None:
@@ -190,14 +197,14 @@ class Chain:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], first: Mapping[str, Any], pin: Pin | None = None) -> Chain:
-        """Make the file with a first entry, if there is no such file yet.
+        """Make the file with a first entry. If the file exists and is a ledger, open it.
 
         Raises
         ------
         InputError
-            If the file's folder does not exist, the file cannot be written, or it is not a ledger.
+            If the file's folder does not exist, if the file cannot be written, or if it exists and is not a ledger.
         LedgerTampered
-            If there is no file although the pin notes a ledger, or an existing ledger was changed.
+            If the file is missing and the pin notes a ledger, or if an existing ledger was changed.
         """
         path = Path(path)
         if pin is not None and pin.holds_a_ledger and not path.exists():
@@ -207,8 +214,8 @@ class Chain:
         new = cls.__new__(cls)
         new.path, new.pin = path, pin
         with new._transact("BEGIN IMMEDIATE", create=True) as connection:
-            # One transaction makes everything. If a process was killed before its end, the file is empty and is filled
-            # here.
+            # One transaction makes all objects. If an earlier process was killed in it, the file is empty, and is
+            # filled now.
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
                 for text in (*_OBJECTS, f"PRAGMA application_id = {APPLICATION}", f"PRAGMA user_version = {FORMAT}"):
                     connection.execute(text)
@@ -221,9 +228,10 @@ class Chain:
         return new
 
     def _require_ours(self, connection: sqlite3.Connection) -> None:
-        """Refuse a file that is not a ledger, and a ledger whose table or triggers were changed.
+        """Refuse a file that is not a ledger, or whose table or triggers were changed.
 
-        A view in place of the table, or one more trigger, could hide entries, or drop those that a run appends.
+        A view in place of the table, or an additional trigger, could hide entries or drop the entries that a run
+        appends.
         """
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -237,33 +245,37 @@ class Chain:
         ours = []
         for sql in _OBJECTS:
             _, kind, name, *_ = sql.split()
-            ours.append((kind.lower(), name, "entry", sql))  # in the form in which SQLite lists it
+            ours.append((kind.lower(), name, "entry", sql))  # as SQLite lists its objects
         if sorted(found, key=repr) != sorted(ours, key=repr):
             raise LedgerTampered(f"{self.path}: the table of entries, or a trigger that protects it, was changed")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """Yield a transaction that sees the chain as it is at one moment."""
+        """Yield a transaction that reads the chain as it is at one moment."""
         with self._transact("BEGIN") as connection:
             self._require_ours(connection)
             yield Transaction(connection, self.path, self.pin)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """Yield a transaction that appends while nobody else writes. It is undone if the block fails."""
+        """Yield a transaction that may append.
+
+        No other process can write meanwhile. It is undone if the `with` block fails.
+        """
         with self._transact("BEGIN IMMEDIATE") as connection:
             self._require_ours(connection)
             transaction = Transaction(connection, self.path, self.pin)
             yield transaction
             (identity,) = connection.execute("SELECT hash FROM entry WHERE number = 1").fetchone()
-        # The pin is written after the change. A kill in between leaves an older head in the pin, which does no harm.
-        # A pin written first could note an entry that the ledger never got, and the ledger would seem to be cut.
+        # The pin is written after the ledger. If the process is killed in between, the pin holds an older head, which
+        # is still in the chain. If the pin were written first, it could note an entry that the ledger never got, and
+        # the ledger would look cut.
         if self.pin is not None:
             self.pin.note(identity, transaction.head)
 
     @contextlib.contextmanager
     def _transact(self, begin: str, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        """Yield a new connection within one transaction, so that no connection stays open to be forked or forgotten."""
+        """Yield a new connection within one transaction. It is closed afterwards, so that a fork cannot inherit it."""
         with explain_errors(self.path, "ledger"), contextlib.closing(connect(self.path, create=create)) as connection:
             connection.execute(begin)
             try:

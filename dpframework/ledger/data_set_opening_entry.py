@@ -1,4 +1,4 @@
-"""The content of the entry that opens a data set in a ledger, with its caps and the privacy unit that they protect."""
+"""The content of the entry that opens a data set in a ledger: its caps and its privacy unit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def opening(
     Raises
     ------
     InputError
-        If a number, a name or the relation cannot be used, or `history` and the unit's period are not given together.
+        If a number, a name or the relation cannot be used. Or if `history` is given and the unit has no period, or the
+        other way round.
     """
     cap = Budget(epsilon, delta)
     held_back = exact(reserve, "the reserve")

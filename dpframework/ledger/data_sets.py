@@ -1,4 +1,4 @@
-"""A data set in a ledger, with its cap, its approved plans and the charges of its runs."""
+"""The class of a ledger's data sets: a cap on the total loss, approved plans, and the charges of runs."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ from dpframework.plan.verification_records import VerificationRecords, code_verd
 @final
 @attrs.define(eq=False)
 class DataSet:
-    """A data set, with its cap, its approvals and its charges.
+    """A data set of a ledger.
 
     Attributes
     ----------
     name
         The name of the data set in the ledger.
     relation
-        The neighbouring relation that its cap holds for.
+        The neighbouring relation for which the cap holds.
     epsilon, delta
-        The cap: the most that all runs may cost together. If the unit is a person in a period, epsilon is the most that
-        all runs on one period may cost together.
+        The cap: the largest loss that all runs may have together. If the unit is a person in a period, epsilon caps all
+        runs on one period.
     schema
-        The fingerprint of the only schema that plans may be made from; None for any.
+        The fingerprint of the schema from which plans must be made; None for any schema.
     time
-        When the data set was opened.
+        The time at which the data set was opened.
     verified
-        The least tightness at which the code of a plan must have been verified; None if unverified code is accepted.
+        The smallest tightness with which a plan's code must have been verified; None if unverified code is accepted.
     unit
-        Whom the cap protects.
+        The privacy unit that the cap protects.
     reserve
-        The part of delta that is held back for releases with a delta of their own (see `AdaptiveBudget`).
+        The part of delta that is held back for later releases with an exact delta (see `AdaptiveBudget`).
     plans
-        The approved plans, as JSON-safe content, by their hashes.
+        The approved plans in JSON-safe form, by their hashes.
     approvals
         The approvals, in the order of their entries.
     runs
         The runs by their ids, in the order of their entries.
     outside
-        The releases that no run of this ledger made, in the order of their entries.
+        The releases that were made outside of this ledger, in the order of their entries.
     budget
-        The cap, with the charges of all runs and of private releases outside. A plugin's accountant never makes these
-        charges, since a charge must mean the same wherever the ledger is read. If the unit is a person in a period, it
-        is the budget of a person's whole history, since losses of all periods add up.
+        The cap, with the charges of all runs and of private releases outside of the ledger. Plugins' accountants are
+        not used here, since every reader of the ledger must compute the same charges. If the unit is a person in a
+        period, this is the budget of a person's whole history, since the losses of all periods add up.
     history
-        The cap over a person's whole history, if the unit is a person in a period. It holds at the same delta.
+        If the unit is a person in a period, the largest epsilon over a person's whole history, at the same delta.
     periods
-        The budget of each period that some run was charged to, by the period's name. Periods are disjoint, so a charge
-        to one does not count in another.
+        The budget of each period that has a charged run, by the period's name. Periods are disjoint, so each has its
+        own budget.
     """
 
     name: str
@@ -86,7 +86,7 @@ class DataSet:
 
     @property
     def cap(self) -> Fraction:
-        """The most that all runs may cost a person together, over all periods if there are any."""
+        """The largest epsilon of all runs together, over all periods if there are any."""
         return self.epsilon if self.history is None else self.history
 
     def of_period(self, period: str) -> AdaptiveBudget:
@@ -95,42 +95,42 @@ class DataSet:
 
     @property
     def spent(self) -> PrivacyLoss:
-        """An upper bound on the cost of all runs: the smallest total by an accounting that the cap allows.
+        """An upper bound on the loss of all runs.
 
-        Of the releases outside the ledger, only private ones count.
+        It includes private releases outside of the ledger. For other releases outside there is no bound.
         """
         loss = self._loss(self.budget)
         assert loss is not None  # an amount without a finite total is never charged
         return loss
 
     def _loss(self, budget: AdaptiveBudget) -> PrivacyLoss | None:
-        """Return the total of a budget's charges, with the delta of private releases outside (see `Outside`)."""
+        """Return the total of a budget's charges, plus the delta of private releases outside (see `Outside`)."""
         loss, more = budget.loss(), sum((one.delta for one in self.outside), Fraction(0))
         return loss if loss is None or not more else attrs.evolve(loss, delta=loss.delta + more)
 
     def release_outside(self, one: Outside, amount: PlanCharge | None) -> None:
-        """Add a release outside, with its charge if it is private. Since it has been made, it may go above the cap."""
+        """Add a release outside, with its charge if it is private. It was already made, so it may exceed the cap."""
         self.outside.append(one)
         if amount is not None:
             self.budget = self.budget.after(amount)
 
     @property
     def left(self) -> Fraction:
-        """The epsilon of the cap that is not spent. It is 0 if the total delta exceeds the cap's."""
+        """The part of the cap's epsilon that is not spent. It is 0 if the total delta exceeds the cap's delta."""
         spent = self.spent
         return Fraction(0) if spent.delta > self.delta else max(self.cap - (spent.epsilon or 0), Fraction(0))
 
     def require_fit(self, plan: Plan, period: str = "") -> PlanCharge:
-        """Return the charge of a run of a plan, if it fits the rest of the cap.
+        """Return the charge for a run of a plan, if it fits what is left of the cap.
 
-        Without a period, in a data set with periods, it must also fit a period that has no charge yet. Whether it fits
-        the rest of a certain period is checked by `charges`.
+        If the data set has periods and `period` is empty, the plan must also fit a period without charges. `charges`
+        checks that it fits what is left of a given period.
 
         Raises
         ------
         PlanRefused
-            If the plan does not fit the rest of the cap, is for another relation, privacy unit or schema, or has no
-            finite total in the accountings that the cap allows.
+            If the plan does not fit what is left of the cap, if it is for another relation, privacy unit or schema, or
+            if it has no finite total.
         """
         if plan.relation is not self.relation:
             raise PlanRefused(
@@ -142,17 +142,18 @@ class DataSet:
             raise PlanRefused(f"the plan was made from another schema than that of data set '{self.name}'")
         amount = self.budget.plan_charge(plan)
         self.require_room(amount)
-        if self.unit.period is not None and not period:  # an approval is not for a certain period
+        if self.unit.period is not None and not period:  # approvals are not limited to a period
             self.require_room_in("", self.of_period("").plan_charge(plan))
         return amount
 
     def charges(self, plan: Plan, period: str) -> dict[str, Any]:
-        """Return the charges for the entry of a run: to the whole budget and, if it has a period, to the period's.
+        """Return the charges for a run's entry: to the data set's budget and, with a period, to the period's budget.
 
         Raises
         ------
         PlanRefused
-            As in `require_fit`, or if the data set cannot have this period, or the plan does not fit the period's cap.
+            As in `require_fit`. Also if the data set cannot have this period, or if the plan does not fit what is left
+            of the period's cap.
         """
         amounts = {"amount": self.require_fit(plan, period).to_dict()}
         self.require_period(period)
@@ -163,9 +164,9 @@ class DataSet:
         return {**amounts, "of_period": own.to_dict()}
 
     def require_period(self, period: str) -> None:
-        """Refuse a run whose period the data set cannot have, and one without a period if the data set has periods.
+        """Refuse a run whose period does not fit the data set, or that has no period in a data set with periods.
 
-        All periods of a data set have one length. Two of them are equal or disjoint, so they cannot overlap partly.
+        All periods of a data set have the same length, such as a month. So two periods are either equal or disjoint.
         """
         if self.unit.period is None and period:
             raise PlanRefused(f"data set '{self.name}' has no periods, and the run is of period '{period}'")
@@ -176,7 +177,7 @@ class DataSet:
                 raise PlanRefused(f"data set '{self.name}': {error}") from None
 
     def require_room_in(self, period: str, amount: PlanCharge) -> None:
-        """Refuse an amount above the rest of one period's cap. Private releases outside count in each period."""
+        """Refuse an amount above what is left of one period's cap. Private releases outside count in every period."""
         which = f"period '{period}'" if period else f"one {self.unit.period}"
         try:
             loss = self._loss(self.of_period(period).after(amount))
@@ -196,14 +197,14 @@ class DataSet:
             )
 
     def holds(self, budget: AdaptiveBudget) -> bool:
-        """Tell whether a budget's charges stay within the cap."""
+        """Tell whether the charges of a budget are within the cap."""
         loss = self._loss(budget)
         if loss is None or loss.epsilon is None:
             return False
         return loss.epsilon <= self.cap and loss.delta <= self.delta
 
     def require_room(self, amount: PlanCharge) -> None:
-        """Refuse an amount that does not fit the rest of the cap."""
+        """Refuse an amount above what is left of the cap."""
         try:
             together = self._loss(self.budget.after(amount))
         except PlanRefused as refused:
@@ -227,12 +228,12 @@ class DataSet:
             )
 
     def require_verified(self, plan: AccountedPlan) -> None:
-        """Refuse a plan with code of a miner or mechanism that was not verified, if the data set needs verified code.
+        """Refuse a plan with unverified code of a miner or mechanism, if the data set requires verified code.
 
         Raises
         ------
         PlanRefused
-            If some code was not verified, or not at the tightness that the data set asks for.
+            If code was not verified, or not with the tightness that the data set requires.
         """
         if self.verified is None:
             return
@@ -246,20 +247,21 @@ class DataSet:
             )
 
     def require_approved(self, plan: Plan, files: Sequence[bytes] = ()) -> Approval:
-        """Return the approval for a run of a plan, or refuse the plan and say how it differs from an approved one.
+        """Return the approval for a run of a plan. A refusal says how the plan differs from an approved one.
 
         Parameters
         ----------
         plan
             The plan.
         files
-            The SHA-256 digests of the files that the run reads. They matter only to approvals for certain data.
+            The SHA-256 digests of the files that the run reads. They are needed if the approval is limited to certain
+            files.
 
         Raises
         ------
         PlanRefused
-            As in `approval_of`, or if the plan is approved only with other code, for another place of its data or
-            engine, or for other data.
+            As in `approval_of`. Also if the plan is approved with other code, for another place of its data or engine,
+            or for other data.
         """
         if not any(approval.plan == plan.hash for approval in self.approvals):
             self._refuse_other_code_or_place(plan)
@@ -274,7 +276,7 @@ class DataSet:
         return self.approval_of(plan.hash)
 
     def _refuse_other_code_or_place(self, plan: Plan) -> None:
-        """Refuse a plan whose claims are approved, but with other code or for another place of its data or engine."""
+        """Refuse a plan if the same plan is approved with other code, or for another place of its data or engine."""
         content = plan.content()
 
         def find_approved(*ignored: str) -> Mapping[str, Any] | None:
@@ -296,16 +298,18 @@ class DataSet:
         )
 
     def binds(self, plan: str) -> bool:
-        """Tell whether some approval of a plan is for certain data only."""
+        """Tell whether at least one approval of a plan is limited to certain data files."""
         return any(approval.plan == plan and approval.data is not None for approval in self.approvals)
 
     def approval_of(self, plan: str, data: str | None = None) -> Approval:
-        """Return an approval of a plan with runs left, for data with this digest, or for any data if `data` is None.
+        """Return an approval of a plan that has runs left.
+
+        Its data must have the digest `data`. If `data` is None, the approval must be for any data.
 
         Raises
         ------
         PlanRefused
-            If there is no such approval, or it is used up or revoked.
+            If there is no such approval, or if it is used up or revoked.
         """
         given = [approval for approval in self.approvals if approval.plan == plan]
         for approval in given:
@@ -359,5 +363,5 @@ def _without(content: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _place_text(place: Any) -> str:
-    """Return the place of a plan's engine, or the list of places of its data, as a text."""
+    """Return the place of a plan's engine, or the places of its data, as a text."""
     return "not named" if not place else ", ".join(place) if isinstance(place, list) else str(place)

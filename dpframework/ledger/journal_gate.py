@@ -1,4 +1,4 @@
-"""The gate of a run with a journal, which stores each output before anybody sees it."""
+"""The gate of a run with a journal: each output is stored before the miner or an observer sees it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen(eq=False)
 class TracedRows:
-    """Private rows, with a public fingerprint of the cuts, samples and derivations that made them from the table."""
+    """Private rows, with a public fingerprint of how they were made from the table by cuts, samples and derivations."""
 
     rows: Rows
     trace: str
@@ -36,20 +36,20 @@ def _split_trace(rows: Any) -> tuple[Rows, str]:
 @final
 @attrs.frozen(eq=False)
 class JournaledGate(Gate):
-    """A gate that stores each output before anybody sees it, and returns the stored output when the run is resumed.
+    """A gate that stores each output before it is returned, and returns stored outputs when the run is resumed.
 
-    A resumed run must ask for the same releases of the same rows before it makes new ones. Otherwise it could run both
-    of two branches although the plan counts only one of them, or cut the same rows in another way.
+    A resumed run must first ask for the same releases from the same rows. Otherwise it could take another branch of an
+    `either`, of which the plan counts only one, or cut the same rows in another way.
     """
 
     run: LedgerRun = attrs.field(kw_only=True)
 
     def release_many(self, asked: Sequence[ChargedRelease]) -> list[Any]:
-        """Make releases whose queries are evaluated together. Each is recorded, drawn and stored before the next.
+        """Evaluate queries together, and then record, draw and store the releases one after another.
 
         So a run that is killed between two releases is resumed at the second. The ledger records each release before it
-        is drawn. This adds nothing to the cost, since the plan's whole cost was charged before. A release that is made
-        alone is recorded before its query is evaluated.
+        is drawn. This does not add to the cost, since the whole plan was charged before. A single release is recorded
+        before its query is evaluated.
         """
         plain = [attrs.evolve(one, rows=_split_trace(one.rows)[0]) for one in asked]
         with self.run.lock:
@@ -63,13 +63,13 @@ class JournaledGate(Gate):
             ]
 
     def _release_next(self, one: ChargedRelease, answer: Callable[[], Any]) -> Any:
-        """Record the charge of one release in the ledger, then make the release."""
+        """Record the charge of one release in the ledger, and then make the release."""
         self.run.origin = fingerprint(_split_trace(one.rows)[1], one.inputs)
         self._charge(one.charge)
         return self._release(one, answer())
 
     def draw(self, charge: Charge, answers: Sequence[Any]) -> list[Any]:
-        """Return the stored output, or draw one and store it."""
+        """Return the stored output, or draw an output and store it."""
 
         def new() -> Any:
             (output,) = super(JournaledGate, self).draw(charge, answers)
@@ -78,13 +78,13 @@ class JournaledGate(Gate):
         return [self.run.output_of(charge.path, new)]
 
     def split(self, rows: Rows, cut: Cut) -> list[Rows]:
-        """Split rows, and extend the trace of each part."""
+        """Split rows, and extend each part's trace, the fingerprint of how its rows were made."""
         plain, trace = _split_trace(rows)
         parts = super().split(plain, cut)
         return [TracedRows(part, fingerprint(trace, "part", k, cut)) for k, part in enumerate(parts)]
 
     def sample(self, rows: Rows, rate: Fraction, *, of_units: bool) -> Rows:
-        """Sample rows, and extend their trace. A resumed run draws its samples anew (see `composition.sample`)."""
+        """Sample rows, and extend their trace. A resumed run draws its samples again (see `composition.sample`)."""
         plain, trace = _split_trace(rows)
         return TracedRows(super().sample(plain, rate, of_units=of_units), fingerprint(trace, "sample", rate))
 

@@ -1,7 +1,7 @@
-"""The key that seals journals, one for each user of a ledger, in a file that nobody else can read.
+"""The secret key that seals the rows of journals. Each user of a ledger has one, in a file that others cannot read.
 
-Without a key, anyone who may write in a journal's folder could add outputs that no run drew. The key is in a file next
-to the ledger, since the ledger itself is read by many.
+Without a seal, anyone who can write to a journal's folder could add outputs that no run drew. The key is in its own
+file next to the ledger, since many people may read the ledger itself.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TEXT = re.compile(f"[0-9a-f]{{{2 * BYTES}}}\n")
 
 
 def key_place(ledger: Path) -> Path:
-    """Return the path of this user's key for a ledger. It lies beside the real file, even if `ledger` is a link."""
+    """Return the path of this user's key for a ledger. If `ledger` is a link, the key is next to its target."""
     place = ledger.resolve()
     user = f".{os.getuid()}" if hasattr(os, "getuid") else ""
     return place.with_name(f"{place.name}{user}.key")
@@ -36,16 +36,16 @@ def journal_key(chain: Chain, *, make: bool) -> bytes:
     chain
         The chain of the ledger.
     make
-        Whether to make a key if there is none.
+        Whether to make a key if there is none yet.
 
     Raises
     ------
     InputError
-        If there is no key, it belongs to another user, others may read it, it is damaged, or it cannot be read or
-        written.
+        If there is no key, if it belongs to another user, if others may read it, if it is damaged, or if it cannot be
+        read or written.
     """
     place = key_place(chain.path)
-    with chain.writing():  # only for its lock, so that two processes do not make two keys
+    with chain.writing():  # locks the ledger, so that two processes do not make two keys
         try:
             text = _text_of(place, make=make)
         except FileNotFoundError:
@@ -61,7 +61,7 @@ def journal_key(chain: Chain, *, make: bool) -> bytes:
 
 
 def _text_of(place: Path, *, make: bool) -> str:
-    """Return the text of the key's file. A kill may have left an empty file, which gets a key if `make` is true."""
+    """Return the text of the key's file. With `make`, a missing or empty file gets a new key."""
     flags = os.O_RDWR | (os.O_CREAT if make else 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     with contextlib.ExitStack() as closing:
         file = os.open(place, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
@@ -69,7 +69,7 @@ def _text_of(place: Path, *, make: bool) -> str:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
             raise InputError(f"{place}: is no regular file, and so no key; remove it")
-        if hasattr(os, "getuid"):  # on other systems the mode does not tell who may read a file
+        if hasattr(os, "getuid"):  # on other systems the file mode does not say who may read a file
             if found.st_uid != os.geteuid():
                 raise InputError(f"{place}: belongs to another user, who could forge journals with it; remove it")
             if stat.S_IMODE(found.st_mode) & 0o077:

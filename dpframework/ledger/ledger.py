@@ -1,4 +1,4 @@
-"""The ledger, one file of the plans, approvals and charges of data sets."""
+"""The class of ledgers. A ledger is one file with the plans, approvals and charges of data sets."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from dpframework.study.study_plan import StudyPlan
 
 @final
 class Ledger:
-    """A file of data sets with their caps, approved plans and charges of runs. It holds no data.
+    """A file that records, for each data set, a cap on the total loss, approved plans, and charges. It holds no data.
 
     Parameters
     ----------
     path
         A file that `Ledger.create` made.
     pin
-        The owner's pin (see `Pin`). By default there is none, and nobody notices if the file is replaced by an older
-        copy.
+        The owner's pin, a note of the ledger's last entry (see `Pin`). By default there is none. Without a pin, it is
+        not detected if the file is replaced by an older copy.
 
     Raises
     ------
@@ -62,29 +62,29 @@ class Ledger:
     def create(
         cls, path: str | os.PathLike[str], *, signers: Mapping[str, str] | None = None, pin: Pin | None = None
     ) -> Ledger:
-        """Make a ledger, or open an existing one.
+        """Make a ledger, or open an existing ledger.
 
         Parameters
         ----------
         path
             The file.
         signers
-            The public keys, by name, of the people of whom one must sign each decision (see `read_signers`). By default
-            decisions need no signature.
+            The public keys of the signers, by name (see `read_signers`). One of them must sign each decision, such as
+            an approval. By default decisions need no signature.
         pin
             The owner's pin.
 
         Raises
         ------
         InputError
-            If the file cannot be written, is not a ledger, or is a ledger that was made before with other signers.
+            If the file cannot be written, if it is not a ledger, or if it is an existing ledger with other signers.
         """
         ledger = cls.__new__(cls)
         first = {} if signers is None else {"signers": dict(signers)}
         ledger._chain = Chain.create(path, {"id": secrets.token_hex(16), **first}, pin)
         if signers is not None:
             own = ledger.records().signers
-            if own is None or dict(own.keys) != dict(signers):  # the ledger was made before
+            if own is None or dict(own.keys) != dict(signers):  # an existing ledger has other signers
                 raise InputError(
                     f"{path}: is a ledger {'without signers' if own is None else f'whose signers are {own}'}, and they "
                     "stand in its first entry; give a new file, or change them with 'dpframework ledger signers'"
@@ -112,37 +112,40 @@ class Ledger:
         history: Amount | None = None,
         key: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Open a data set with a cap on the total of all its runs.
+        """Add a data set to the ledger, with a cap on the total loss of all its runs.
 
         Parameters
         ----------
         name
             The name of the data set in the ledger.
         epsilon, delta
-            The cap. Runs are composed in pure epsilon, and with delta above 0 also in Renyi divergence (see
+            The cap. Runs are composed in pure epsilon and, if delta is above 0, in Renyi divergence (see
             `AdaptiveBudget`).
         reserve
-            The part of delta that is held back for releases with a delta of their own. The first plan that is composed
-            in Renyi divergence takes the rest of delta, so such releases in later plans need a reserve.
+            The part of delta that is held back for later releases with an exact delta, such as thresholded keys. The
+            first plan that is composed in Renyi divergence uses all other delta, so later releases of this kind need a
+            reserve.
         relation
-            The neighbouring relation that the cap holds for. Plans under the other relation are refused.
+            The neighbouring relation for which the cap holds. Plans under the other relation are refused.
         schema
-            The only schema that plans may be made from. By default every schema is accepted.
+            The schema from which plans must be made. By default every schema is accepted.
         verified
-            The least tightness at which the code of each miner and mechanism of a plan must have been verified, so that
-            the plan can be approved (see `StudyPlan.with_verified`). By default no code needs to be verified.
+            The smallest tightness, between 0 and 1, with which the code of each miner and mechanism must have been
+            verified before a plan can be approved (see `StudyPlan.with_verified`). By default unverified code is
+            accepted.
         unit, rows_per_unit
-            Whom the cap protects (see `Study`), by default one row. Plans for another unit are refused.
+            The privacy unit that the cap protects (see `Study`), by default one row. Plans for another unit are
+            refused.
         history
-            The cap over a person's whole history, if the unit is a `PrivacyUnit` in a period. `epsilon` then caps each
-            period.
+            If the unit is a person in a period, the cap over a person's whole history. `epsilon` is then the cap of
+            each period.
         key
             The file of an SSH key to sign with, if the ledger has signers.
 
         Raises
         ------
         InputError
-            If the name is taken, a number, a name or the relation cannot be used, or a signature is needed.
+            If the name is taken, if a number, a name or the relation cannot be used, or if a signature is missing.
         """
         cap: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "reserve": reserve, "relation": relation}
         whom: dict[str, Any] = {"unit": unit, "rows_per_unit": rows_per_unit, "history": history}
@@ -164,7 +167,7 @@ class Ledger:
         data: Iterable[str | os.PathLike[str]] = (),
         key: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Approve runs of one plan with exactly this content, by its hash.
+        """Approve runs of exactly this plan. The ledger stores the plan and its hash.
 
         Parameters
         ----------
@@ -175,21 +178,21 @@ class Ledger:
         by
             The name of the approver.
         runs
-            How many runs are approved. Each is charged the plan's whole total.
+            The number of approved runs. Each run is charged the whole total of the plan.
         note
-            A note to keep with the approval.
+            A note that is stored with the approval.
         data
-            The data files that the runs must read, in the order in which the study names them. The ledger stores a
-            salted digest of their bytes (see `Binding`). By default runs may read any data.
+            The data files that the runs must read, in the study's order. The ledger stores a salted digest of their
+            bytes (see `Binding`). By default runs may read any data.
         key
-            The file of an SSH key to sign with: a private key, or a public key whose private one an agent holds. By
-            default the approval is unsigned, which a ledger with signers refuses.
+            The file of the SSH key that signs the approval: a private key, or a public key whose private key is in an
+            SSH agent. By default the approval is not signed, which a ledger with signers refuses.
 
         Raises
         ------
         PlanRefused
-            If a check refuses the plan, it is for another relation, unit or schema, it does not fit what is left, or
-            its code was not verified and has to be.
+            If a check refuses the plan, if it is for another relation, unit or schema, if it does not fit what is left
+            of the cap, or if its code must be verified and is not.
         InputError
             If there is no such data set, or a parameter cannot be used.
         """
@@ -206,23 +209,23 @@ class Ledger:
             append_decision(transaction, records, "approval", content, key)
 
     def revoke(self, name: str, plan: str, *, by: str, key: str | os.PathLike[str] | None = None) -> str:
-        """Withdraw the approvals of a plan, and return its hash. No run of it is opened, resumed or continued then.
+        """Revoke the approvals of a plan, and return its hash. Its runs can then no longer be opened or resumed.
 
         Parameters
         ----------
         name
             The data set.
         plan
-            The plan's hash, or its beginning.
+            The plan's hash, or the beginning of the hash.
         by
-            The name of whoever withdraws them.
+            The name of the person who revokes the approvals.
         key
             The file of an SSH key to sign with, if the ledger has signers.
 
         Raises
         ------
         InputError
-            If no approved plan has such a hash, or more than one has, or a signature is needed.
+            If no approved plan or more than one has such a hash, or if a signature is missing.
         """
         by = one_line(by, "by")
         with self._chain.writing() as transaction:
@@ -248,7 +251,7 @@ class Ledger:
         delta: Amount = 0,
         key: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Record a release of a data set that no run of this ledger made, and its effect on the claim.
+        """Record a release from a data set that was made outside of this ledger.
 
         Parameters
         ----------
@@ -257,11 +260,12 @@ class Ledger:
         what
             A description of what was released, on one line.
         kind
-            "exact" for numbers without noise, "private" for a private release, "look" for a look at the rows.
+            "exact" for numbers without noise, "private" for a differentially private release, "look" if someone looked
+            at the rows.
         by
-            The name of whoever states it.
+            The name of the person who states this.
         attributes
-            The attributes that the release tells something about. By default it may be about any.
+            The attributes about which the release reveals something. By default it may be about any attribute.
         epsilon, delta
             The loss of a private release, under the data set's relation and for its unit. It is charged to the cap.
         key
@@ -277,12 +281,12 @@ class Ledger:
     def change_signers(
         self, *, by: str, key: str | os.PathLike[str], add: Mapping[str, str] | None = None, remove: Iterable[str] = ()
     ) -> None:
-        """Add signers, remove some, or both at once. Earlier signatures of a removed signer stay valid.
+        """Add signers, remove signers, or do both at once. Earlier signatures of a removed signer stay valid.
 
         Parameters
         ----------
         by
-            The name of whoever decides the change.
+            The name of the person who decides the change.
         key
             The file of the SSH key of a present signer.
         add
@@ -293,7 +297,7 @@ class Ledger:
         Raises
         ------
         InputError
-            If the ledger has no signers, the key belongs to none of them, or the change cannot be made.
+            If the ledger has no signers, if the key belongs to none of them, or if the change cannot be made.
         """
         added, removed = dict(add or {}), sorted(remove)
         content = {"add": added, "remove": removed, "by": one_line(by, "by")}
@@ -316,7 +320,7 @@ class Ledger:
             return self._read_records(transaction)
 
     def data_set(self, name: str) -> DataSet:
-        """Return one data set as it is now. An unknown name raises an InputError."""
+        """Return the current state of one data set. An unknown name raises an InputError."""
         return self.records().data_set(name)
 
     def run(
@@ -330,21 +334,23 @@ class Ledger:
         purpose: str = "",
         period: str = "",
     ) -> LedgerRun:
-        """Return a run on a data set for `Study.run`, which opens the run if its plan is approved and fits the cap.
+        """Return a run on a data set, for `Study.run`. It will be opened if its plan is approved and fits the cap.
 
         Parameters
         ----------
         name
             The data set.
         journal
-            A file for the outputs of the run while it is unfinished. A run with the same journal resumes it.
-            `LedgerRun.discard` removes the file. By default there is none, and a killed run cannot be resumed.
+            A file that stores the outputs of the run until it is finished. Another run with the same journal resumes an
+            unfinished one. `LedgerRun.discard` removes the file. By default there is no journal, and a killed run
+            cannot be resumed.
         data
-            The files that the table is read from. They are needed if the approval is for certain data only.
+            The files from which the table is read. They are needed if the approval is limited to certain files.
         study, by, purpose
-            The name of the study, who runs it and for what purpose. The ledger records them with the run.
+            The name of the study, the name of the person who runs it, and the purpose. The ledger records them with the
+            run.
         period
-            The period whose rows the run reads, for a unit in a period.
+            The period whose rows the run reads, if the unit is a person in a period.
         """
         said = (one_line(text, what) if text else "" for text, what in ((study, "study"), (by, "by"), (purpose, "why")))
         subject = RunSubject(next(said), next(said), next(said), period=period)
@@ -353,20 +359,20 @@ class Ledger:
         return made
 
     def verify(self, head: str | None = None, *, runs: Mapping[str, str] | None = None) -> Head:
-        """Recompute every hash, check that each run was approved and fitted the cap, and return the head.
+        """Recompute every hash, check that each run was approved and fitted the cap, and return the last entry.
 
         Parameters
         ----------
         head
-            The hash of a head that was noted earlier, which must still be in the chain. The hash of the first entry,
-            which is the ledger's identity, may be given too.
+            The hash of an entry that must be in the ledger. It may be a last entry that was noted earlier, or the first
+            entry, which identifies the ledger.
         runs
-            Runs that must be in the ledger. The key is the id of a run, the value the head that its results hold.
+            Runs that must be in the ledger: the id of each run, and the ledger's head that its results hold.
 
         Raises
         ------
         LedgerTampered
-            If an entry is not as it was written, which the message names, or if a given head or run is missing.
+            If an entry was changed (the message names it), or if a given head or run is missing.
         """
         with self._chain.reading() as transaction:
             entries = transaction.read()
@@ -376,20 +382,20 @@ class Ledger:
         return found
 
     def signatures(self, signers: str | os.PathLike[str] | None = None) -> list[str]:
-        """Verify the signatures of decisions, and return a line for each.
+        """Verify the signatures of decisions, and return one line of text for each decision.
 
-        In a ledger without signers, there are lines for approvals only.
+        In a ledger without signers only approvals are listed.
 
         Parameters
         ----------
         signers
-            A file of allowed signers, which names the owner of each key. One of them must have signed each decision.
-            By default any key that the ledger names is accepted, or any key at all if it names none.
+            A file of allowed signers, which names the owner of each key. One of these signers must have signed each
+            decision. By default the ledger's own signers are accepted or, in a ledger without signers, any key.
 
         Raises
         ------
         LedgerTampered
-            If a signature does not fit its entry, its signer is not allowed, or it is missing although `signers` is
-            given.
+            If a signature does not fit its entry, if its signer is not allowed, or if `signers` is given and a
+            signature is missing.
         """
         return signature_lines(self.path, self.records(), signers)

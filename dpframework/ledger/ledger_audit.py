@@ -1,4 +1,4 @@
-"""The audit of a ledger, which checks entry by entry whether dpframework would have made it."""
+"""The audit of a ledger. It checks for each entry whether dpframework would have made it at that point."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from dpframework.study.plugin_registry import registry
 
 
 def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: Mapping[str, str]) -> Head:
-    """Return the head of entries whose hashes fit, if each run was approved and fitted the cap (see `Ledger.verify`).
+    """Check that each run was approved and fitted the cap, and return the last entry's head (see `Ledger.verify`).
 
     Raises
     ------
     LedgerTampered
-        If dpframework would not have made an entry, which the message names, or if a given head or run is missing.
+        If dpframework would not have made one of the entries (the message names it), or if a given head or run is
+        missing.
     """
     records = Records(path)
     for entry in entries:
@@ -67,11 +68,11 @@ def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: 
 
 
 def _require_same_amount(data_set: DataSet, content: Mapping[str, Any]) -> None:
-    """Refuse a charge that differs from the accountant's total of the plan, where the plan can be read."""
+    """Refuse a charge that differs from the total of its plan. It is not checked if the plan cannot be read."""
     mechanisms = [brought.component for brought in registry().mechanisms.values()]
     try:
         plan = plan_from_json(json.dumps(data_set.plans[content["plan"]]), mechanisms, kind=Plan)
-    except InputError:  # a plugin of the plan is not installed, or has another version
+    except InputError:  # a plugin that the plan uses is not installed, or has another version
         return
     amount = PlanCharge.from_dict(content["amount"])
     due = attrs.evolve(data_set.budget, order=amount.order).plan_charge(plan)

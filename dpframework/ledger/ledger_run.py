@@ -1,9 +1,13 @@
-"""A run in a ledger, charged before its releases are drawn, and resumed after a kill.
+"""A run that is recorded in a ledger. It is charged before its releases are drawn, and can be resumed after a kill.
 
-Each write is on the disk before the next one begins. First the journal gets the run's id, and the ledger records that
-the table is read now. Once it is read, the ledger charges the plan's whole total. Then, for each release, the ledger
-records its charge, its output is drawn, and the journal stores the output. Only then do the miner and the observers see
-it. At last the ledger records the run's end.
+These steps follow one another, and each is stored on disk before the next one begins:
+
+1. The journal, if there is one, gets the run's id.
+2. The ledger records that the table will now be read.
+3. After the reading, the ledger charges the whole total of the plan.
+4. For each release, the ledger records its charge, the output is drawn, and the journal stores the output. Only then do
+   the miner and the observers see it.
+5. The ledger records the end of the run.
 """
 
 from __future__ import annotations
@@ -37,23 +41,23 @@ from dpframework.version import __version__
 
 @final
 class LedgerRun(Observer):
-    """One run of a study that is charged to a data set's cap. `Ledger.run` makes it, `Study.run` takes it.
+    """One run of a study that is charged to a data set of a ledger. `Ledger.run` returns it, for `Study.run`.
 
     Attributes
     ----------
     id
-        The run's name in the ledger.
+        The id of the run in the ledger.
     before
-        How many releases the run had made before it was resumed.
+        The number of releases that the run had made before it was resumed.
     unfinished
-        Whether the run is recorded in the ledger and has not ended. With a journal it can then be resumed.
+        Whether the run is recorded in the ledger and has not ended. If it has a journal, it can then be resumed.
     data
-        The files that its table is read from. They matter if the approval is for certain data only.
+        The files from which its table is read. They are needed if the approval is limited to certain files.
     key
-        The key that chooses the rows of each privacy unit, for `read_table`. A resumed run has the same key, so it
-        has the same rows.
+        The key, for `read_table`, by which the rows that each privacy unit keeps are chosen. A resumed run has the same
+        key, and so the same rows.
     subject
-        The study's name, who runs it, for what purpose, and on which period.
+        The study's name, the person who runs it, the purpose, and the period.
     """
 
     def __init__(self, chain: Chain, data_set: str, journal: Path | None, subject: RunSubject) -> None:
@@ -64,17 +68,17 @@ class LedgerRun(Observer):
         self.unfinished = False
         self.data: Sequence[Path] = ()
         self.lock = threading.RLock()
-        self.origin = ""  # a fingerprint of the rows and inputs of the present release
+        self.origin = ""  # a fingerprint of the rows and inputs of the current release
         self._chain, self._name = chain, data_set
         self._journal = RunJournal(chain, journal)
         self._plan: Plan | None = None
-        self._classes: frozenset[type[Any]] = frozenset()  # the classes whose objects outputs may hold
-        self._files: list[bytes] = []  # digests of the data files, if the approval is for certain data
-        self._bound: dict[str, str] = {}  # the part of the run's entries that names this data
+        self._classes: frozenset[type[Any]] = frozenset()  # the classes of objects that outputs may hold
+        self._files: list[bytes] = []  # digests of the data files, if the approval is limited to certain files
+        self._bound: dict[str, str] = {}  # the part of the run's entries about these files
         self._reads = self._ended = self._failed = self._drawing = False
-        self._charged: list[str] = []  # paths of releases, in the ledger
-        self._kept: dict[int, StoredRelease] = {}  # stored releases, in the journal
-        self._number = 0  # the number of the present release
+        self._charged: list[str] = []  # the paths of the releases in the ledger
+        self._kept: dict[int, StoredRelease] = {}  # the releases in the journal
+        self._number = 0  # the number of the current release
         self._head = START
         self._process = this_process()
 
@@ -85,32 +89,35 @@ class LedgerRun(Observer):
 
     @property
     def resumable(self) -> bool:
-        """Whether a journal stores the run's releases, so that it can be resumed."""
+        """Whether the run has a journal, and so can be resumed."""
         return self._journal.at is not None
 
     @property
     def continues(self) -> bool:
-        """Whether the run had made releases before it was resumed, and has not ended."""
+        """Whether the run was resumed after it had made releases, and has not ended."""
         return self.before > 0 and not self._ended
 
     @property
     def head(self) -> str:
-        """The hash of the run's last entry. Noting it shows later whether an older ledger was put in place."""
+        """The hash of the ledger's last entry about this run.
+
+        Note it to detect later whether the ledger was replaced.
+        """
         return self._head.hash
 
     @contextlib.contextmanager
     def recording(self, plan: Plan, randomness: Randomness) -> Iterator[None]:
-        """Return a context that refuses a plan that may not be run, and records how the block of `with` ends.
+        """Return a context that refuses a plan that may not be run, and that records how the `with` block ends.
 
-        Within the block `open` charges the plan. A block that is interrupted, or in which the ledger or the journal
-        fails, leaves the run unfinished.
+        `open` must be called in the block, and charges the plan. If the block is interrupted, or the ledger or the
+        journal fails, the run stays unfinished.
 
         Raises
         ------
         PlanRefused
-            If the plan is not approved, does not fit, or the run cannot be resumed.
+            If the plan is not approved, if it does not fit the cap, or if the run cannot be resumed.
         InputError
-            If the draws are not private, or the ledger or the journal cannot be used.
+            If the run is seeded, or if the ledger or the journal cannot be used.
         """
         if not randomness.private:
             raise InputError("a seeded run is not private, and a ledger records private runs; leave out the seed")
@@ -121,18 +128,18 @@ class LedgerRun(Observer):
             self._journal.open(make=False)
             with self._chain.reading() as transaction:
                 binds = Records(self._chain.path, transaction.read()).data_set(self._name).binds(plan.hash)
-            if binds:  # outside a transaction, since large files take long
+            if binds:  # outside a transaction, since reading large files takes long
                 self._files = data_digests(self.data)
             with self._chain.reading() as transaction:
                 self._look(transaction)
             yield
         except BaseException as error:
-            # A miner that failed would fail again, so its run ends. Other failures leave the run to be resumed.
+            # A miner that failed would fail again, so the run ends. After other failures the run can be resumed.
             failed = is_failure(error) and not getattr(error, "interrupted", False)
             if failed and self.unfinished and not self._failed and self._here:
                 if not self._reads:
                     self._end(f"stopped: {error.kind}" if isinstance(error, QueryStopped) else "stopped")
-                elif isinstance(error, NotOpened | PlanRefused):  # neither depends on the rows
+                elif isinstance(error, NotOpened | PlanRefused):  # these failures do not depend on the rows
                     self._take_back_reading()
                 else:
                     self.refused("table cannot be read")
@@ -143,12 +150,12 @@ class LedgerRun(Observer):
         finally:
             try:
                 self._leave_journal()
-            finally:  # once more, since Ctrl-C may have come before the first call delayed it
+            finally:  # again, since Ctrl-C may have stopped the first call before it began to delay interrupts
                 self._leave_journal()
 
     @property
     def _here(self) -> bool:
-        """Whether this process makes the run. A fork has a copy, which must not write or close anything."""
+        """Whether this is the process that makes the run. A copy in a fork must not write or close anything."""
         return this_process() == self._process
 
     def _leave_journal(self) -> None:
@@ -156,12 +163,15 @@ class LedgerRun(Observer):
             self._journal.leave()
 
     def discard(self) -> None:
-        """Remove the journal if the run has ended. Its results must be stored elsewhere by then."""
+        """Remove the journal if the run has ended. Store the results elsewhere first."""
         if self._ended and self._here:
             self._journal.remove()
 
     def discard_of(self, run: str) -> None:
-        """Remove the journal if it belongs to that run and the run has ended. Its results must be stored elsewhere."""
+        """Remove the journal if it belongs to the given run, and this run has ended.
+
+        Store its results elsewhere first.
+        """
         with self._journal.visited() as journal:
             if journal is None or journal.owner is None or journal.owner.run != run:
                 return
@@ -171,12 +181,12 @@ class LedgerRun(Observer):
                 journal.remove()
 
     def read(self) -> None:
-        """Record that the table is read now. This uses up one approved run, since the rows may decide how the run ends.
+        """Record that the table will now be read. This uses up one approved run, since rows may decide how it ends.
 
         Raises
         ------
         PlanRefused
-            As in `recording`, if the ledger has changed since.
+            As in `recording`, if the ledger was changed in the meantime.
         """
         with self._entering() as (transaction, _, recorded):
             if recorded is None:
@@ -187,12 +197,12 @@ class LedgerRun(Observer):
         self.unfinished = not self._ended
 
     def open(self) -> None:
-        """Charge the plan's whole total, or resume a run that was charged before.
+        """Charge the whole total of the plan, or resume a run that was charged before.
 
         Raises
         ------
         PlanRefused
-            As in `recording`, if the ledger has changed since.
+            As in `recording`, if the ledger was changed in the meantime.
         """
         assert self._plan is not None
         with self._entering() as (transaction, data_set, recorded):
@@ -205,19 +215,19 @@ class LedgerRun(Observer):
 
     @contextlib.contextmanager
     def _entering(self) -> Iterator[tuple[Transaction, DataSet, RecordedRun | None]]:
-        """Yield a transaction for an entry, and the data set and run of `_look`, once the journal has the run's id."""
+        """Yield a transaction, and the data set and run that `_look` returns, after the run's id is in the journal."""
         assert self._plan is not None
         require_own(self._process)
         self._journal.open(make=True)
         try:
             with self._chain.writing() as transaction:
                 data_set, recorded = self._look(transaction)
-                # The journal comes first, so that a run in the ledger is always found again.
+                # The journal gets the id first, so that every run in the ledger can be found and resumed.
                 self._journal.claim(Owner(self._ledger, self._name, self._plan.hash, self.id, self.key))
                 yield transaction, data_set, recorded
                 self._head = transaction.head
         except BaseException as error:
-            self._failed = not isinstance(error, PlanRefused)  # for any other error the ledger or the journal failed
+            self._failed = not isinstance(error, PlanRefused)  # else the ledger or the journal failed
             raise
 
     def _entry(self, **charges: Any) -> dict[str, Any]:
@@ -227,15 +237,15 @@ class LedgerRun(Observer):
         return {**content, "dpframework": __version__, **self._bound, **self.subject.entry(self._plan)}
 
     def refused(self, why: str) -> None:
-        """Record that reading the table ended the run. A retry needs another approved run, since this one is used up.
+        """Record that the run ended while the table was read. This uses up one approved run.
 
-        Whether rows can be read, or fit their owner's assertions, depends on the rows. No epsilon accounts for that, so
-        none is charged.
+        Whether the rows can be read, and fit what their owner states, depends on the rows. This reveals something about
+        the rows that no epsilon bounds, so the owner must approve a retry. Nothing is charged.
 
         Raises
         ------
         PlanRefused
-            As in `recording`, if the ledger has changed since.
+            As in `recording`, if the ledger was changed in the meantime.
         """
         assert self._plan is not None
         require_own(self._process)
@@ -249,14 +259,14 @@ class LedgerRun(Observer):
         self.unfinished, self._ended = False, True
 
     def _take_back_reading(self) -> None:
-        """Record that no row was read, which gives the approved run back."""
+        """Record that no row was read, so that the approved run is not used up."""
         with self._chain.writing() as transaction:
             self._news(transaction)
             transaction.append("unread", {"run": self.id})
         self.unfinished, self._journal.disposable = False, True
 
     def _look(self, transaction: Transaction) -> tuple[DataSet, RecordedRun | None]:
-        """Read the ledger, refuse a run that may not go on, and return the data set and the run if it is on record."""
+        """Read the ledger, refuse a run that may not go on, and return its data set and its record (or None)."""
         assert self._plan is not None
         records = Records(self._chain.path, transaction.read())
         data_set, self._ledger = records.data_set(self._name), records.id
@@ -266,7 +276,7 @@ class LedgerRun(Observer):
             self.id, self.key = owner.run, owner.key
         recorded = data_set.runs.get(self.id)
         if recorded is not None:
-            # The ledger's and the journal's view of an unfinished run must fit each other.
+            # For an unfinished run, the ledger and the journal must agree.
             cannot = f"run {self.id} cannot be resumed"
             if recorded.approval.revoked is not None:
                 raise PlanRefused(f"{cannot}; {recorded.approval.revoked} took its approval back")
@@ -292,13 +302,13 @@ class LedgerRun(Observer):
         return data_set, None
 
     def gate(self, engine: Engine, randomness: Randomness, observers: Iterable[Observer]) -> Gate:
-        """Return the gate that the run's releases go through."""
+        """Return the gate through which the run's releases go."""
         if not self.resumable:
             return Gate(engine, randomness, observers, self, public_seed=seed_of("run", self.id))
         return JournaledGate(engine, randomness, observers, self, public_seed=seed_of("run", self.id), run=self)
 
     def charged(self, charge: Charge) -> None:
-        """Record a charge, unless the run was resumed and the charge is on record.
+        """Record a charge. If the run was resumed, charges that are already recorded are skipped.
 
         Raises
         ------
@@ -334,7 +344,10 @@ class LedgerRun(Observer):
             self._head = transaction.head
 
     def _news(self, transaction: Transaction) -> list[Entry]:
-        """Return the data set's entries since this run's last one. Refuse if another process took the run up."""
+        """Return the data set's new entries since this run's last entry.
+
+        Refuse if another process has resumed the run.
+        """
         require_own(self._process)
         news = transaction.read(self._head)
         if any(entry.content.get("run") == self.id for entry in news):
@@ -356,12 +369,12 @@ class LedgerRun(Observer):
 
     @contextlib.contextmanager
     def asking(self, first: str) -> Iterator[None]:
-        """Return a context for evaluating queries of several releases. If it fails, the run makes no more releases.
+        """Return a context in which to evaluate several queries. If its block fails, the run makes no more releases.
 
         Raises
         ------
         ReleaseRefused
-            If an earlier release has failed. The message names `first`, the path of the first of these releases.
+            If an earlier release has failed. The message names `first`, the path of the first release.
         """
         self._require_well(first)
         self._drawing = True
@@ -369,10 +382,10 @@ class LedgerRun(Observer):
         self._drawing = False
 
     def output_of(self, path: str, draw: Callable[[], Any]) -> Any:
-        """Return the output of the release that was charged last: the stored one, or a new one after storing it."""
+        """Return the output of the last charged release. If it is not stored yet, draw and store it first."""
         kept = self._kept.get(self._number)
         output = draw() if kept is None else kept.output
-        require_own(self._process)  # after the draw, which may have forked
+        require_own(self._process)  # checked after the draw, which may have forked
         if kept is None and self._journal.opened:
             text = encode_output(output, self._classes)
             with self._failing():
@@ -382,7 +395,7 @@ class LedgerRun(Observer):
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
-        """Note a failure of the ledger or the journal, after which the run makes no more releases."""
+        """Stop the run if the ledger or the journal fails in the `with` block."""
         if self._failed:
             raise ReleaseRefused(f"run {self.id} has stopped and makes no more releases")
         try:
@@ -392,7 +405,7 @@ class LedgerRun(Observer):
             raise
 
     def _end(self, how: str) -> None:
-        """Record that the run makes no more releases."""
+        """Record the end of the run."""
         with self._chain.writing() as transaction:
             self._news(transaction)
             transaction.append("end", {"run": self.id, "releases": len(self._charged), "how": how})

@@ -1,4 +1,4 @@
-"""The state of a ledger after all its entries, with data sets, caps, approvals and charged runs."""
+"""The state of a ledger, computed from its entries: data sets, approvals, runs and charges."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpframework.ledger.signatures import SignatureError, text_to_sign
 from dpframework.ledger.signed_decisions import DECISIONS, Decision
 from dpframework.ledger.signers import Signers
 
-#: The kinds of entries: first what people decide, then what runs do.
+#: The kinds of entries. The first row is written by people's decisions, the second by runs.
 KINDS = (
     *("ledger", "data set", "plan", "approval", "revocation", "signers", "outside"),
     *("reading", "unread", "run", "refusal", "charge", "redraw", "resumption", "end"),
@@ -29,7 +29,7 @@ KINDS = (
 
 
 def refusal(why: str) -> str:
-    """Return the text that records the end of a run that was refused while its rows were read."""
+    """Return the recorded end of a run that was refused while its rows were read."""
     return f"refused: {why}"
 
 
@@ -51,14 +51,14 @@ def _read_opening(content: Mapping[str, Any], time: str) -> DataSet:
 
 @final
 class Records:
-    """The data sets of a ledger, and the head of its chain, which is the last entry.
+    """The data sets of a ledger, its signers, and its head (the number and hash of the last entry).
 
     Parameters
     ----------
     source
-        The ledger's name, for messages.
+        The name of the ledger in messages.
     entries
-        The entries, from the first one on.
+        The ledger's entries, beginning with the first.
     """
 
     def __init__(self, source: str | os.PathLike[str], entries: Iterable[Entry] = ()) -> None:
@@ -74,7 +74,7 @@ class Records:
 
     @property
     def authority(self) -> str:
-        """A sentence that says who must sign decisions."""
+        """A sentence about who must sign decisions."""
         if self.signers is None:
             return "this ledger has no signers: whoever can write its file can open data sets and approve plans"
         return f"caps, approvals and revocations are signed; the signers are {self.signers}"
@@ -92,16 +92,16 @@ class Records:
         return self.data_sets[name]
 
     def has_run(self, run: str) -> bool:
-        """Tell whether a run of this id was recorded."""
+        """Tell whether a run with this id is recorded."""
         return run in self._runs
 
     def require_possible(self, entry: Entry) -> None:
-        """Refuse an entry that dpframework would not make now, such as a run without approval or room.
+        """Refuse an entry that dpframework would not have made in this state, such as a run without an approval.
 
         Raises
         ------
         PlanRefused
-            If dpframework would not make the entry now.
+            If dpframework would not have made the entry in this state.
         """
         content = entry.content
         if entry.kind in ("reading", "run", "refusal"):
@@ -123,7 +123,7 @@ class Records:
                 raise PlanRefused(f"run {run.id} had not been charged")
 
     def require_form(self, entry: Entry) -> None:
-        """Refuse an entry of an unknown kind, or one that is not in the form of its kind (see `add`)."""
+        """Refuse an entry of an unknown kind, or whose content does not have the form of its kind (see `add`)."""
         if entry.kind not in KINDS:
             raise InputError(
                 f"{self._source}: entry {entry.number} is of the unknown kind '{entry.kind}'; "
@@ -140,8 +140,8 @@ class Records:
         Raises
         ------
         LedgerTampered
-            If the content of the entry does not fit its kind or the entries before it, or the entry needs a signature
-            by a signer and has none that is valid.
+            If the content of the entry does not fit its kind or the entries before it, or if the entry needs a
+            signature and has no valid one.
         InputError
             If the kind of the entry is unknown.
         """
@@ -157,7 +157,7 @@ class Records:
             raise self.not_made(entry, f"its content does not fit kind '{entry.kind}'") from None
 
     def not_made(self, entry: Entry, why: str) -> LedgerTampered:
-        """Return the error for an entry that dpframework does not make."""
+        """Return the error for an entry that dpframework would not have made."""
         return LedgerTampered(f"{self._source}: entry {entry.number} is not one that dpframework makes: {why}")
 
     def _add(self, entry: Entry, by: str | None) -> None:
@@ -219,7 +219,7 @@ class Records:
                 self._runs[content["run"]][1].end = content["how"]
 
     def _signer_of(self, entry: Entry) -> str | None:
-        """Return the verified signer of a decision, or None if the ledger has no signers."""
+        """Verify a decision's signature and return the signer's name, or None if the ledger has no signers."""
         signature = entry.content.get("signature")
         text = text_to_sign(self.id, entry.previous, entry.kind, entry.content)
         self.decisions.append(Decision(entry, signature, text))
@@ -234,7 +234,7 @@ class Records:
             raise LedgerTampered(f"{what}: {error}") from None
 
     def _open(self, entry: Entry) -> RecordedRun:
-        """Add a run, which uses up one run of an approval."""
+        """Add a new run, which uses up one run of an approval."""
         content = entry.content
         if self.has_run(content["run"]):
             raise ValueError("a run is opened once")
@@ -248,7 +248,7 @@ class Records:
         return run
 
     def _charge(self, entry: Entry) -> None:
-        """Charge a run. A run that was given a table in memory, and so recorded no reading, is added first."""
+        """Charge a run. A run on a table in memory has no entry for a reading, so it is added first."""
         content = entry.content
         if not self.has_run(content["run"]):
             self._open(entry)

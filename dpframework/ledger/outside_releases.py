@@ -1,4 +1,4 @@
-"""Releases of a data set outside of this ledger's runs: exact numbers, private releases, and looks at the rows."""
+"""Releases from a data set that no run of this ledger made, as its owner states them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dpframework.facts.value_checks import as_texts, read_ratio
 class OutsideKind(Choice, what="kind"):
     """The kind of a release outside the ledger.
 
-    `EXACT` is a number or a table without noise, `PRIVATE` a differentially private release of another program, and
-    `LOOK` is somebody's look at the rows, or at a summary of them, before they chose questions, bounds or cuts.
+    `EXACT` is a number or a table without noise. `PRIVATE` is a differentially private release by another program.
+    `LOOK` means that someone saw the rows, or a summary of them, before choosing questions, bounds or cuts.
     """
 
     EXACT = "exact"
@@ -32,22 +32,22 @@ class OutsideKind(Choice, what="kind"):
 class Outside:
     """One release outside the ledger, as the owner states it.
 
-    A private release is charged to the cap. If it is (epsilon, delta)-DP, then on two neighbours it is an epsilon-DP
-    release except with probability delta (Kairouz, Oh and Viswanath 2015, Theorem 3.1). So its epsilon is charged, like
-    a plan's, and its delta is added to the total delta.
+    A private release is charged to the cap. An (epsilon, delta)-DP release behaves, on any two neighbours, like an
+    epsilon-DP release except with probability delta (Kairouz, Oh and Viswanath 2015, Theorem 3.1). So its epsilon is
+    charged like that of a plan, and its delta is added to the total delta.
 
     Attributes
     ----------
     what
-        What was released, on one line.
+        A description of the release, on one line.
     kind
         Whether the release was exact, private, or a look at the rows.
     by
-        Who states it.
+        The name of the person who states it.
     time
-        When it was entered in the ledger.
+        The time at which it was entered in the ledger.
     attributes
-        The attributes that it tells something about; empty if it may be about any.
+        The attributes about which it reveals something; empty if it may be about any attribute.
     epsilon, delta
         The loss of a private release; 0 for the other kinds.
     """
@@ -62,7 +62,7 @@ class Outside:
 
     @property
     def effect(self) -> str:
-        """The effect of this release on the claim of all runs, in a sentence."""
+        """A phrase about the effect of this release on the privacy claim of all runs."""
         of = f"of {', '.join(self.attributes)}" if self.attributes else "of the rows"
         if self.kind is OutsideKind.EXACT:
             return f"no epsilon covers what it shows {of}: the claim bounds what else can be learned"
@@ -73,12 +73,12 @@ class Outside:
 
     @property
     def covered(self) -> bool:
-        """Whether the claim of all runs together covers this release."""
+        """Whether the privacy claim of all runs together covers this release."""
         return self.kind is OutsideKind.PRIVATE
 
     @classmethod
     def of_entry(cls, content: Mapping[str, Any], time: str) -> Outside:
-        """Return the release that an entry records."""
+        """Return the release that an entry of the ledger records."""
         return cls(
             content["what"],
             OutsideKind.parse(content["kind"]),
@@ -106,12 +106,13 @@ class Outside:
 def outside_losses(
     kind: OutsideKind | str, attributes: Iterable[str], epsilon: Amount | None, delta: Amount
 ) -> dict[str, Any]:
-    """Return the part of an entry that states the kind, the attributes and the loss of a release outside.
+    """Return the part of an entry with the kind, the attributes and the loss of a release outside.
 
     Raises
     ------
     InputError
-        If a private release has no epsilon, another kind has an epsilon or delta, or a number cannot be used.
+        If a private release has no epsilon, if a release of another kind has an epsilon or delta, or if a number cannot
+        be used.
     """
     parsed = OutsideKind.parse(kind)
     if isinstance(attributes, str):
@@ -130,9 +131,9 @@ def outside_losses(
 
 
 def charge_of_outside(budget: AdaptiveBudget, losses: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of an entry that states the charge of a release outside; nothing for one that is not private.
+    """Return the part of an entry with the charge of a release outside. It is empty if the release is not private.
 
-    A pure epsilon bounds the Renyi divergence at every order, so it is also the charge at the order of the budget.
+    A pure epsilon bounds the Renyi divergence at every order, so it is also the charge at the budget's order.
     """
     if "epsilon" not in losses:
         return {}

@@ -1,7 +1,7 @@
-"""A pin, a file in which the owner notes a ledger's identity and its last entry.
+"""The pin of a ledger: a file, kept elsewhere, that notes the ledger's first and last entry.
 
-A ledger cannot show by itself that it was put back to an older copy, cut at its end, or replaced by another one. A pin
-that stands where the holder of the ledger cannot write shows all three.
+A ledger alone cannot show that it was replaced by an older copy or by another ledger, or that its last entries were cut
+off. A pin shows all of this, if it is stored where those who can write to the ledger cannot write.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 _HASH = re.compile("[0-9a-f]{64}")
 
-#: The kind of file that a pin is. Writing a pin replaces only a file of this kind.
+#: The kind of file that a pin is. Writing a pin never replaces a file of another kind.
 KIND = FileKind.of_beginning("a pin", '{\n  "ledger": "')
 
 
 @final
 class Pin:
-    """A pin's file.
+    """A pin: a file that notes a ledger's first and last entry.
 
     Parameters
     ----------
     path
         The file.
     create
-        Whether the file may be missing. The new pin then notes the ledger as it is found.
+        Whether the file may be missing. If it is, a new pin will note the ledger as it is now.
 
     Raises
     ------
     InputError
-        If the file is missing and `create` is False, its folder cannot be written, or it is not a pin.
+        If the file is missing and `create` is False, if its folder cannot be written, or if it is not a pin.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
@@ -71,11 +71,11 @@ class Pin:
 
     @property
     def holds_a_ledger(self) -> bool:
-        """Whether the pin notes a ledger; False for a new pin."""
+        """Whether the pin notes a ledger already. False for a new pin."""
         return bool(self._identity)
 
     def broken_by(self, entries: Sequence[Entry]) -> str | None:
-        """Return in words why a chain is not a continuation of the noted one, or None if it is."""
+        """Return the reason, in words, why a chain does not continue the noted chain; None if it does."""
         if not self._identity:
             return None
         if not entries or entries[0].hash != self._identity:
@@ -85,7 +85,7 @@ class Pin:
         return None
 
     def note(self, identity: str, head: Head) -> None:
-        """Note a head, unless the pin notes that head or a later one.
+        """Note a ledger's last entry, unless the pin notes this entry or a later one.
 
         Raises
         ------

@@ -1,7 +1,7 @@
-"""Released values as JSON that reads back exactly, with types, shapes and every bit of a float.
+"""Write released values as JSON from which they can be read back exactly, with types, shapes and all bits of floats.
 
-A class is looked up by its name among those that the mechanisms of a plan declare (`Mechanism.outputs`). Nothing that
-a file names is imported.
+A class is looked up by its name among the classes that the plan's mechanisms declare (`Mechanism.outputs`). So a file
+cannot cause an import.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import read_ratio
 from dpframework.ledger.chain import canonical
 
-#: The types of an array's numbers or texts, as NumPy writes them: never objects, and never records.
+#: The accepted types of arrays, as NumPy writes them: numbers and texts, and no objects or records.
 _DTYPE = re.compile(r"[<>|=][biufcSU][0-9]{1,9}")
 _FRACTION = re.compile(r"-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
 def fingerprint(*values: Any) -> str:
-    """Return the SHA-256, in hex, of public values. A value that cannot be written counts by its type alone."""
+    """Return the SHA-256, in hex, of public values. For a value that cannot be written, its type is used."""
     return hashlib.sha256(canonical(_write(values, lambda value: {"of": _name_of(type(value))})).encode()).hexdigest()
 
 
 def to_json(value: Any, classes: Iterable[type[Any]] = ()) -> Any:
-    """Write a value as JSON-safe content that `from_json` reads back exactly, with the same classes.
+    """Return a value in a JSON-safe form, from which `from_json` reads it back exactly.
 
-    The value may hold numbers, texts, arrays, fractions, collections, and attrs objects and enumerations of `classes`.
+    The value may hold numbers, texts, arrays, fractions, collections, and objects of the attrs classes and enumerations
+    in `classes`.
 
     Raises
     ------
@@ -58,7 +59,7 @@ def _refuse(value: Any) -> Any:
 
 
 def _write(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[Any]] | None = None) -> Any:
-    """Write a value. `otherwise` writes other types, and objects of classes that are not in `classes` (None: any)."""
+    """Write a value. `otherwise` writes values of unknown types or classes; if `classes` is None, all are known."""
 
     def each(values: Any) -> list[Any]:
         return [_write(v, otherwise, classes) for v in values]
@@ -68,7 +69,7 @@ def _write(value: Any, otherwise: Callable[[Any], Any], classes: frozenset[type[
         case enum.Enum() if known:
             return {"enum": _name_of(type(value)), "name": value.name}
         case np.ndarray() | np.generic() if value.dtype.kind in "biufcSU" and value.dtype.itemsize:
-            # The shape of a NumPy scalar is written as None, to tell it from an array with the shape ().
+            # A NumPy scalar is written with the shape None, which tells it from an array of shape ().
             shape = list(value.shape) if isinstance(value, np.ndarray) else None
             text = base64.b64encode(np.ascontiguousarray(value).tobytes()).decode()
             return {"array": text, "dtype": value.dtype.str, "shape": shape}
@@ -98,21 +99,21 @@ def from_json(form: Any, classes: Iterable[type[Any]] = ()) -> Any:
     Parameters
     ----------
     form
-        Plain values (see `parsed_json`).
+        The JSON-safe form.
     classes
-        The only attrs classes and enumerations whose objects are made.
+        The attrs classes and enumerations whose objects the value may hold.
 
     Raises
     ------
     InputError
-        If the form is not one that `to_json` returns for these classes.
+        If `to_json` cannot have returned this form for these classes.
     """
     known = {_name_of(kind): kind for kind in classes}
     try:
         return _read(form, known)
     except InputError:
         raise
-    except Exception as error:  # a class may refuse its fields in any way
+    except Exception as error:  # the class may raise any error for its fields
         raise InputError(f"holds a value that cannot be read ({type(error).__name__})") from None
 
 

@@ -1,8 +1,8 @@
-"""The journal of an unfinished run, which stores its releases until the results are written, so that it can be resumed.
+"""The journal of an unfinished run. It stores the run's outputs, so that the run can be resumed after a kill.
 
-A journal is a file next to the results and not part of the ledger, since a ledger holds no outputs. Each row of it is
-sealed with a key that only the user who makes the run can read (see `journal_key_file`). Rows by anybody else are
-refused.
+A journal is a file next to the results. It is not part of the ledger, since a ledger holds no outputs. Each row is
+sealed with a key that only the user who makes the run can read (see `journal_key_file`). So rows that others wrote are
+detected and refused.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def encode_output(output: Any, classes: Iterable[type[Any]] = ()) -> str:
 
 
 def seal(key: bytes, *columns: Any) -> str:
-    """Return the HMAC-SHA256, in hex, of a row's columns and their types. It shows whether the row was changed."""
+    """Return the seal of a row, which shows whether the row was changed: an HMAC-SHA256, in hex, of its columns."""
     return hmac.new(
         key, canonical([[type(column).__name__, str(column)] for column in columns]).encode(), "sha256"
     ).hexdigest()
 
 
 def journal_damage(path: Path) -> InputError:
-    """Return the error for a journal that is not as it was written."""
+    """Return the error for a journal with missing or changed rows."""
     return InputError(
         f"{path}: is damaged, of another ledger, or another user wrote it; the run stays charged and unfinished: put "
         "this file back from a backup, or remove it and have another run approved"
@@ -48,7 +48,7 @@ def journal_damage(path: Path) -> InputError:
 
 
 def remove(path: Path) -> None:
-    """Remove a journal, and the rollback journal that SQLite leaves beside it after a kill."""
+    """Remove a journal, and the rollback file that SQLite leaves next to it after a kill."""
     path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
     path.unlink(missing_ok=True)
 
@@ -69,7 +69,7 @@ class Owner:
     run
         The id of the run.
     key
-        The key that chooses the rows of each privacy unit.
+        The key by which the rows that each privacy unit keeps are chosen.
     """
 
     ledger: str
@@ -79,7 +79,7 @@ class Owner:
     key: bytes = attrs.field(repr=False)
 
     def require(self, ledger: str, data_set: str, plan: str, place: str) -> None:
-        """Refuse to resume another run than this one.
+        """Refuse to resume a run that is not this one.
 
         Raises
         ------
@@ -101,14 +101,14 @@ class Owner:
 @final
 @attrs.frozen
 class StoredRelease:
-    """A stored release.
+    """A release that a journal stores.
 
     Attributes
     ----------
     path
         The path of its step in the plan.
     origin
-        A fingerprint of the trace of its rows and of its inputs (see `JournaledGate`).
+        A fingerprint of its inputs and of how its rows were made (see `JournaledGate`).
     output
         The released value.
     """
@@ -120,19 +120,19 @@ class StoredRelease:
 
 @final
 class Journal:
-    """A journal's file, locked against every other process until it is closed, or this process ends.
+    """The file of a journal. It is locked against other processes until it is closed or this process ends.
 
     Parameters
     ----------
     path
         The file. It is made if it does not exist.
     key
-        The key that seals its rows (see `journal_key`).
+        The key that seals the rows (see `journal_key`).
 
     Raises
     ------
     InputError
-        If another process has the file open, it cannot be written, or it is not a journal.
+        If another process has the file open, if it cannot be written, or if it is not a journal.
     """
 
     def __init__(self, path: Path, key: bytes) -> None:
@@ -143,7 +143,7 @@ class Journal:
             try:
                 self._begin()
             except BaseException:
-                self._connection.close()  # else the error's traceback would hold the lock
+                self._connection.close()  # otherwise the error's traceback would keep the lock
                 raise
         except sqlite3.Error as error:
             if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
@@ -151,7 +151,7 @@ class Journal:
             raise meaning(error, path, WHAT) from None
 
     def _begin(self) -> None:
-        # The file stays locked after the first transaction. The system drops the lock if the process is killed.
+        # In this mode the file stays locked after the first transaction. The system releases the lock after a kill.
         self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         self._connection.execute("BEGIN EXCLUSIVE")
         for text in (
@@ -164,7 +164,7 @@ class Journal:
 
     @property
     def owner(self) -> Owner | None:
-        """The run that the journal belongs to, None before `claim`."""
+        """The run to which the journal belongs; None before `claim`."""
         with explain_errors(self.path, WHAT):
             rows = self._connection.execute("SELECT ledger, data_set, plan, run, key, digest FROM owner").fetchall()
         if not rows:
@@ -181,14 +181,14 @@ class Journal:
         return Owner(ledger, data_set, plan, run, bytes.fromhex(key))
 
     def claim(self, owner: Owner) -> None:
-        """Write down the run whose releases the journal will hold."""
+        """Store which run's releases the journal will hold."""
         with explain_errors(self.path, WHAT):
             columns = (*attrs.astuple(owner)[:-1], owner.key.hex())
             digest = seal(self._key, "owner", *columns)
             self._connection.execute("INSERT INTO owner VALUES (?, ?, ?, ?, ?, ?)", (*columns, digest))
 
     def keep(self, run: str, number: int, path: str, origin: str, output: str) -> None:
-        """Store an output, as `encode_output` writes it. It is on the disk when this returns.
+        """Store an output as `encode_output` returns it. It is stored on disk when this method returns.
 
         Raises
         ------
@@ -197,19 +197,19 @@ class Journal:
         """
         with explain_errors(self.path, WHAT):
             columns = (number, path, origin, output)
-            # The seal covers the run's id, so that a row of another journal with the same key does not fit.
+            # The seal covers the run's id, so that rows of this user's other journals are refused.
             digest = seal(self._key, "release", run, *columns)
             self._connection.execute("INSERT INTO release VALUES (?, ?, ?, ?, ?)", (*columns, digest))
 
     def releases(self, run: str, classes: Iterable[type[Any]] = ()) -> Mapping[int, StoredRelease]:
-        """Return the stored releases by number.
+        """Return the stored releases by their numbers.
 
         Parameters
         ----------
         run
             The id of the run.
         classes
-            The attrs classes and enumerations that outputs may be made of, as the mechanisms of the plan declare them.
+            The attrs classes and enumerations whose objects outputs may hold, as the plan's mechanisms declare them.
 
         Raises
         ------
@@ -227,23 +227,23 @@ class Journal:
 
     def _read_releases(self) -> list[tuple[Any, ...]]:
         with explain_errors(self.path, WHAT):
-            # All rows are fetched at once, since a cursor that an error leaves open would keep the lock after `close`.
+            # All rows are fetched at once. After an error, an open cursor would keep the lock even after `close`.
             query = "SELECT number, path, origin, output, digest FROM release ORDER BY number"
             return self._connection.execute(query).fetchall()
 
     def _require_sealed(self, digest: Any, *columns: Any) -> None:
-        """Refuse a row that differs from what the owner of the key wrote."""
-        # `str`, since a changed row may hold a number in place of a text. Its seal differs too.
+        """Refuse a row that the owner of the key did not write."""
+        # A changed row may hold a number in place of a text, so `str` is needed. Its seal does not fit either.
         if not hmac.compare_digest(str(digest).encode("utf-8", "replace"), seal(self._key, *columns).encode()):
             raise journal_damage(self.path)
 
     def close(self) -> None:
-        """Close the file, which releases its lock."""
+        """Close the file and release its lock."""
         self._connection.close()
 
     def remove(self) -> None:
         """Close the journal and remove its file."""
-        if os.name == "posix":  # removed while it is locked, so that nobody else can have begun to use it
+        if os.name == "posix":  # removed while it is locked, so that no other process can begin to use it
             remove(self.path)
             self.close()
         else:
@@ -252,9 +252,9 @@ class Journal:
 
 
 def require_as_left(run: str, charged: Sequence[str], kept: Mapping[int, StoredRelease], place: str) -> None:
-    """Refuse to resume a run whose charges in the ledger and outputs in the journal are not as the run left them.
+    """Refuse to resume a run if its charges in the ledger do not match its outputs in the journal.
 
-    Releases are made one at a time, so only the last charge may lack its output.
+    Releases are made one at a time, so at most the last charge can be without an output.
     """
     paths = [one.path for one in kept.values()]
     whole = list(kept) == list(range(1, len(paths) + 1)) and paths == list(charged[: len(paths)])

@@ -1,4 +1,4 @@
-"""The subject of a run, as its ledger entry records it: the study, its results, who ran it and why."""
+"""The subject of a run, as the ledger records it: the study, its results, who ran it and for what purpose."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dpframework.plan.plan_parts_by_result import parts_of
 
 
 def one_line(value: str, what: str) -> str:
-    """Return a text that people read in a list. It must be one line, and not empty.
+    """Return a text if it is one line and not empty, as lists need it.
 
     Raises
     ------
     InputError
-        If the text is empty or has several lines. The message calls it `what`.
+        If the text is empty or has several lines. The message names it by `what`.
     """
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InputError(f"{what} is {value!r}; a text of one line is needed")
@@ -43,11 +43,11 @@ class RecordedResult:
     name
         The name of the result in the study.
     miner
-        The name of its miner; empty for releases that were planned without one.
+        The name of the miner; empty for releases that were planned without a miner.
     attributes
-        The attributes that its releases may read; None if they may read any.
+        The attributes on which its releases may depend; None if they may depend on any.
     epsilon
-        The pure epsilon of its releases alone; None if they have none.
+        The pure epsilon of its releases; None if they have no finite pure epsilon.
     """
 
     name: str
@@ -72,7 +72,7 @@ class RecordedResult:
 
 
 def recorded_results(plan: Plan) -> tuple[RecordedResult, ...]:
-    """Return the results of a plan, as a run of it records them."""
+    """Return the results of a plan, as a run records them."""
     accountant = PureAccountant(plan.relation)
     return tuple(
         RecordedResult(
@@ -88,18 +88,18 @@ def recorded_results(plan: Plan) -> tuple[RecordedResult, ...]:
 @final
 @attrs.frozen
 class RunSubject:
-    """The subject of a run.
+    """What a run was about.
 
     Attributes
     ----------
     study
-        The study's name; empty if nobody said.
+        The study's name; empty if it was not given.
     by
-        Who ran it, as they say; empty if nobody said.
+        The name that the person who ran it gave; empty if it was not given.
     purpose
-        The purpose of the run; empty if nobody said.
+        The purpose of the run; empty if it was not given.
     results
-        The results of the run; None for a run of an older dpframework, which did not record them.
+        The results of the run; None for a run by an older version of dpframework, which did not record them.
     period
         The period whose rows the run read; empty if the privacy unit has no periods.
     """
@@ -112,7 +112,7 @@ class RunSubject:
 
     @property
     def sentence(self) -> str:
-        """Who made the run and why, by their own statement."""
+        """A phrase with the name and the purpose that were given."""
         who = f"run by {self.by}" if self.by else "nobody said who ran it"
         return f"{who}: {self.purpose}" if self.purpose else who
 
@@ -123,7 +123,7 @@ class RunSubject:
 
     @property
     def attributes(self) -> Reads:
-        """The attributes that the run may read; None if it may read any, or nobody knows."""
+        """The attributes on which the run's results may depend; None if this is any attribute, or unknown."""
         if self.results is None or any(result.attributes is None for result in self.results):
             return None
         return tuple(dict.fromkeys(name for result in self.results for name in result.attributes or ()))

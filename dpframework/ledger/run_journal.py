@@ -1,4 +1,4 @@
-"""The journal of one run, which is opened when it is needed and removed once nothing depends on it."""
+"""The optional journal of one run. It is opened when it is needed, and removed when it is not needed any more."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dpframework.ledger.release_journal import Journal, Owner, StoredRelease, re
 
 @final
 class RunJournal:
-    """The journal of a run. Its methods do nothing for a run without a journal.
+    """The journal of a run. If the run has no journal, the methods do nothing.
 
     Parameters
     ----------
     chain
         The chain of the ledger.
     at
-        The file of the journal, which need not exist yet; None for a run without a journal.
+        The file of the journal, which need not exist yet; None if the run has no journal.
 
     Attributes
     ----------
     disposable
-        Whether nothing was charged and nothing released, so that `leave` removes the file.
+        Whether nothing was charged or released. Then `leave` removes the file.
     """
 
     def __init__(self, chain: Chain, at: Path | None) -> None:
@@ -38,16 +38,16 @@ class RunJournal:
 
     @property
     def opened(self) -> bool:
-        """Whether this process has opened the journal, and so locked it."""
+        """Whether this process has opened and locked the journal."""
         return self._opened is not None
 
     def open(self, *, make: bool) -> None:
-        """Open the journal unless it is open. An interrupt waits until the run can close it.
+        """Open the journal if it is not open yet. An interrupt (Ctrl-C) is delayed until the run can close the journal.
 
         Parameters
         ----------
         make
-            Whether to make a file that does not exist. If False, a missing journal is not opened.
+            Whether to make the file if it does not exist. If False, a missing journal stays closed.
 
         Raises
         ------
@@ -63,17 +63,17 @@ class RunJournal:
 
     @property
     def owner(self) -> Owner | None:
-        """The run that the journal belongs to; None if it belongs to none yet or is not open."""
+        """The run to which the journal belongs; None if it belongs to no run yet, or is not open."""
         return None if self._opened is None else self._opened.owner
 
     def claim(self, owner: Owner) -> None:
-        """Write down the run whose releases the journal will hold, unless it names one already."""
+        """Store which run's releases the journal will hold, if it belongs to no run yet."""
         if self._opened is not None and self._opened.owner is None:
             self._opened.claim(owner)
         self.disposable = False
 
     def releases(self, run: str, classes: Iterable[type[Any]]) -> Mapping[int, StoredRelease]:
-        """Return the stored releases by number (see `Journal.releases`)."""
+        """Return the stored releases by their numbers (see `Journal.releases`)."""
         return {} if self._opened is None else self._opened.releases(run, classes)
 
     def keep(self, run: str, number: int, path: str, origin: str, output: str) -> None:
@@ -92,13 +92,13 @@ class RunJournal:
                 self._opened.close()
 
     def remove(self) -> None:
-        """Remove the file, after its run has ended and closed it."""
+        """Remove the file. The run must have ended and closed it."""
         if self.at is not None:
             remove(self.at)
 
     @contextlib.contextmanager
     def visited(self) -> Iterator[Journal | None]:
-        """Open the journal for the block alone, and yield it, or None if there is no such file."""
+        """Open the journal for the `with` block, and yield it; None if there is no such file."""
         if self.at is None or not self.at.exists():
             yield None
             return

@@ -1,10 +1,10 @@
-"""Signatures of a ledger's entries, made and verified by OpenSSH's own tool, without a network.
+"""Sign a ledger's entries, and verify signatures, by OpenSSH's tool `ssh-keygen` (8.2 or later).
 
-An approval is an entry of the ledger, and anybody who can write the ledger's file can make one. A signature binds an
-entry to a key. It covers the entry's kind and content, the ledger's id, and the hash of the entry before, so that it
-fits no other place. `ssh-keygen -Y` makes signatures, with a private key or one that an agent holds, and verifies them
-(OpenSSH 8.2 or later). A file of allowed signers names the owner of each key. Each line of it holds a name and a public
-key (see `man ssh-keygen`, ALLOWED SIGNERS).
+An approval is an entry of the ledger, so everyone who can write to the ledger's file could make one. A signature binds
+an entry to a person's key. It covers the entry's kind and content, the ledger's id, and the hash of the entry before,
+so that it cannot be moved to another place. `ssh-keygen -Y` signs with a private key, or with a key in an SSH agent. It
+needs no network. A file of allowed signers has one line for each key, with the owner's name and the public key (see
+`man ssh-keygen`, ALLOWED SIGNERS).
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ from typing import Any
 from dpframework.facts.errors import InputError
 from dpframework.ledger.chain import canonical
 
-#: The purpose that the signatures state. A key's signatures for other purposes do not count as approvals.
+#: The purpose that is part of each signature. What a key signs for other purposes cannot pass for an approval.
 NAMESPACE = "dpframework-approval"
 TOOL = "ssh-keygen"
 
 
 class SignatureError(Exception):
-    """A signature of another text, or by somebody who is not allowed to sign."""
+    """The signature does not fit the text, or its signer is not allowed."""
 
 
 def text_to_sign(ledger: str, previous: str, kind: str, content: Mapping[str, Any]) -> str:
-    """Return the text that a signature covers: the ledger's id, the hash of the entry before, the kind, the content."""
+    """Return the text that a signature covers.
+
+    It holds the ledger's id, the hash of the entry before, and the entry's kind and content.
+    """
     signed = {key: value for key, value in content.items() if key != "signature"}
     return canonical({"ledger": ledger, "after": previous, kind: signed})
 
@@ -42,7 +45,7 @@ def sign(key: str | os.PathLike[str], text: str) -> str:
     Raises
     ------
     InputError
-        If the key cannot be used, or there is no OpenSSH.
+        If the key cannot be used, or OpenSSH is not installed.
     """
     if not Path(key).is_file():
         raise InputError(f"{key}: there is no such key; give the file of a private key, or of a public one in an agent")
@@ -54,14 +57,14 @@ def sign(key: str | os.PathLike[str], text: str) -> str:
 
 
 def verify_signature(signature: str, text: str, signers: str | os.PathLike[str] | None = None) -> str:
-    """Verify a signature, and return the name of the allowed signer. Without `signers`, return the key's fingerprint.
+    """Verify a signature, and return the name of its signer. Without `signers`, return the key's fingerprint.
 
     Raises
     ------
     SignatureError
-        If the signature does not fit the text, or no allowed signer has the key.
+        If the signature does not fit the text, or if no allowed signer has the key.
     InputError
-        If there is no such file of signers, or no OpenSSH.
+        If there is no such file of signers, or OpenSSH is not installed.
     """
     if signers is not None and not Path(signers).is_file():
         raise InputError(f"{signers}: there is no such file of allowed signers")

@@ -1,4 +1,4 @@
-"""Decisions are entries that give or take authority. A ledger with signers accepts them only with a signature."""
+"""Decisions: the entries that need a signature in a ledger with signers, such as approvals."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ DECISIONS = ("data set", "approval", "revocation", "signers", "outside")
 @final
 @attrs.frozen(eq=False)
 class Decision:
-    """A decision, with its signature if it is signed.
+    """A decision: an entry that gives or takes authority, such as an approval.
 
     Attributes
     ----------
     entry
-        The entry of the decision.
+        The entry that records the decision.
     signature
-        Its SSH signature; None if it is unsigned.
+        The SSH signature of the decision; None if it is unsigned.
     text
         The text that a signature of the decision covers.
     """
@@ -53,20 +53,20 @@ class Decision:
         return f"signers, changed by {content['by']} on {time}"
 
     def signer(self, own: Signers | None, allowed: str | os.PathLike[str] | None) -> str:
-        """Verify the signature, and return in words who signed the decision.
+        """Verify the signature, and return a phrase that says who signed the decision.
 
         Parameters
         ----------
         own
-            The ledger's signers; None if it has none. Their signatures were verified when the ledger was read.
+            The ledger's signers; None if the ledger has none. Their signatures were verified when the ledger was read.
         allowed
-            A file of allowed signers, one of whom must have signed it; None for any key.
+            A file of allowed signers, one of whom must have signed the decision; None to accept any key.
 
         Raises
         ------
         SignatureError
-            If the signature is of another text, its signer is not allowed, or there is none although `allowed` is
-            given.
+            If the signature does not fit, if its signer is not allowed, or if `allowed` is given and the decision is
+            unsigned.
         """
         if self.signature is None and allowed is None:
             return "unsigned"
@@ -83,12 +83,12 @@ def append_decision(
     content: Mapping[str, Any],
     key: str | os.PathLike[str] | None,
 ) -> None:
-    """Append a decision, and sign it if a key is given. A ledger with signers needs a signature.
+    """Append a decision, and sign it if a key is given. In a ledger with signers a key is required.
 
     Raises
     ------
     InputError
-        If a signature is needed and there is no key, the key belongs to no signer, or nobody would verify it.
+        If a required key is missing, if the key belongs to no signer, or if the signature would never be verified.
     """
     if key is None and records.signers is not None:
         raise InputError(f"this ledger needs a signature by {records.signers}; give the key with --key")
@@ -110,12 +110,13 @@ def append_decision(
 def signature_lines(
     path: str | os.PathLike[str], records: Records, signers: str | os.PathLike[str] | None
 ) -> list[str]:
-    """Verify the signatures of a ledger's decisions, and return a line for each (see `Ledger.signatures`).
+    """Verify the signatures of a ledger's decisions, and return one line for each (see `Ledger.signatures`).
 
     Raises
     ------
     LedgerTampered
-        If a signature does not fit its entry, its signer is not allowed, or it is missing although `signers` is given.
+        If a signature does not fit its entry, if its signer is not allowed, or if `signers` is given and a signature is
+        missing.
     """
     lines = []
     for decision in records.decisions:

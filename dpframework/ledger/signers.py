@@ -1,9 +1,10 @@
-"""The signers of a ledger, one of whom must sign each decision from the first entry on.
+"""The signers of a ledger: people with keys, one of whom must sign each decision.
 
-A decision is an entry that gives or takes authority: a data set with its cap, an approval, a revocation, a change of
-the signers. In a ledger with signers each one holds a signature by the key of somebody who is a signer at that time.
-The signature covers the ledger's id, the hash of the entry before it, the kind and the content (see `text_to_sign`). So
-it seals all earlier entries, and cannot be moved to another place.
+A decision is an entry that gives or takes authority, or states something on which the cap depends: a data set with its
+cap, an approval, a revocation, a change of the signers, or a release outside of the ledger. In a ledger with signers, a
+person who is a signer at that time must sign each decision. The signature covers the ledger's id, the hash of the entry
+before, the kind and the content (see `text_to_sign`). Through that hash it also seals all earlier entries, and it
+cannot be moved to another place.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ _KEY = re.compile(
 
 
 def read_signers(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read names and public keys, one `NAME KEY-TYPE KEY` per line, as in ssh-keygen's allowed signers.
+    """Read names and public keys from a file, one `NAME KEY-TYPE KEY` per line, as in ssh-keygen's allowed signers.
 
     Raises
     ------
     InputError
-        If the file cannot be read, names nobody, holds a name or a key twice, or holds a line of another form.
-        Patterns, options and certificate authorities are refused, because a ledger keeps neither dates nor domains.
+        If the file cannot be read, if it has no signer, if it has a name or a key twice, or if a line has another form.
+        Patterns, options and certificate authorities are also refused, since a ledger stores names and keys only.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(read_text(Path(path)).splitlines(), 1):
@@ -60,12 +61,12 @@ def read_signers(path: str | os.PathLike[str]) -> dict[str, str]:
 @final
 @attrs.frozen
 class Signers:
-    """The names of signers, with their public keys.
+    """The signers of a ledger at some time.
 
     Attributes
     ----------
     keys
-        The public keys by name. There is at least one.
+        At least one public key, by the signer's name.
     """
 
     keys: Mapping[str, str]
@@ -80,19 +81,20 @@ class Signers:
         Raises
         ------
         SignatureError
-            If no signer signed it, or the signature is of another text.
+            If no signer has the key, or if the signature does not fit the text.
         InputError
-            If there is no OpenSSH.
+            If OpenSSH is not installed.
         """
         return _find_signer(signature, text, "".join(f"{name} {key}\n" for name, key in sorted(self.keys.items())))
 
     def changed(self, add: Mapping[str, str], remove: Collection[str]) -> Signers:
-        """Return the signers after some are added and some removed.
+        """Return the signers after a change.
 
         Raises
         ------
         InputError
-            If nobody would be left, nothing changes, an added name or key is there already, or a removed name is not.
+            If no signer would be left, if nothing would change, if an added name or key is already present, or if a
+            removed name is not.
         """
         for name in remove:
             if name not in self.keys:
@@ -108,8 +110,8 @@ class Signers:
 
 @functools.lru_cache(maxsize=4096)
 def _find_signer(signature: str, text: str, allowed: str) -> str:
-    # Each reading of a ledger verifies all its signatures, and each verification starts two processes. So the results
-    # are cached.
+    # Each reading of a ledger verifies all signatures, and each verification starts two processes. So results are
+    # cached.
     with tempfile.TemporaryDirectory(prefix="dpframework-") as folder:
         path = Path(folder) / "signers of the ledger"
         path.write_text(allowed, encoding="ascii")

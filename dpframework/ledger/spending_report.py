@@ -1,4 +1,4 @@
-"""Reports on a data set: what was spent by person, month or attribute, and what the rest would buy."""
+"""Reports on a data set: what was spent by person, month or attribute, and what the rest of the cap allows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from dpframework.queries import Count
 from dpframework.results.error_bounds import rows_text
 
 NOBODY, UNKNOWN, ANY, NONE = "nobody said", "not recorded", "any attribute", "no attribute"
-MOST_RUNS = 1000  # the most further runs that are counted for one plan
+MOST_RUNS = 1000  # at most this many further runs are counted for one plan
 
 
 class GroupBy(Choice, what="group by"):
-    """How the runs of a data set are grouped: by the person who ran them, by month, or by attribute."""
+    """The ways to group the runs of a data set: by the person who ran them, by month, or by attribute."""
 
     PERSON = "person"
     MONTH = "month"
@@ -41,7 +41,7 @@ class GroupOfRuns:
     name
         The person, the month, or the attribute.
     runs
-        How many runs there are.
+        The number of runs.
     results
         The names of their results.
     purposes
@@ -49,8 +49,9 @@ class GroupOfRuns:
     people
         The people who ran them.
     epsilon
-        The total of the runs in the accounting of the cap. For an attribute it is the sum of the pure epsilons of the
-        results that may read the attribute, if that is less. None if there is no finite total.
+        The total loss of these runs, composed as for the cap. For an attribute there is a second bound, the sum of the
+        pure epsilons of the results that may read the attribute, and the smaller bound is given. None if there is no
+        finite total.
     """
 
     name: str
@@ -62,7 +63,7 @@ class GroupOfRuns:
 
     @property
     def charged(self) -> str:
-        """The epsilon in words."""
+        """The epsilon as text."""
         return "no finite total" if self.epsilon is None else readable(self.epsilon)
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +72,7 @@ class GroupOfRuns:
 
 
 def group_runs(data_set: DataSet, by: GroupBy) -> list[GroupOfRuns]:
-    """Return the runs of a data set by group, the most expensive first, or months in order."""
+    """Return the groups of a data set's runs: months in order of time, other groups with the most expensive first."""
     if by is GroupBy.ATTRIBUTE:
         return _by_attribute(data_set)
     name: Callable[[RecordedRun], str] = {
@@ -101,8 +102,8 @@ def _by_attribute(data_set: DataSet) -> list[GroupOfRuns]:
     for name, some in groups.items():
         runs = list({run.id: run for run, _, _ in some}.values())
         pure = [epsilon for _, _, epsilon in some if epsilon is not None]
-        # There are two bounds on the cost: the total of all these runs, and the sum of the pure epsilons of the results
-        # that may read the attribute.
+        # Two numbers bound the cost: the total of all these runs, and the sum of the pure epsilons of the results that
+        # may read the attribute.
         costs = [_cost(data_set, runs), sum(pure, Fraction(0)) if len(pure) == len(some) else None]
         least = min((cost for cost in costs if cost is not None), default=None)
         found.append(_group(name, runs, [result for _, result, _ in some if result], least))
@@ -110,10 +111,10 @@ def _by_attribute(data_set: DataSet) -> list[GroupOfRuns]:
 
 
 def _cost(data_set: DataSet, runs: Iterable[RecordedRun]) -> Fraction | None:
-    """Return the total of some runs alone. All charges since the Renyi order was fixed are at that order."""
+    """Return the total of some runs. All charges since the Renyi order was fixed are at that order."""
     budget = AdaptiveBudget(data_set.relation, data_set.epsilon, data_set.delta)
     for run in runs:
-        # A run that was refused was charged nothing, and at no order.
+        # A refused run was charged nothing, and its charge has no order.
         if run.amount.under(data_set.relation) != 0:
             budget = budget.after(run.amount)
     loss = budget.loss()
@@ -136,7 +137,7 @@ def _most_expensive_first(groups: Iterable[GroupOfRuns]) -> list[GroupOfRuns]:
 
 
 def remainder(data_set: DataSet) -> list[str]:
-    """Return lines on what the rest of a cap buys: one count with its error, and further runs of each earlier plan."""
+    """Return lines on what the rest of a cap allows: one count with its error, or further runs of earlier plans."""
     left = data_set.left
     if not left:
         return ["nothing is left: no plan fits any more"]
@@ -158,7 +159,8 @@ def remainder(data_set: DataSet) -> list[str]:
 def _runs_left(data_set: DataSet, amount: PlanCharge) -> int:
     budget, number = data_set.budget, 0
     if budget.order is not None and amount.order is None:
-        # The last run was charged before the order was fixed. Only its plan knows a new charge, which is at the order.
+        # The plan was charged before the order was fixed. A new run would be charged at the order, which needs the
+        # plan.
         return 0
     while number < MOST_RUNS:
         budget = budget.after(amount)

@@ -1,4 +1,4 @@
-"""SQLite files of the ledger and of journals, with durable commits and errors as sentences."""
+"""Open SQLite files with durable commits, and turn SQLite's errors into sentences."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ PATIENCE = 10.0  # seconds to wait while another process writes
 
 
 def connect(path: Path, *, create: bool = False, patience: float | None = None) -> sqlite3.Connection:
-    """Open a file whose commits are on the disk when they return.
+    """Open a file so that each commit is stored on disk when it returns.
 
-    SQLite keeps a rollback journal, not a write-ahead log. So there is only one file between commits, which may be
-    copied. At the setting `EXTRA`, the folder too is synchronised once that journal is deleted. At lower settings, a
-    power cut just after a commit could bring the journal back, and undo the commit.
+    SQLite is used with a rollback file, not a write-ahead log. So between commits there is one file, which may be
+    copied. With the setting `EXTRA`, SQLite also synchronises the folder after it deletes the rollback file. With lower
+    settings, a power cut just after a commit could bring the rollback file back and undo the commit.
     """
     require_no_stream(path)
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
-    # Any thread of a run may write, one at a time; transactions are begun by hand.
+    # The threads of a run write one at a time, and the code begins transactions explicitly.
     connection = sqlite3.connect(
         uri, uri=True, timeout=PATIENCE if patience is None else patience, isolation_level=None, check_same_thread=False
     )
     try:
         connection.execute("PRAGMA synchronous = EXTRA")
-        # A ledger may come from anyone. Its views and triggers must call no function with side effects.
+        # A ledger may come from anyone, so its views and triggers must not call functions with side effects.
         connection.execute("PRAGMA trusted_schema = OFF")
-    except UnicodeDecodeError:  # raised for a message of SQLite that quotes damaged text
+    except UnicodeDecodeError:  # raised if SQLite's message quotes damaged text
         connection.close()
         damaged = sqlite3.DatabaseError("its list of tables is damaged")
         damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
@@ -43,7 +43,7 @@ def connect(path: Path, *, create: bool = False, patience: float | None = None) 
 
 @contextlib.contextmanager
 def explain_errors(path: Path, what: str) -> Iterator[None]:
-    """Turn SQLite's errors into sentences about a file.
+    """Turn SQLite's errors in the `with` block into sentences about a file.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def explain_errors(path: Path, what: str) -> Iterator[None]:
 
 
 def meaning(error: sqlite3.Error, path: Path, what: str) -> DPFrameworkError:
-    """Return an error whose message says in a sentence what SQLite's error means for the file."""
+    """Return an error that says in one sentence what SQLite's error means for the file."""
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return InputError(f"{path}: another process is writing to this {what}; try again")
