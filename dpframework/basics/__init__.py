@@ -1,7 +1,7 @@
-"""The everyday miners.
+"""The everyday miners, such as counts, sums and medians.
 
-They release counts, tables of counts, marginals, sums, means, variances, quantiles, shares, frequent values, keys of
-open attributes, bounds, grids, and how many rows per unit are enough.
+They release counts, tables of counts, marginals, sums, means, variances, quantiles, shares and frequent values. Others
+find keys of open attributes, bounds, grids, and the number of rows per unit that is enough.
 """
 
 import lazy_loader

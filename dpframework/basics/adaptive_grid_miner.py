@@ -1,4 +1,4 @@
-"""Counts over two numeric attributes, in cells that are small where there are many rows."""
+"""The miner of counts over two numeric attributes, in cells that are smaller where there are more rows."""
 
 from __future__ import annotations
 
@@ -37,25 +37,24 @@ _GAUSSIAN = (
 @final
 @attrs.frozen
 class AdaptiveGridMiner(SearchMiner):
-    """Counts over two numeric attributes, in cells that split where released counts are large.
+    """Counts over two numeric attributes, in cells that are split where released counts are large.
 
-    The search begins with one cell. At each level it counts all new cells at once, and splits those whose noisy count
-    is large enough by halving them along both attributes. It stops once no cell is split, or after `depth` levels.
-    Then it counts all cells once more, with all of the budget that is left: the fewer levels it needed, the more exact
-    are these counts. How many levels there are, which cells are counted, and how much noise the last counts have
-    follows from released counts alone. With cells that are fixed beforehand, small cells would have to be paid for
-    everywhere.
+    The search begins with one cell. At each level it counts all new cells at once. A cell with a large enough noisy
+    count is split: it is halved along both attributes. The search stops when no cell is split, or after `depth` levels.
+    Then all cells are counted once more, with all of the budget that is left. So these counts are more exact if the
+    search needed fewer levels. The number of levels, the cells and the noise of the last counts depend on released
+    counts only. A fixed grid would need small cells everywhere, also where there are few rows.
 
     Parameters
     ----------
     attributes
-        The names of the two attributes. Cells are made of their bins.
+        The names of two numeric attributes. Each cell is a range of bins of both.
     depth
         The largest number of levels, at most 12.
     looks
-        The share of the budget for the counts of all levels together, if there are `depth` levels.
+        The share of the budget that the counts of `depth` levels cost together, above 0 and below 1.
     rows
-        A cell is split if its noisy count is at least this, and at least three standard deviations of its noise.
+        A cell is split if its noisy count is at least this number and at least three standard deviations of its noise.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -78,11 +77,11 @@ class AdaptiveGridMiner(SearchMiner):
         return tuple(self.numeric(schema, name) for name in self.attributes)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the spend block for all counts."""
+        """Plan the spend block, the node of the plan that caps the cost of all counts together."""
         return self.plan_of(self._bins(schema))
 
     def mine(self, table: PrivateTable) -> AdaptiveGrid:
-        """Split cells while counts are large, then count all cells that there are."""
+        """Split cells while counts are large, and then count all cells."""
         numeric, looks = self._bins(table.schema), self.looks(table)
         cost = self.looks_share * looks.left / self.depth
         enough = max(float(self.rows), 3 * math.sqrt(looks.variance(cost)))
@@ -108,7 +107,7 @@ class AdaptiveGridMiner(SearchMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with a private and a public number of rows, and in zCDP. In all, y may be missing."""
+        """Return examples with a secret and a public number of rows, and in zCDP. In all of them y may be missing."""
         schema = Schema([Numeric("x", 0, 4, bins=4), Numeric("y", 0, 2, bins=2, missing=True)])
         names = ["x", "y"]
         return {
@@ -121,7 +120,7 @@ class AdaptiveGridMiner(SearchMiner):
 
 
 def _quarters(box: Box) -> Iterator[Box]:
-    """Return the boxes into which a box is cut if it is halved along each attribute of which it has several bins."""
+    """Return the parts of a box that is halved along each attribute where it has several bins."""
     halves = []
     for first, end in box:
         middle = (first + end) // 2

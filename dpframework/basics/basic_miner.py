@@ -1,9 +1,9 @@
-"""The budget of an everyday miner in pure epsilon or rho, and the mechanisms that spend it.
+"""The base class of the everyday miners, with their budget and the mechanisms that spend it.
 
-An epsilon pays for Laplace noise (on integers, for counts) and permute-and-flip. A rho pays for Gaussian noise and the
-exponential mechanism, whose rho is smallest for the same error. So a rho means less noise where many releases share
-a delta. Miners of several counts may take noise of another shape that fits these better (see `crosstab_miners` and
-`marginals_miner`).
+The budget is a pure epsilon or a rho. An epsilon is spent by Laplace noise (on integers, for counts) and by
+permute-and-flip. A rho is spent by Gaussian noise and by the exponential mechanism, which have the smallest rho for the
+same error. So with a rho there is less noise if many releases share one delta. Miners of several counts may use noise
+of another shape, which fits these counts better (see `crosstab_miners` and `marginals_miner`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ EXAMPLE_DELTA = Fraction(1, 10**6)  # the delta of the examples in zCDP
 
 @attrs.frozen
 class BasicMiner(Miner):
-    """The base class of everyday miners. Each spends its whole budget, an epsilon or the rho of zCDP.
+    """The base class of the everyday miners. Each spends its whole budget, a pure epsilon or a rho of zCDP.
 
     Attributes
     ----------
     epsilon
-        The budget as a pure epsilon. Give either this or `rho`.
+        The budget as a pure epsilon. Give exactly one of `epsilon` and `rho`.
     rho
         The budget in zCDP, for a study with a delta.
     """
@@ -55,10 +55,10 @@ class BasicMiner(Miner):
 
     @property
     def selector(self) -> Mechanism:
-        """The mechanism that selects. An exponential mechanism of epsilon costs a rho of epsilon**2 / 8."""
+        """The mechanism that selects a candidate. An exponential mechanism of epsilon costs a rho of epsilon**2 / 8."""
         return PermuteAndFlip(self._epsilon) if self.rho is None else Exponential(root_below(8 * self.rho))
 
     @property
     def _epsilon(self) -> Fraction:
-        assert self.epsilon is not None  # one budget is given, and callers know that it is not rho
+        assert self.epsilon is not None  # callers have checked that rho is None
         return self.epsilon

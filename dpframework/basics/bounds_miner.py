@@ -1,4 +1,4 @@
-"""Bounds of a numeric attribute beyond which few rows lie, found by noisy counts."""
+"""The miner that finds bounds of a numeric attribute beyond which few rows lie, by noisy counts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dpframework.results.grid_and_bounds_results import FoundBounds
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
-_FIRST_LOOK = Fraction(1, 100)  # the share of the budget that the first look costs
-_CLEAR = 2  # a difference is clear if it is at least this many standard deviations of its noise
+_FIRST_LOOK = Fraction(1, 100)  # the share of the budget that the first release of the search costs
+_CLEAR = 2  # a difference counts as clear from this many standard deviations of its noise on
 
 
 @final
@@ -29,21 +29,25 @@ _CLEAR = 2  # a difference is clear if it is at least this many standard deviati
 class PrivateBoundsMiner(SearchMiner):
     """Bounds of a numeric attribute beyond which at most a share of the rows lie on either side.
 
-    A schema needs public bounds, and safe ones are often far too wide. This miner searches for both bounds at once, by
-    bisection. For each bound it keeps a range in which the bound may lie. A look at the table releases noisy counts of
-    the rows beyond the middle of each range. A range is halved if its count clearly shows which half to take, or if two
-    standard deviations of the noise are at most half of the share `outside` of the rows. The first look is cheap. After
-    a look that halves no range, the next one costs twice as much. The search stops once both bounds are found, or
-    before more than half of the budget would be spent. It takes the narrowest bounds known to be wide enough, or the
-    schema's if no bin would be left between these. The rest of the budget counts the rows between the bounds and beyond
-    them. How many looks there are, and what each costs, follows from released counts alone.
+    A schema needs public bounds, and safe bounds are often far too wide. This miner searches for both bounds at once,
+    by bisection. For each bound it keeps a range in which the bound may lie.
+
+    Each step of the search, called a look, releases noisy counts of the rows beyond the middle of each range. A range
+    is halved if its count clearly shows which half holds the bound. It is also halved if two standard deviations of the
+    noise are at most half of the share `outside` of the rows, since then either half is good enough. The first look is
+    cheap. After a look that halves no range, the next look costs twice as much.
+
+    The search stops when both bounds are found, or before it would spend more than half of the budget. The result is
+    the narrowest bounds that are known to be wide enough or, if no bin would be left between these, the schema's
+    bounds. The rest of the budget counts the rows between the bounds and beyond them. The number of looks and their
+    costs depend on released counts only.
 
     Parameters
     ----------
     attribute
-        The attribute's name. The bounds are edges of its bins, so give it many bins in the schema.
+        The name of a numeric attribute. The bounds will be edges of its bins, so give it many bins in the schema.
     outside
-        The share of the rows that may lie below the lower bound, and also above the upper one.
+        The share of the rows that may lie below the lower bound, and the share that may lie above the upper bound.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -59,11 +63,11 @@ class PrivateBoundsMiner(SearchMiner):
     outside: Fraction = attrs.field(default=Fraction(1, 100), converter=share_of_budget, kw_only=True)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the spend block for all counts."""
+        """Plan the spend block, the node of the plan that caps the cost of all counts together."""
         return self.plan_of([self.numeric(schema, self.attribute)])
 
     def mine(self, table: PrivateTable) -> FoundBounds:
-        """Search, and count the rows between the bounds and beyond them."""
+        """Search for the bounds, and count the rows between the bounds and beyond them."""
         numeric, looks = self.numeric(table.schema, self.attribute), self.looks(table)
         search = _Search(numeric, looks, float(self.outside))
         lower, upper, number = search.run()
@@ -87,15 +91,15 @@ class PrivateBoundsMiner(SearchMiner):
 
 
 class _Search:
-    """Bisection for both bounds by the same counts. A bound is given as the number of an edge of the bins."""
+    """The bisection for both bounds, which share their counts. A bound is given as the position of a bin's edge."""
 
     def __init__(self, numeric: Numeric, looks: Looks, outside: float) -> None:
         self.bins = len(numeric.interior_cuts) + 1
         self._looks, self._outside = looks, outside
-        self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # the least and the largest edge that each may be
+        self._lower, self._upper = (0, self.bins - 1), (1, self.bins)  # the lowest and highest edge for each
 
     def run(self) -> tuple[int, int, int]:
-        """Return both bounds, and how many looks they took."""
+        """Return the lower and the upper bound, and the number of looks."""
         cost, most, number = _FIRST_LOOK * self._looks.left, self._looks.left / 2, 0
         while (self._lower[0] < self._lower[1] or self._upper[0] < self._upper[1]) and self._looks.left - cost >= most:
             number += 1
@@ -105,16 +109,17 @@ class _Search:
         return (lower, upper, number) if lower < upper else (0, self.bins, number)
 
     def _look(self, cost: Fraction) -> bool:
-        """Count the rows beyond the middle of each range, and halve each range whose better half is clear.
+        """Count the rows beyond the middle of each range, and halve each range for which the count is clear.
 
-        Return whether any range was halved.
+        Return whether at least one range was halved.
         """
         lower, upper = math.ceil(sum(self._lower) / 2), sum(self._upper) // 2
         boxes = _pieces(lower, upper, self.bins)
         counts = dict(zip(boxes, self._looks.counts(boxes, cost), strict=True))
         goal = self._outside * max(sum(counts.values()), 0.0)
         noise = _CLEAR * math.sqrt(self._looks.variance(cost))
-        # With so little noise either half will do, since the rows beyond the bound miss the goal by at most half of it.
+        # With so little noise either half is good enough: the rows beyond the bound miss the goal by at most half of
+        # the goal.
         clear = 0.0 if noise <= goal / 2 else noise
         below, above = (count - goal for count in _beyond(counts, lower, upper))
         moved = False
@@ -128,12 +133,12 @@ class _Search:
 
 
 def _pieces(lower: int, upper: int, bins: int) -> list[Box]:
-    """Return the boxes into which two edges cut all bins."""
+    """Return the boxes, or ranges of bins, into which two edges cut all bins."""
     ends = sorted({0, lower, upper, bins})
     return [((first, end),) for first, end in itertools.pairwise(ends)]
 
 
 def _beyond(counts: Mapping[Box, float], lower: int, upper: int) -> tuple[float, float]:
-    """Return the released numbers of rows below the lower edge, and from the upper edge on."""
+    """Return the released numbers of rows below the lower edge and above the upper edge."""
     below = sum(count for ((_, end),), count in counts.items() if end <= lower)
     return below, sum(count for ((first, _),), count in counts.items() if first >= upper)

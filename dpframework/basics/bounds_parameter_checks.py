@@ -1,4 +1,4 @@
-"""Checks of the bounds that are given to a miner: two public numbers, or the name of a step that releases them."""
+"""Check a miner's parameter `bounds`: two public numbers, or the name of an earlier step that releases bounds."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dpframework.run.miner import Miner
 
 
 def as_bounds(bounds: Iterable[float] | str | None) -> tuple[float, float] | str | None:
-    """Return bounds as two numbers, or the name of the step that releases them; None stays None.
+    """Return bounds as two numbers, or as the name of the step that releases them. None is returned as None.
 
     Raises
     ------
     InputError
-        If the bounds are something else.
+        If the bounds have another form.
     """
     if bounds is None or isinstance(bounds, str):
         return bounds
@@ -26,7 +26,7 @@ def as_bounds(bounds: Iterable[float] | str | None) -> tuple[float, float] | str
 
 
 def bounds_misfit(attribute: str, sources: Mapping[str, Miner]) -> str | None:
-    """Return why the named steps do not find bounds of an attribute, or None if they do."""
+    """Return the reason why the named steps do not find bounds of an attribute; None if they do."""
     from dpframework.results.grid_and_bounds_results import FoundBounds
 
     for name, source in sources.items():

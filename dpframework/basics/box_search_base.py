@@ -1,7 +1,8 @@
-"""The base class of miners that count rows in boxes again and again, and choose each time the boxes and the cost.
+"""The base class of miners that count rows in boxes several times, and choose the next boxes by earlier counts.
 
-A box is a range of bins of each of some numeric attributes. One release of counts is called a look. All looks are paid
-for by one spend block, a node of the plan that allows any such releases up to a cap. The cap is the miner's budget.
+A box is a range of bins of each of some numeric attributes. One release of counts is called a look. All looks belong to
+one spend block: a node of the plan in which the miner chooses releases freely, up to a cap on their total cost. The cap
+is the miner's budget.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from dpframework.queries.boxes import Box, BoxCounts
 from dpframework.run.private_table import PrivateTable
 from dpframework.run.spend_block_scope import SpendBlock
 
-BLOCK, KIND = "search", "counts"  # the names of the spend block, and of the one kind of release in it
+BLOCK, KIND = "search", "counts"  # the names of the spend block and of its one kind of release
 
 
 @attrs.frozen
 class SearchMiner(BasicMiner):
-    """The base class of miners that count boxes until they know which to show, and then count these more exactly."""
+    """The base class of miners that search by counts of boxes, and then count the boxes they found more exactly."""
 
     def plan_of(self, numeric: Sequence[Numeric]) -> Node:
-        """Plan the spend block for counts of boxes of some attributes. Its cap is the whole budget."""
+        """Plan the spend block for counts of boxes of these attributes. Its cap is the whole budget."""
         counts = kind(KIND, BoxCounts(numeric), type(self.counter))
         return spend(BLOCK, counts, epsilon=self.epsilon, rho=self.rho)
 
@@ -39,7 +40,7 @@ class SearchMiner(BasicMiner):
         return Looks(table.spend(BLOCK), "epsilon" if self.rho is None else "rho")
 
     def numeric(self, schema: Schema, name: str) -> Numeric:
-        """Return the attribute of this name, which must be numeric.
+        """Return the attribute with this name. It must be numeric.
 
         Raises
         ------
@@ -55,14 +56,14 @@ class SearchMiner(BasicMiner):
 @final
 @attrs.frozen
 class Looks:
-    """An open spend block that releases counts of boxes, at costs in epsilon or in rho.
+    """An open spend block that releases counts of boxes.
 
     Attributes
     ----------
     block
         The block that releases the counts.
     amount
-        The privacy loss in which costs are given, "epsilon" or "rho".
+        The unit of costs, "epsilon" or "rho".
     """
 
     block: SpendBlock
@@ -75,10 +76,10 @@ class Looks:
         return left
 
     def counts(self, boxes: Sequence[Box], cost: Fraction) -> list[float]:
-        """Release the counts of boxes that do not overlap, at a given cost."""
+        """Release the counts of boxes at a given cost. The boxes must not overlap."""
         released = self.block.release(KIND, **{self.amount: cost}, boxes=tuple(boxes))
         return [float(count) for count in released]
 
     def variance(self, cost: Fraction) -> float:
-        """Return the variance of the noise of each count that is released at a given cost."""
+        """Return the variance of the noise of each count in a release at a given cost."""
         return self.block.calibration(KIND, **{self.amount: cost}).variance

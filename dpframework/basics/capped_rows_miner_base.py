@@ -1,9 +1,11 @@
-"""Miners that read at most as many rows of each unit as an earlier step released, and not all that the study keeps.
+"""The base class of miners that can limit the rows of each unit to a number that an earlier step released.
 
-In a plan, `queries.AtReleasedRows` takes the place of each of the miner's queries. It counts each row that it reads
-several times, the more often the fewer rows of a unit are read. This number of times is the weight of a row. So the
-declared sensitivity does not depend on the released number, and the miner is planned, charged and audited as one that
-reads all rows of a unit. A release is divided by the weight, and so is its noise.
+The study keeps up to k rows of each unit, and noise must hide all of them. If fewer rows of each unit are read, less
+noise is needed. But the plan must be fixed before the number of rows r is released. So in the plan,
+`queries.AtReleasedRows` takes the place of each query of the miner. It reads at most r rows of each unit, and counts
+each row several times. This number of times, the weight of a row, is larger for a smaller r. So the declared
+sensitivity does not depend on r, and the miner is planned, charged and audited as if it read all k rows. Afterwards the
+release is divided by the weight, and its noise with it.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ from dpframework.results.error_bounds import ErrorBound
 from dpframework.run.miner import Miner
 from dpframework.run.private_table import PrivateTable
 
-if TYPE_CHECKING:  # A study without a released number of rows loads neither of these modules.
+if TYPE_CHECKING:  # These modules are loaded if the number of rows is released.
     from dpframework.queries.row_cap_queries import AtReleasedRows
     from dpframework.results.row_cap_result import RowsPerUnit
 
-#: The note of an error bound where the number of rows per unit is released.
+#: The note of an error bound if the number of rows per unit is released.
 _AT_MOST = "for all rows per unit that the study keeps; smaller in proportion if a smaller number is released"
 _LOST = "at most the released number of rows of each unit count"
 
@@ -48,7 +50,10 @@ def _step_name(given: Any) -> str | None:
 
 
 def fit_to_study(miner: M, **facts: Any) -> M:
-    """Return a copy of a miner with facts of its study, which are not parameters."""
+    """Return a copy of a miner with facts about its study.
+
+    These are attributes of the miner that are not parameters.
+    """
     copied = attrs.evolve(miner)
     for name, fact in facts.items():
         object.__setattr__(copied, name, fact)
@@ -56,12 +61,12 @@ def fit_to_study(miner: M, **facts: Any) -> M:
 
 
 def require_told_apart(unit: PrivacyUnit) -> None:
-    """Refuse a unit of several rows that no column of ids tells from other units.
+    """Refuse a privacy unit of several rows without a column of ids.
 
     Raises
     ------
     InputError
-        If the unit is of that kind.
+        If the unit is such a unit.
     """
     if unit.asserted:
         raise InputError(
@@ -72,15 +77,16 @@ def require_told_apart(unit: PrivacyUnit) -> None:
 
 @attrs.frozen
 class RowsMiner(BasicMiner):
-    """The base class of miners that can be told to read at most as many rows of each unit as an earlier step releases.
+    """The base class of miners with the parameter `rows_per_unit`, which limits the rows of each unit.
 
-    A subclass defines `plan_rows`, `mine_rows` and `bound_errors` for the rows that it is given, as `Miner` has `plan`,
-    `mine` and `error_bounds`.
+    A subclass defines `plan_rows`, `mine_rows` and `bound_errors` in place of `plan`, `mine` and `error_bounds` of
+    `Miner`. They need not know whether rows are limited.
 
     Attributes
     ----------
     rows_per_unit
-        The name of an earlier step of miner `rows-per-unit`; None for all rows that the study keeps.
+        The name of an earlier step of miner `rows-per-unit`, which releases the limit; None to read all rows that the
+        study keeps.
     """
 
     rows_per_unit: str | None = attrs.field(default=None, kw_only=True, converter=_step_name)
@@ -88,11 +94,11 @@ class RowsMiner(BasicMiner):
 
     @abc.abstractmethod
     def plan_rows(self, schema: Schema) -> Node:
-        """Return every release that `mine_rows` may make."""
+        """Return every release that `mine_rows` may make, as `Miner.plan` does."""
 
     @abc.abstractmethod
     def mine_rows(self, table: PrivateTable) -> Any:
-        """Make the releases and return the result."""
+        """Make the releases and return the result, as `Miner.mine` does."""
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
         """Return the error bounds of the result (see `Miner.error_bounds`)."""
@@ -100,20 +106,20 @@ class RowsMiner(BasicMiner):
 
     @property
     def own_sources(self) -> Sequence[str]:
-        """The names of the steps, besides `rows_per_unit`, whose results the miner is given."""
+        """The names of the earlier steps whose results the miner uses, without `rows_per_unit`."""
         return ()
 
     def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why the miner cannot use the results of the steps of `own_sources`, or None if it can."""
+        """Return the reason why the miner cannot use the results of `own_sources`; None if it can."""
         return None
 
     @property
     def sources(self) -> Sequence[str]:
-        """The names of all steps whose results the miner is given, with `rows_per_unit` last."""
+        """The names of the earlier steps whose results the miner uses, with `rows_per_unit` last."""
         return (*self.own_sources, *(() if self.rows_per_unit is None else (self.rows_per_unit,)))
 
     def misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why the miner cannot use the results of the steps of `sources`, or None if it can."""
+        """Return the reason why the miner cannot use the results of `sources`; None if it can."""
         if self.rows_per_unit is None:
             return self.own_misfit(sources)
         from dpframework.results.row_cap_result import RowsPerUnit
@@ -127,12 +133,12 @@ class RowsMiner(BasicMiner):
         return self.own_misfit({name: sources[name] for name in self.own_sources})
 
     def for_study(self, unit: PrivacyUnit, relation: Relation) -> Miner:
-        """Return the miner for the units of a study.
+        """Return the miner for the privacy unit of a study.
 
         Raises
         ------
         InputError
-            If `rows_per_unit` is given, units have several rows, and no column of ids tells them apart.
+            If `rows_per_unit` is given, and units have several rows but no column of ids.
         """
         if self.rows_per_unit is None:
             return self
@@ -140,20 +146,29 @@ class RowsMiner(BasicMiner):
         return fit_to_study(self, _unit=unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return name and parameters. `rows_per_unit` is left out if it is None, as in files from before it existed."""
+        """Return the name and the parameters.
+
+        `rows_per_unit` is left out if it is None, so that old plans keep their hashes.
+        """
         form = super().to_dict()
         if self.rows_per_unit is None:
             del form["parameters"]["rows_per_unit"]
         return form
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the miner's releases: with `rows_per_unit`, from at most the released number of rows of each unit."""
+        """Plan the miner's releases.
+
+        With `rows_per_unit`, they will read at most the released number of rows of each unit.
+        """
         if self.rows_per_unit is None:
             return self.plan_rows(schema)
         return _at_released_rows(self.plan_rows(_of_some_rows(schema)), self._unit.rows, beside(self.rows_per_unit))
 
     def mine(self, table: PrivateTable) -> Any:
-        """Make the releases and return the result: with `rows_per_unit`, from at most the released number of rows."""
+        """Make the releases and return the result.
+
+        With `rows_per_unit`, read at most the released number of rows of each unit.
+        """
         if self.rows_per_unit is None:
             return self.mine_rows(table)
         found: RowsPerUnit = table.given[self.rows_per_unit]
@@ -162,7 +177,7 @@ class RowsMiner(BasicMiner):
         return self.mine_rows(cast(PrivateTable, first))
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error bounds of the result, as if all rows of a unit that the study keeps were read."""
+        """Return the error bounds of the result, for the case that all rows that the study keeps are read."""
         if self.rows_per_unit is None:
             return self.bound_errors(part)
         if part.schema is None:
@@ -181,17 +196,20 @@ class RowsMiner(BasicMiner):
 
 
 def _of_some_rows(schema: Schema) -> Schema:
-    """Return the schema of some rows of each unit. Their number is private, even if that of all rows is public."""
+    """Return the schema of a table with some rows of each unit.
+
+    Its number of rows is secret, even if that of all rows is public.
+    """
     return schema if schema.rows is None else attrs.evolve(schema, rows=None, max_rows=schema.rows)
 
 
 def _at_released_rows(node: Node, most: int, source: str) -> Node:
-    """Return a plan's node with each query replaced by one that reads at most a released number of rows of each unit.
+    """Return a plan's node in which each query reads at most a released number of rows of each unit.
 
     Raises
     ------
     InputError
-        If the node holds a partition or a spend block.
+        If the node has a partition or a spend block.
     """
     if isinstance(node, Parallel):
         raise InputError(
@@ -208,15 +226,15 @@ def _at_released_rows(node: Node, most: int, source: str) -> Node:
 
 
 def _query_at_rows(step: Step) -> AtReleasedRows:
-    """Return the query of a step that `_at_released_rows` made."""
+    """Return the query of a step that `_at_released_rows` returned."""
     return cast("AtReleasedRows", step.query)
 
 
 @final
 class _FirstRows:
-    """A private table of the first rows of each unit, with those methods of `PrivateTable` that everyday miners call.
+    """A private table with the first rows of each unit. It has the methods of `PrivateTable` that these miners use.
 
-    Releases are divided by the weight of a row, and so is the noise that `calibration` returns.
+    Releases are divided by the weight of a row, and so is the noise in `calibration`.
     """
 
     def __init__(self, table: PrivateTable, rows: int, steps: Mapping[str, Step]) -> None:
@@ -224,12 +242,12 @@ class _FirstRows:
         self._table, self._rows, self._steps = table, rows, steps
 
     def release(self, name: str, **inputs: Any) -> Any:
-        """Make a planned release (see `PrivateTable.release`)."""
+        """Make a planned release, in rows (see `PrivateTable.release`)."""
         (released,) = self.release_many([(self, name, inputs)])
         return released
 
     def release_many(self, asked: Iterable[tuple[Any, str, Mapping[str, Any]]]) -> list[Any]:
-        """Make several planned releases of this table (see `PrivateTable.release_many`)."""
+        """Make several planned releases, in rows (see `PrivateTable.release_many`)."""
         wanted = [(name, {**inputs, "rows_per_unit": self._rows}) for _, name, inputs in asked]
         found = PrivateTable.release_many((self._table, name, inputs) for name, inputs in wanted)
         in_rows = []

@@ -1,4 +1,4 @@
-"""Counts of all rows, of the rows that a description holds for, or of each group, with integer noise."""
+"""The miner of counts, with integer noise: of all rows, of the rows for which a description holds, or of each group."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from dpframework.run.private_table import PrivateTable
 @final
 @attrs.frozen
 class CountMiner(GroupedMiner):
-    """The number of rows, or of those that a public description holds for, in the table or in each group.
+    """The number of rows, or of rows for which a public description holds, in the table or in each group.
 
-    Under replace-one the number of all rows is public, so only a count with a description or of groups is worth its
-    budget. Groups are disjoint, so under add-or-remove-one each count has the noise of a single count. Under
-    replace-one a row may leave one group and enter another, so the noise of groups is larger.
+    Groups are disjoint, so under add-or-remove-one each count has the noise of a single count. Under replace-one a row
+    may leave one group and enter another, so the noise of groups is larger. The number of all rows is public under
+    replace-one, so give a description or groups there.
 
     Parameters
     ----------
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
     where
-        A description, or the form that `Description.to_dict` returns. In a study file, write
-        `where = { equals = ["sex", "Male"] }` or `where = { below = ["age", 30] }`, joined by `and`, `or`, `not`.
-        None counts all rows.
+        A description, or the output of `Description.to_dict`. In a study file, write `where = { equals = ["sex",
+        "Male"] }` or `where = { below = ["age", 30] }`. Join several tests by `and`, `or` and `not`. None counts all
+        rows.
     by
-        The name of an attribute, or several names, whose labels make the groups.
+        The name of an attribute, or a list of names. There is one group for each combination of their labels.
 
     Examples
     --------
@@ -69,11 +69,11 @@ class CountMiner(GroupedMiner):
         return step("count", query, counting_mechanism(self.counter, query, schema) if groups else self.counter)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the names of the attributes that are compared with a number other than a public cut."""
+        """Return the names of the attributes that are compared with a number that is not a public cut."""
         return values_compared(schema, self.where)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of the count, or of the counts of all groups, as a number of rows."""
+        """Return the error bound, in rows, of the count or of the counts of all groups."""
         calibration = part.calibration("count")
         if calibration is None:
             return part.bounds_of_steps()
@@ -95,7 +95,7 @@ class CountMiner(GroupedMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with all rows, some rows, a public number of rows, groups, and released rows per unit."""
+        """Return examples with and without a description, with a public number of rows, with groups, and in zCDP."""
         from dpframework.basics.row_cap_miner import released_rows_example
 
         schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])
@@ -113,12 +113,12 @@ class CountMiner(GroupedMiner):
 
 
 def count_estimate(what: str, released: float, variance: float, level: float = CONFIDENCE) -> Estimate:
-    """Return a released count with its interval."""
+    """Return a released count with its confidence interval."""
     count = Noisy(released, variance)
     return Estimate(what, count.value, *count.interval(level))
 
 
 def whole_estimate(what: str, released: float, variance: float, level: float = CONFIDENCE) -> Estimate:
-    """Return a released whole count with its interval, whose ends are whole numbers, as the exact count is."""
+    """Return a released count with a confidence interval whose ends are whole numbers, as the exact count is."""
     found = count_estimate(what, released, variance, level)
     return attrs.evolve(found, low=math.ceil(found.low), high=math.floor(found.high))

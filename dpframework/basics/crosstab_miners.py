@@ -1,11 +1,11 @@
-"""Cross tables of two or three attributes, and the base class of miners that count the rows in each cell.
+"""The miner of cross tables of two or three attributes, and the base class of miners that count rows in cells.
 
-Each of these miners releases one query of disjoint cells, with integer noise on every cell. Its sensitivities are those
-of `queries.histogram_sensitivities`. An added row raises one cell by 1. Independent Laplace noise fits such a change:
-its density depends on the l1 norm alone. A replaced row lowers one cell and raises another. So where the number of rows
-is public, noise that adds up to 0 fits the change (`dpframework.mechanisms.KNorm`). Its variance is a quarter of that
-of Laplace noise for two cells, and about half for four. All else is post-processing. Margins are sums of cells, so they
-agree with each other and cost nothing.
+Each of these miners releases one query: counts in disjoint cells, with integer noise on every cell. Its sensitivities
+are those of a histogram. An added row raises one cell by 1. Independent Laplace noise fits such a change, since its
+density depends on the l1 norm of the noise. A replaced row lowers one cell and raises another. If the number of rows is
+public, noise that adds up to 0 fits this change better (`dpframework.mechanisms.KNorm`): for two cells its variance is
+a quarter of that of Laplace noise, and for four cells about half. Margins are sums of cells, so they agree with each
+other and cost nothing.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from dpframework.results.frequencies import Frequencies
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
-_MOST_ATTRIBUTES = 3  # the most attributes of a cross table
-_MOST_BALANCED = 100  # the most cells with noise that adds up to 0: for more it saves less than 3 %, and takes longer
+_MOST_ATTRIBUTES = 3  # the largest number of attributes of a cross table
+_MOST_BALANCED = 100  # cells: for more, noise that adds up to 0 saves less than 3 % and takes longer
 
 
 def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mechanism:
-    """Return K-norm in place of Laplace noise for few cells and a public number of rows, or else `counter` itself.
+    """Return the mechanism for the counts of a query: `counter`, or K-norm noise where that is better.
 
-    Few cells are at most `_MOST_BALANCED`.
+    K-norm noise replaces Laplace noise if the number of rows is public and there are at most `_MOST_BALANCED` cells.
     """
     if schema.rows is None or (query.answer_length or 0) > _MOST_BALANCED or not isinstance(counter, DiscreteLaplace):
         return counter
@@ -54,14 +54,14 @@ def counting_mechanism(counter: Mechanism, query: Query, schema: Schema) -> Mech
 
 @attrs.frozen
 class TableMiner(RowsMiner):
-    """The base class of miners that release the number of rows in each cell of a table."""
+    """The base class of miners that release the number of rows in each cell of a contingency table."""
 
     @abc.abstractmethod
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
         """Return the attributes whose codes make the cells."""
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the one table of counts."""
+        """Plan one release of all counts."""
         attributes = self.cells(schema)
         number = math.prod(attribute.size for attribute in attributes)
         if number > MOST_CODES:
@@ -73,11 +73,11 @@ class TableMiner(RowsMiner):
         return step("counts", query, counting_mechanism(self.counter, query, schema), uses=uses)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the names of the attributes that are counted in other bins than the schema's."""
+        """Return the names of the attributes whose bins are not those of the schema."""
         return [own.name for own in self.cells(schema) if own != schema[own.name]]
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of each count, as a number of rows, and what happens to values without a cell."""
+        """Return the error bound of each count, in rows, with the biases of the counts."""
         calibration = part.calibration("counts")
         if calibration is None or part.schema is None:
             return part.bounds_of_steps()
@@ -95,13 +95,13 @@ class TableMiner(RowsMiner):
         from dpframework.mechanisms.knorm import KNorm
 
         names, labels = zip(*((a.name, a.labels) for a in attributes), strict=True)
-        # With a public number of rows, K-norm noise adds up to 0.
+        # If the number of rows is public, K-norm noise adds up to 0, so the total is exact.
         exact = calibration.same_rows and isinstance(calibration.mechanism, KNorm)
         return Frequencies(names, labels, counts, calibration.variance, exact_total=exact)
 
 
 def _biases(attributes: Iterable[Attribute]) -> Iterator[str]:
-    """Yield the biases of counts, for example from rows that count in other cells than their own."""
+    """Yield sentences about systematic errors of the counts, for example from rows without a value."""
     for one in attributes:
         if isinstance(one, Numeric):
             yield f"values of '{one.name}' beyond its bounds count in the first or last bin"
@@ -117,12 +117,12 @@ def _names(names: Iterable[str]) -> tuple[str, ...]:
 @final
 @attrs.frozen
 class CrosstabMiner(TableMiner):
-    """The number of rows in each cell of two or three attributes' cross table. Margins are sums of cells.
+    """The number of rows in each cell of a cross table of two or three attributes. Margins are sums of cells.
 
     Parameters
     ----------
     attributes
-        Two or three names; numeric attributes are cut as in the schema.
+        Two or three names. Numeric attributes have the bins of the schema.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -137,19 +137,19 @@ class CrosstabMiner(TableMiner):
     attributes: tuple[str, ...] = attrs.field(converter=_names)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse names that are given twice, and too many or too few names."""
+        """Refuse duplicate names, and fewer than two or more than three names."""
         BasicMiner.__attrs_post_init__(self)
         named_once("attributes", self.attributes)
         if not 2 <= len(self.attributes) <= _MOST_ATTRIBUTES:
             raise InputError(f"attributes has {len(self.attributes)} names; a cross table has two or three")
 
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
-        """Return the attributes."""
+        """Return the attributes of the cross table."""
         return tuple(schema[name] for name in self.attributes)
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with two attributes, with three, with a public number of rows, and in zCDP."""
+        """Return examples with two and three attributes, with a public number of rows, and in zCDP."""
         schema = Schema(
             [Boolean("ill", missing=True), Categorical("town", ["A", "B"]), Numeric("age", 0, 90, cuts=[40])]
         )

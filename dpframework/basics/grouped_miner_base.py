@@ -1,7 +1,7 @@
-"""Two parameters of everyday miners: which rows are used (`where`), and into which groups they are divided (`by`).
+"""The base class of miners that can select rows by a description (`where`) and divide them into groups (`by`).
 
-Whether a row is used, and in which group, depends on its own values and on public facts alone: a description with
-public thresholds, and the labels that the schema lists. Which groups there are never depends on the rows.
+Whether a row is used, and its group, depend on the row's own values and on public facts: a description with public
+thresholds, and the labels that the schema lists. The list of groups does not depend on the rows.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MOST_GROUPS = 100_000
 
 
 def as_description(where: Description | Mapping[str, Any] | None, name: str = "where") -> Description | None:
-    """Return a description, or read one from the form that `Description.to_dict` returns; None stays None.
+    """Return a description, or read one from the output of `Description.to_dict`. None is returned as None.
 
     Raises
     ------
     InputError
-        If the value is something else, or the form is not that of a description.
+        If the value has another type, or cannot be read as a description.
     """
     if where is None or isinstance(where, Description):
         return where
@@ -42,12 +42,12 @@ def as_description(where: Description | Mapping[str, Any] | None, name: str = "w
 
 
 def require_description(schema: Schema, *descriptions: Description | None) -> None:
-    """Refuse descriptions with a value that the schema does not list, or a threshold for a non-numeric attribute.
+    """Refuse descriptions that test a value outside the schema, or compare an attribute that is not numeric.
 
     Raises
     ------
     InputError
-        If there is such a description, or the schema lacks the attribute of such a test.
+        If there is such a test, or if the schema does not have the attribute of a test.
     """
     for literal in literals_of(*descriptions):
         if isinstance(literal, Equals) and not isinstance(schema[literal.attribute], Open):
@@ -57,12 +57,12 @@ def require_description(schema: Schema, *descriptions: Description | None) -> No
 
 
 def literals_of(*descriptions: Description | None) -> Iterator[Any]:
-    """Yield each test of an attribute within some descriptions."""
+    """Yield each test of one attribute (a literal) in the descriptions."""
     return itertools.chain.from_iterable(one.literals() for one in descriptions if one is not None)
 
 
 def values_compared(schema: Schema, *descriptions: Description | None) -> list[str]:
-    """Return the names of the attributes that descriptions compare with a number other than a public cut."""
+    """Return the names of the attributes that descriptions compare with a number that is not a public cut."""
     tests = literals_of(*descriptions)
     return list(dict.fromkeys(one.attribute for one in tests if isinstance(one, Below) and not one.is_cut(schema)))
 
@@ -77,15 +77,15 @@ def _by(names: str | Iterable[str]) -> tuple[str, ...]:
 
 @attrs.frozen
 class GroupedMiner(RowsMiner):
-    """The base class of miners that can use only the rows that a description holds for, and can group them.
+    """The base class of miners with the parameters `where` and `by`, which select and group rows.
 
     Attributes
     ----------
     by
-        The names of the attributes that make the groups. There is a group for each label, or each combination of
-        labels, that the schema lists. Without names there are no groups. A single name may be given as text.
+        The names of the attributes that make the groups, or one name. There is one group for each combination of their
+        labels in the schema. By default there are no groups.
     where
-        A description of the rows that are used, or the form that `Description.to_dict` returns; None for all rows.
+        A description of the rows that are used, or the output of `Description.to_dict`. None for all rows.
     """
 
     by: tuple[str, ...] = attrs.field(default=(), converter=_by, kw_only=True)
@@ -97,8 +97,8 @@ class GroupedMiner(RowsMiner):
         Raises
         ------
         InputError
-            If the schema lacks an attribute, one of the attributes is open, there are too many groups, or
-            `require_description` refuses `where`.
+            If the schema does not have one of the attributes, if one of them is open, if there are more than
+            `MOST_GROUPS` groups, or if `require_description` refuses `where`.
         """
         require_description(schema, self.where)
         found = tuple(schema[name] for name in self.by)
@@ -115,17 +115,17 @@ class GroupedMiner(RowsMiner):
 
     @property
     def where_text(self) -> str:
-        """The description as text, for a reader of results."""
+        """The text " where ..." with the description; "" without a description."""
         return "" if self.where is None else f" where {self.where}"
 
     @property
     def group_text(self) -> str:
-        """The attributes of the groups as text, for a reader of plans."""
+        """The text " by ..." with the names of the attributes that make the groups; "" without groups."""
         return f" by {' by '.join(repr(name) for name in self.by)}" if self.by else ""
 
     def table_of(
         self, schema: Schema, what: str, results: Iterable[Estimate] | Iterable[QuantileEstimate], note: str = ""
     ) -> Groups:
-        """Return the results of all groups as a table, in the order of their labels."""
+        """Return a table with the results of all groups. `results` must be in the order of the groups' labels."""
         labels = itertools.product(*(one.labels for one in self.groups(schema)))
         return Groups(self.by, what, labels, results, note)

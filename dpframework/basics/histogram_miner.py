@@ -1,4 +1,4 @@
-"""Counts of rows by the values of one attribute: in public bins, or in bins that earlier steps release."""
+"""The miner of histograms: counts by the values of one attribute, in public bins or in bins from earlier releases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpframework.run.private_table import PrivateTable
 if TYPE_CHECKING:
     from dpframework.queries.released_bounds_queries import ReleasedBins
 
-#: A number of bins, the edges of the bins, or the names of the steps that release the cuts between bins.
+#: The number of bins, the edges of the bins, or the names of earlier steps that release the cuts between bins.
 Bins: TypeAlias = "int | tuple[float, ...] | tuple[str, ...]"
 
 
@@ -43,12 +43,12 @@ def _bins(bins: Any) -> Bins | None:
 
 
 def _cut_between(lower: float, upper: float, number: int) -> list[float]:
-    """Return the cuts that divide the range between two bounds into a number of bins of equal width."""
+    """Return the cuts that divide the range between two bounds into `number` bins of equal width."""
     return sorted({lower + (upper - lower) * k / number for k in range(1, number)} - {lower, upper})
 
 
 def _rebin(attribute: Attribute, bins: Bins | None) -> Attribute:
-    """Return an attribute with other bins, given by their number or their edges."""
+    """Return an attribute with other bins. They are given as their number, or by their edges."""
     if bins is None:
         return attribute
     if not isinstance(attribute, Numeric):
@@ -63,22 +63,22 @@ def _rebin(attribute: Attribute, bins: Bins | None) -> Attribute:
 @final
 @attrs.frozen
 class HistogramMiner(TableMiner):
-    """How many rows have each value of an attribute, or lie in each bin of a numeric one.
+    """The number of rows with each value of an attribute, or in each bin of a numeric attribute.
 
-    Where values may be missing, the rows without a value are counted too.
+    If values may be missing, the rows without a value are counted too.
 
     Parameters
     ----------
     attribute
         The attribute's name.
     bins
-        For a numeric attribute: a number of bins of equal width, or their edges, which must not come from the data. Or
-        a list of names of earlier steps of miner `quantile` or `median`, whose released points cut the bins. By default
-        the schema's bins.
+        For a numeric attribute, one of three: the number of bins of equal width, the edges of the bins, or a list of
+        names of earlier steps of miner `quantile` or `median`, whose released points are the cuts. Edges must be
+        public, so do not take them from the data. By default the bins of the schema are used.
     bounds
-        For a number of bins: the bounds that they lie between, as two public numbers or as the name of an earlier step
+        If `bins` is a number, the bounds between which the bins lie: two public numbers, or the name of an earlier step
         of miner `private-bounds`. The first and the last bin also count the rows beyond the bounds. By default the
-        schema's bounds.
+        bounds of the schema are used.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -97,20 +97,20 @@ class HistogramMiner(TableMiner):
     bounds: tuple[float, float] | str | None = attrs.field(default=None, converter=as_bounds, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse bounds without a number of bins between them."""
+        """Refuse bounds if `bins` is not a number."""
         BasicMiner.__attrs_post_init__(self)
         if self.bounds is not None and not isinstance(self.bins, int):
             raise InputError("bounds are given without a number of bins between them; give it as bins, such as 20")
 
     @functools.cached_property
     def own_sources(self) -> Sequence[str]:
-        """The names of the steps that release the bounds, or the cuts."""
+        """The names of the earlier steps that release the bounds or the cuts."""
         if isinstance(self.bounds, str):
             return (self.bounds,)
         return tuple(one for one in self.bins if isinstance(one, str)) if isinstance(self.bins, tuple) else ()
 
     def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why the named steps do not release bounds or cuts of the attribute, or None if they do."""
+        """Return the reason why the named steps do not release bounds or cuts of the attribute; None if they do."""
         if isinstance(self.bounds, str):
             return bounds_misfit(self.attribute, sources)
         from dpframework.results.estimates import QuantileEstimate
@@ -123,7 +123,7 @@ class HistogramMiner(TableMiner):
         return None
 
     def cells(self, schema: Schema) -> tuple[Attribute, ...]:
-        """Return the attribute with the bins that are counted. Released bins are replaced by as many of equal width."""
+        """Return the attribute with its bins. Bins that are not released yet are planned with equal width."""
         attribute, bins = schema[self.attribute], self.bins
         if self.own_sources and isinstance(bins, tuple):
             bins = len(bins) + 1
@@ -135,7 +135,7 @@ class HistogramMiner(TableMiner):
         return (_rebin(attribute, bins),)
 
     def _released_bins(self, schema: Schema) -> ReleasedBins | None:
-        """Return the query that counts rows in released bins, or None if the bins are public."""
+        """Return the query that counts rows in released bins; None if the bins are public."""
         (attribute,) = self.cells(schema)
         if not self.own_sources or not isinstance(attribute, Numeric):
             return None
@@ -144,18 +144,18 @@ class HistogramMiner(TableMiner):
         return ReleasedBins(attribute, len(attribute.interior_cuts) + 1)
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the one table of counts."""
+        """Plan one release of all counts."""
         query = self._released_bins(schema)
         if query is None:
             return super().plan_rows(schema)
         return self.plan_step(query, schema, uses=map(beside, self.own_sources))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the name of the attribute, if it is counted in other bins than the schema's."""
+        """Return the name of the attribute if its bins are not those of the schema."""
         return (self.attribute,) if self.own_sources else super().values_read(schema)
 
     def mine_rows(self, table: PrivateTable) -> Frequencies:
-        """Release the counts, in public bins or in bins that follow from earlier releases."""
+        """Release the counts, in public bins or in bins from earlier releases."""
         query = self._released_bins(table.schema)
         if query is None:
             return super().mine_rows(table)
@@ -173,7 +173,7 @@ class HistogramMiner(TableMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with values, own bins, released bins or rows per unit, public numbers of rows, and zCDP."""
+        """Return examples with public and released bins, a public number of rows, and released rows per unit."""
         from dpframework.basics.bounds_miner import PrivateBoundsMiner
         from dpframework.basics.quantile_miners import QuantileMiner
         from dpframework.basics.row_cap_miner import released_rows_example
@@ -183,7 +183,8 @@ class HistogramMiner(TableMiner):
         age = Schema([Numeric("age", 0, 8, bins=4, missing=True)])
         search = PrivateBoundsMiner("age", outside=Fraction(1, 5), epsilon=1)
         between = MinerChain({"found": search, "then": cls("age", bins=3, bounds="found", epsilon=1)})
-        # Any point above 2 is a median, until a row at 8 is gone. Then the point 1 misses the median by fewer rows.
+        # With all rows, every point above 2 is a median. Without one row at 8, the point 1 misses the median by fewer
+        # rows.
         low, high, other = {"age": 2}, {"age": 8}, {"age": 0}
         halves = [Witness(((low, 7), (high, 6)), high, left, {"half/quantile": 1}) for left in (None, other)]
         half = MinerChain({"half": QuantileMiner("age", epsilon=1), "then": cls("age", bins=["half"], epsilon=1)})

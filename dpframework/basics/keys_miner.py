@@ -1,14 +1,14 @@
-"""The keys of an open attribute that enough rows have.
+"""The miner of keys: the values of an open attribute that enough rows have.
 
-An open attribute is one whose values nobody lists beforehand, such as towns or products. These values are its keys.
+An open attribute has values that are not listed in the schema, such as towns or products. These values are its keys.
 
-There is one release of `queries.Keys`. With an epsilon it is made by `mechanisms.PartitionSelection`, whose rule shows
-as many keys as any rule of that epsilon and delta can, if a unit has one key. With a rho it is made by
-`mechanisms.GaussianThreshold`, for units of several keys. The noisy counts come with the keys and cost nothing more.
+The keys are one release of the query `queries.Keys`. With an epsilon, the mechanism is `mechanisms.PartitionSelection`.
+If each unit has one key, no mechanism with the same epsilon and delta shows a key more often. With a rho, the mechanism
+is `mechanisms.GaussianThreshold`, for units with several keys. Noisy counts of the keys are part of the release.
 
-With `each`, half of the budget shows the keys. The other half pays for a histogram, a cross table or a mean of the rows
-of each key, and of all other rows together. In the plan, one node stands for the releases of all keys, and their noise
-does not depend on which keys are shown.
+With `each`, half of the budget is spent on the keys. The other half is spent on a histogram, a cross table or a mean,
+for the rows of each key and for all other rows together. In the plan, one node stands for the releases of all keys.
+Their noise does not depend on which keys are shown.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ EACH: Mapping[str, Callable[..., BasicMiner]] = {
 
 
 def _each(given: Any) -> tuple[str, Any] | None:
-    """Return the name of a miner in `EACH`, and the name or names of its attributes; None stays None."""
+    """Return the name of a miner in `EACH` and its attributes. None is returned as None."""
     if given is None:
         return None
     known = (
@@ -73,19 +73,20 @@ _NEW_KEYS = (
 @final
 @attrs.frozen
 class KeysMiner(Miner):
-    """The values of an open attribute that enough rows have, and how many rows have each.
+    """The values of an open attribute that enough rows have, with the number of rows of each.
 
     Parameters
     ----------
     attribute
         The name of an open attribute.
     epsilon, rho
-        The budget. An epsilon shows more keys if each unit has one key, and a rho if units have about four or more.
+        The budget. An epsilon shows more keys if each unit has one key. A rho shows more keys if units have about four
+        or more.
     delta
-        The largest probability with which a key of a single unit is shown. It is part of the study's delta.
+        The largest probability with which a key that a single unit has is shown. It is part of the study's delta.
     each
-        What to release for each key and for all other rows, with half of the budget: the name of an everyday miner with
-        its attributes, such as `{"histogram": "ill"}`, `{"crosstab": ["ill", "sex"]}` or `{"mean": "age"}`.
+        What to release, with half of the budget, for each key and for all other rows: a miner with its attributes, as
+        `{"histogram": "ill"}`, `{"crosstab": ["ill", "sex"]}` or `{"mean": "age"}`. By default nothing.
 
     Examples
     --------
@@ -102,14 +103,14 @@ class KeysMiner(Miner):
     each: tuple[str, Any] | None = attrs.field(default=None, converter=_each, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse two budgets or none, and attributes that the miner of each key refuses."""
+        """Refuse two budgets, no budget, and a wrong `each`."""
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("give one budget beside delta: epsilon, or rho where a unit has several keys")
-        _ = self.by_key  # raises if the miner of each key refuses its attributes
+        _ = self.by_key  # raises an error if `each` has wrong attributes
 
     @property
     def selector(self) -> PartitionSelection | GaussianThreshold:
-        """The mechanism that chooses which keys are shown, and adds noise to their counts."""
+        """The mechanism that chooses the keys to show, and adds noise to their counts."""
         share = 1 if self.each is None else 2
         if self.rho is not None:
             return GaussianThreshold(self.rho / share, self.delta)
@@ -118,7 +119,7 @@ class KeysMiner(Miner):
 
     @property
     def by_key(self) -> BasicMiner | None:
-        """The miner of the rows of each key, with half of the budget."""
+        """The miner that `each` names, with half of the budget; None without `each`."""
         if self.each is None:
             return None
         kind, names = self.each
@@ -128,7 +129,7 @@ class KeysMiner(Miner):
         return EACH[kind](names, **budget)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the release of the keys and, with `each`, one node for the releases of all keys."""
+        """Plan the release of the keys and, with `each`, one node for the further releases of every key."""
         attribute, by_key = require_open(schema[self.attribute], "the miner 'keys'"), self.by_key
         keys = step("keys", Keys(attribute), self.selector)
         if by_key is None:
@@ -137,11 +138,11 @@ class KeysMiner(Miner):
         return sequential(keys, parallel(by_key.plan(schema.of_part()), by=cut, name=BY_KEY))
 
     def values_read(self, schema: Schema) -> Collection[str] | None:
-        """Return the names of the attributes whose values, beyond their codes, the miner of each key reads."""
+        """Return the names of the attributes whose raw values the miner in `each` reads."""
         return () if self.by_key is None else self.by_key.values_read(schema)
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of the counts that are shown, with a sentence on which keys are left out."""
+        """Return the error bound of the shown counts, with a phrase about the keys that are left out."""
         calibration = part.calibration("keys")
         if calibration is None:
             return part.bounds_of_steps()
@@ -168,15 +169,15 @@ class KeysMiner(Miner):
         if self.by_key is None:
             return found
         parts = table.partition(Cases(Equals(self.attribute, key) for key in found.keys), name=BY_KEY)
-        # The last part holds all other rows.
+        # The last part has the rows of all keys that are not shown.
         return attrs.evolve(found, each=ByKey(found.keys, [self.by_key.mine(part) for part in parts]))
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with one attribute, with another one and a public number of rows, and in zCDP."""
+        """Return examples without and with `each`, with a public number of rows, and in zCDP."""
         schema = Schema([Open("town")])
         beside = Schema([Open("town"), Boolean("ill")], rows=6)
-        # The row moves from town b, which is not shown, to town a, which is shown, and becomes healthy.
+        # The row moves from town b, which is not shown, to town a, which is shown, and is no longer ill.
         rows = [{"town": town, "ill": ill} for town, ill in (("a", True), ("b", True), ("a", False))]
         moved = Witness([(rows[0], 1), (rows[1], 4)], rows[1], rows[2], {"keys": ReleasedKeys(("a",), (5,))})
         return {

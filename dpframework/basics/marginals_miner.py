@@ -1,10 +1,11 @@
-"""Many marginals at once, which agree with each other, and whose errors the plan states.
+"""The miner of many marginals at once. They agree with each other, and the plan states their errors.
 
-The releases are residuals (`queries.Residuals`): what the marginal of a set of attributes says beyond the marginals of
-fewer of them. Their noise makes the weighted sum of the variances of all cells as small as possible
-(`marginals_workload`), or else the largest variance of a cell (`minimax_weights`). It is Gaussian noise in zCDP. In
-pure epsilon it is Laplace noise or noise in the shape of blocks (`mechanisms.BlockNorm`), whichever is predicted to be
-better, unless you ask for Laplace noise. All marginals are sums of residuals, which is post-processing.
+The marginal of a set of attributes is its contingency table. What is released are residuals (`queries.Residuals`): the
+residual of a set is the part of its marginal that does not follow from the marginals of its subsets. Every marginal is
+a sum of residuals, and summing is post-processing. Noise is distributed over the residuals so that the weighted sum of
+the variances of all cells is as small as possible (`marginals_workload`), or the largest variance of a cell
+(`minimax_weights`). In zCDP the noise is Gaussian. In pure epsilon it is Laplace noise or noise in the shape of blocks
+(`mechanisms.BlockNorm`), whichever has the smaller predicted error, unless you ask for Laplace noise.
 """
 
 from __future__ import annotations
@@ -50,11 +51,12 @@ from dpframework.results.noisy_counts import Noisy
 from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
-MOST_CELLS = 1 << 27  # the most cells of all marginals together
-_OF_CELL, _OF_TABLE = 32, 8_192  # bytes of memory per cell and per table, for exact and released counts together
-_START, _COUNT, _TABLE = 1.0, 3e-9, 1e-4  # CPU seconds of a run: once, per row of each table, per table
-_MOST_RANGES = 1 << 16  # the most ranges of a marginal among which the plan looks for the worst
-#: Up to this many marginals have one error bound each. If there are more, each number of attributes has one bound.
+MOST_CELLS = 1 << 27  # the largest number of cells of all marginals together
+_OF_CELL, _OF_TABLE = 32, 8_192  # bytes for each cell and for each table, with exact and released counts
+_START, _COUNT, _TABLE = 1.0, 3e-9, 1e-4  # CPU seconds of a run: once, for each row of each table, and for each table
+_MOST_RANGES = 1 << 16  # the plan tries at most this many ranges of a marginal to find the worst
+#: Up to this number of marginals, each has an error bound. If there are more, there is one bound for each number of
+#: attributes.
 _LISTED = 12
 _NOISE = ("least-error", "laplace")
 _OBJECTIVES = ("mean", "largest")
@@ -81,28 +83,28 @@ def _numbers(value: Iterable[float] | None) -> tuple[float, ...] | None:
 @final
 @attrs.frozen
 class MarginalsMiner(RowsMiner):
-    """Many marginals at once, which agree with each other. The plan states the error of each.
+    """Many marginals at once. They agree with each other, and the plan states the error of each.
 
     Parameters
     ----------
     of
-        The marginals, each a name or a list of names. By default all marginals of 1 to `order` attributes.
+        The marginals, each given as a name or a list of names. By default all marginals of 1 to `order` attributes.
     order
-        The most attributes of a marginal if `of` is not given, by default 2.
+        The largest number of attributes of a marginal if `of` is not given. By default 2.
     attributes
-        The attributes of the marginals if `of` is not given; by default all but open ones. Numeric attributes are cut
-        as in the schema.
+        The attributes of the marginals if `of` is not given. By default all except open attributes. Numeric attributes
+        have the bins of the schema.
     weights
-        How much the error of each marginal matters, in the order of `of`. By default all matter alike.
+        The weight of each marginal's error, in the order of `of`. By default all weights are equal.
     objective
-        What is made as small as possible, with these weights: "mean" for the sum of the variances of all cells,
-        "largest" for the largest variance of a cell of any marginal.
+        What is made as small as possible: "mean" for the weighted sum of the variances of all cells, "largest" for the
+        largest weighted variance of a cell.
     noise
-        In pure epsilon: "least-error" takes Laplace noise or noise in the shape of blocks for each group of residuals,
-        whichever is predicted to be better. "laplace" always takes Laplace noise.
+        The noise in pure epsilon. "least-error" uses, for each group of residuals, Laplace noise or noise in the shape
+        of blocks, whichever has the smaller predicted error. "laplace" uses Laplace noise for all.
     ranges
-        Whether ranges of numeric attributes matter as much as single values of other attributes. The noise is then the
-        best for the mean error of all ranges of their bins, and the plan states the error of the worst range.
+        Whether ranges of numeric attributes will be used, and not only single bins. The noise is then chosen for a
+        small mean error over all ranges of bins, and the plan also states the error of the worst range.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -123,7 +125,7 @@ class MarginalsMiner(RowsMiner):
     objective: str = attrs.field(default="mean", validator=one_of(_OBJECTIVES))
 
     def __attrs_post_init__(self) -> None:
-        """Refuse parameters that exclude each other, names given twice, and marginals or weights that are missing."""
+        """Refuse parameters that exclude each other, duplicate names, and missing marginals or weights."""
         BasicMiner.__attrs_post_init__(self)
         if self.of is not None and (self.order is not None or self.attributes is not None):
             raise InputError("give the marginals as 'of', or as 'order' and 'attributes', not both")
@@ -142,7 +144,7 @@ class MarginalsMiner(RowsMiner):
         named_once("attributes", self.attributes or ())
 
     def wanted(self, schema: Schema) -> list[tuple[Attribute, ...]]:
-        """Return the attributes of each marginal of the workload."""
+        """Return the attributes of each wanted marginal."""
         if self.of is not None:
             return [tuple(schema[name] for name in one) for one in self.of]
         names = self.attributes or [a.name for a in schema if not isinstance(a, Open)]
@@ -150,13 +152,15 @@ class MarginalsMiner(RowsMiner):
         return [tuple(among[k] for k in one) for one in all_sets(len(among), min(self.order or 2, len(among)))]
 
     def workload(self, schema: Schema) -> Workload:
-        """Return the workload over the attributes with two or more values, since the others divide no rows.
+        """Return the workload: the wanted marginals with their weights.
+
+        Attributes with a single value are left out, since they do not divide the rows.
 
         Raises
         ------
         InputError
-            If a marginal or all together have too many cells, an attribute is open, there are too many marginals, or no
-            attribute has two values.
+            If one marginal or all marginals together have too many cells, if there are too many marginals, if an
+            attribute is open, or if no attribute has two values.
         """
         wanted = self.wanted(schema)
         used = {a.name: a for one in wanted for a in one}
@@ -186,7 +190,7 @@ class MarginalsMiner(RowsMiner):
         return Workload(of, found, rows_known=schema.rows is not None, ordered=ordered)
 
     def groups(self, schema: Schema) -> dict[str, ResidualGroup]:
-        """Return the residuals that each step releases, by the step's name."""
+        """Return the residuals of each release, by the name of its step."""
         workload, largest = self.workload(schema), self.objective == "largest"
         if self.rho is not None:
             groups = [(for_largest(workload, gaussian=True) if largest else workload).gaussian()]
@@ -199,7 +203,7 @@ class MarginalsMiner(RowsMiner):
         return {f"residuals {k + 1} of {len(groups)}": group for k, group in enumerate(groups)}
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan a release for each group of residuals."""
+        """Plan one release for each group of residuals."""
         steps = []
         for name, group in self.groups(schema).items():
             mechanism: Mechanism
@@ -212,11 +216,11 @@ class MarginalsMiner(RowsMiner):
         return steps[0] if len(steps) == 1 else sequential(*steps)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return nothing, since only codes are counted."""
+        """Return no names, since only codes are counted."""
         return ()
 
     def variances(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> dict[tuple[str, ...], float]:
-        """Return the variance of a cell, for each marginal of the workload and for each subset of its attributes.
+        """Return the variance of a cell of each wanted marginal, and of the marginals of all their subsets.
 
         The keys are the names of the attributes.
 
@@ -225,7 +229,7 @@ class MarginalsMiner(RowsMiner):
         schema
             The schema of the table.
         calibrations
-            The noise of each step of `plan`, by its name.
+            The noise of each step of `plan`, by the step's name.
         """
         workload = self.workload(schema)
         known = _residual_variances(self.groups(schema), calibrations)
@@ -235,9 +239,9 @@ class MarginalsMiner(RowsMiner):
         return found
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of each marginal in rows or, if there are many, of the worst for each number of attributes.
+        """Return an error bound, in rows, for each marginal. If there are many, return the worst of each order.
 
-        With `ranges`, the error of the worst range comes last.
+        With `ranges`, the last bound is that of the worst range.
         """
         if part.schema is None or any(one.calibration is None for one in part.steps):
             return part.bounds_of_steps()
@@ -254,7 +258,7 @@ class MarginalsMiner(RowsMiner):
         return found
 
     def run_cost(self, part: PlannedPart) -> RunCost | None:
-        """Return the most time and memory, from the numbers of tables and of cells; None with `rows_per_unit`."""
+        """Return bounds on time and memory, from the numbers of tables and cells; None with `rows_per_unit`."""
         if part.schema is None or self.rows_per_unit is not None:
             return None
         workload = self.workload(part.schema)
@@ -266,9 +270,9 @@ class MarginalsMiner(RowsMiner):
         return RunCost(f"{len(sets):,} tables of {cells:,} cells are counted", seconds, memory)
 
     def _worst_range(self, schema: Schema, calibrations: Mapping[str, Calibration]) -> tuple[str, float, str]:
-        """Return the range of a marginal with the largest variance, in the form of an entry of `_describe_errors`.
+        """Return the range with the largest variance, in the form in which `_describe_errors` returns each error.
 
-        Of each marginal, at most `_MOST_RANGES` ranges are tried.
+        At most `_MOST_RANGES` ranges of each marginal are tried.
         """
         workload = self.workload(schema)
         known, worst = _residual_variances(self.groups(schema), calibrations), (0.0, "")
@@ -284,7 +288,7 @@ class MarginalsMiner(RowsMiner):
         return "s, the worst range", worst[0], worst[1]
 
     def mine_rows(self, table: PrivateTable) -> MarginalTables:
-        """Release the residuals, and add them up."""
+        """Release the residuals, and add them up to marginals."""
         schema, workload, groups = table.schema, self.workload(table.schema), self.groups(table.schema)
         residuals: dict[Set, Any] = {}
         calibrations = {}
@@ -305,13 +309,13 @@ class MarginalsMiner(RowsMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples of each kind of noise, with a public number of rows, and with released rows per unit."""
+        """Return examples with each kind of noise, with a public number of rows, and with released rows per unit."""
         from dpframework.basics.row_cap_miner import released_rows_example
 
         schema = Schema([Boolean("ill"), Categorical("town", ["A", "B", "C"]), Boolean("old")])
         wide = Schema([Boolean("ill", missing=True), Numeric("age", 0, 90, cuts=[20, 40, 60])])
         counted = attrs.evolve(schema, rows=6)
-        # The residuals change most if the replaced row gets another town and another value of `old`, but stays well.
+        # The residuals change most if town and `old` of the replaced row change, and `ill` does not.
         most = Witness([(_row("A"), 5)], _row("A"), _row("C", old=True))
         return {
             "blocks": Example(schema, cls(epsilon=1)),
@@ -333,7 +337,7 @@ def _row(town: str, *, old: bool = False) -> dict[str, Any]:
 def _residual_variances(
     groups: Mapping[str, ResidualGroup], calibrations: Mapping[str, Calibration]
 ) -> dict[Set, float]:
-    """Return the variance of the noise of a number in each residual."""
+    """Return, for each residual, the variance of the noise of one of its numbers."""
     known: dict[Set, float] = {}
     for name, group in groups.items():
         calibration = calibrations[name]
@@ -344,9 +348,9 @@ def _residual_variances(
 
 
 def _describe_errors(variances: Mapping[tuple[str, ...], float]) -> list[tuple[str, float, str]]:
-    """Return the end of the name, the largest variance of a cell, and a note, for each error bound of marginals.
+    """Return, for each error bound, the end of its name, the largest variance of a cell, and a note.
 
-    There is one bound for each marginal or, if there are many, one for each number of attributes.
+    There is one bound for each marginal or, if there are many marginals, one for each number of attributes.
     """
     if len(variances) <= _LISTED:
         return [(f" of {' by '.join(names)}", variance, "") for names, variance in variances.items()]

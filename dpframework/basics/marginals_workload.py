@@ -1,26 +1,29 @@
-"""Workloads of marginals: which residuals are released, with how much noise each, and the error of every marginal.
+"""Workloads of marginals: the residuals to release, the noise of each, and the error of every marginal.
 
-Let u_A be one number in the block (the residual) of a set A, before the block's weight is applied, and V_A the variance
-of its noise. A cell of the marginal of S then has the variance
+A workload is a list of marginals with weights w_S. The residual of a set A of attributes is the part of A's marginal
+that does not follow from the marginals of its subsets. It is released as a block of numbers. Let V_A be the variance of
+the noise of one number in the block of A, before the block's weight is applied. A cell of the marginal of a set S then
+has the variance
 
     sum over A within S of V_A kept_A / (product of the sizes of S - A)**2,
 
-where kept_A is the part of the variance that centring leaves (`Residuals.cell_variances`). So the weighted sum of the
-variances of all cells is the sum of g_A V_A, with
+where size means an attribute's number of values, and kept_A is the share of the variance that is left after the block
+is centred (`Residuals.cell_variances`). So the weighted sum of the variances of all cells is the sum of g_A V_A, with
 
     g_A = kept_A times the sum over S that contain A of w_S (product of sizes of A) / (product of sizes of S - A).
 
-- **zCDP**: rho is half the sum of q_A / V_A, with q_A the squared change. So V_A proportional to sqrt(q_A / g_A) is
-  best (Xiao and others 2023, for their form of the residuals). No solver is needed.
-- **Pure epsilon, Laplace noise**: epsilon is the sum of 1 / b_A, and V_A = 2 b_A**2. So b_A proportional to g_A**(-1/3)
-  is best, and the sum is 2 (sum of g_A**(1/3))**3 / epsilon**2.
-- **Pure epsilon, noise in the shape of blocks** (`BlockNorm`): blocks of k_A numbers that share one radius have V_A = 2
-  (D+1) (D+2) / ((k_A+1) (k_A+2) epsilon**2), with the dimension D = sum of k_A. Blocks are divided into groups by their
-  size. Each group takes whichever noise is predicted to be better, and a share of epsilon proportional to the cube root
-  of its predicted sum (as in `mechanisms.groups_by_size`).
+- **zCDP**: rho is half the sum of q_A / V_A, where q_A is the squared l2 change of block A by one row. So V_A should be
+  proportional to sqrt(q_A / g_A) (Xiao and others 2023, for their form of the residuals). No solver is needed.
+- **Pure epsilon, Laplace noise** of scale b_A in block A: epsilon is the sum of 1 / b_A, and V_A = 2 b_A**2. So b_A
+  should be proportional to g_A**(-1/3), and the weighted sum of variances is then 2 (sum of g_A**(1/3))**3 /
+  epsilon**2.
+- **Pure epsilon, noise in the shape of blocks** (`BlockNorm`): if blocks of k_A numbers share one random radius, V_A =
+  2 (D+1) (D+2) / ((k_A+1) (k_A+2) epsilon**2), where D is the sum of all k_A. Blocks are divided into groups by their
+  size. Each group gets the noise with the smaller predicted error, and a share of epsilon that is proportional to the
+  cube root of its predicted sum of variances (as in `mechanisms.groups_by_size`).
 
-All of it follows from public facts. Weights are rounded to whole numbers, and variances are computed exactly for the
-rounded weights. The noise is best for rows that are added or removed; under replace-one the same proportions are used.
+All of this follows from public facts. Weights are rounded to whole numbers, and variances are computed for the rounded
+weights. The proportions are best under add-or-remove-one. Under replace-one the same proportions are used.
 """
 
 from __future__ import annotations
@@ -44,23 +47,23 @@ from dpframework.queries.marginal_residuals import Residuals
 from dpframework.queries.residual_changes import LARGEST_WEIGHT, subsets
 from dpframework.results.marginal_tables import axis_share
 
-MOST_SETS = 1_000_000  # the most marginals of a workload
+MOST_SETS = 1_000_000  # the largest number of marginals in a workload
 MOST_RATIO = 1 << 16  # the largest ratio between two weights of Laplace noise
 
-Set = tuple[int, ...]  # a set of attributes, as their positions in ascending order
+Set = tuple[int, ...]  # a set of attributes, as ascending positions
 
 
 @final
 @attrs.frozen(eq=False)
 class ResidualGroup:
-    """Residuals that are released together.
+    """Residuals that are released together, in one step.
 
     Attributes
     ----------
     query
         The query for the residuals.
     share
-        The share of the budget; the shares of all groups add up to 1.
+        The group's share of the budget. The shares of all groups add up to 1.
     """
 
     query: Residuals
@@ -70,19 +73,20 @@ class ResidualGroup:
 @final
 @attrs.frozen(eq=False)
 class Workload:
-    """The marginals that are wanted, with weights.
+    """The wanted marginals, with weights.
 
     Attributes
     ----------
     of
         The attributes, each with two or more values.
     wanted
-        The weight of each set of positions in `of`; the empty set is the number of rows.
+        The weight of each wanted marginal, by its set of positions in `of`. The empty set stands for the number of
+        rows.
     rows_known
-        Whether the number of rows is public, so that it needs no release.
+        Whether the number of rows is public. It is not released then.
     ordered
-        The positions of the attributes of which ranges of values matter. For these attributes the mean error of all
-        ranges counts, instead of that of single values.
+        The positions of the attributes whose ranges will be used. For these attributes the mean error over all ranges
+        is made small, instead of the error of single values.
     """
 
     of: tuple[Attribute, ...]
@@ -91,7 +95,7 @@ class Workload:
     ordered: frozenset[int] = frozenset()
 
     def __attrs_post_init__(self) -> None:
-        """Refuse more marginals than a plan can hold."""
+        """Refuse more than `MOST_SETS` marginals."""
         if len(self.wanted) > MOST_SETS:
             raise InputError(f"{len(self.wanted):,} marginals are more than {MOST_SETS:,}; take fewer or a lower order")
 
@@ -101,7 +105,7 @@ class Workload:
         return tuple(a.size for a in self.of)
 
     def released(self) -> dict[Set, float]:
-        """Return g_A / kept_A for each set A that needs a residual, fewer attributes first."""
+        """Return g_A / kept_A for each set A whose residual must be released, smaller sets first."""
         sizes = self.sizes
         shares = {a: self._range_shares(a) for a in self.ordered}
         found: dict[Set, float] = defaultdict(float)
@@ -117,9 +121,10 @@ class Workload:
         return {one: found[one] for one in sorted(found, key=lambda one: (len(one), one))}
 
     def _range_shares(self, a: int) -> tuple[float, float]:
-        """Return what residuals add to the variances of an attribute's ranges: those with the attribute, and others.
+        """Return the factors by which residuals with and without an attribute add to the variances of its ranges.
 
-        For n single values these numbers would be n and 1 / n. For ranges they are n times the mean over all ranges.
+        For n single values the two factors would be n and 1 / n. For ranges each factor is n times its mean over all
+        ranges.
         """
         size = self.sizes[a]
         ranges, lengths = size * (size + 1) / 2, range(1, size + 1)
@@ -128,14 +133,15 @@ class Workload:
         return size * within / ranges, size * beside / ranges
 
     def gaussian(self) -> ResidualGroup:
-        """Return all residuals with the weights that are best for Gaussian noise."""
+        """Return all residuals as one group, with the best weights for Gaussian noise."""
         needed = self.released()
         sizes = self.sizes
         multipliers, stretch = [], []
         for one, importance in needed.items():
             large = [sizes[a] for a in one if sizes[a] > 2]
             multipliers.append(math.prod(large))
-            # The best weight is proportional to 1 / deviation, and so to (g / q)**(1/4). The factor kept cancels.
+            # The best weight is proportional to 1 / sqrt(V), so to (g / q)**(1/4). The factor `kept` is in g and in q,
+            # and cancels.
             stretch.append((importance / 4 ** (len(one) - len(large))) ** 0.25)
         most = LARGEST_WEIGHT / max(stretch)
         weights = [
@@ -144,18 +150,19 @@ class Workload:
         return ResidualGroup(Residuals(self.of, needed, weights, Norm.SQUARED_L2), Fraction(1))
 
     def laplace(self) -> list[ResidualGroup]:
-        """Return all residuals with the weights that are best for Laplace noise, as one group."""
+        """Return all residuals as one group, with the best weights for Laplace noise."""
         needed = self._importance()
         return [ResidualGroup(self._weigh(needed), Fraction(1))]
 
     def least_error(self) -> list[ResidualGroup]:
-        """Return the groups of least predicted error in pure epsilon, with Laplace noise or noise in blocks."""
+        """Return the groups with the smallest predicted error in pure epsilon."""
         needed = self._importance()
         by_length: dict[int, list[Set]] = defaultdict(list)
         for one in needed:
             by_length[self._length(one)].append(one)
         lengths = sorted(by_length)
-        # For the first k lengths: the least sum of roots, the start of the last group, and whether it is in blocks.
+        # For the first k lengths: the smallest sum of roots, the start of its last group, and whether this group is in
+        # blocks.
         best: list[tuple[float, int, bool]] = [(0.0, 0, False)]
         for end in range(1, len(lengths) + 1):
             options = []
@@ -171,7 +178,7 @@ class Workload:
             among = {one: needed[one] for length in lengths[start:end] for one in by_length[length]}
             cuts.append((among, in_blocks))
             end = start
-        # All residuals with Laplace noise form one group.
+        # All residuals with Laplace noise are joined into one group.
         parts = [(dict(among), True) for among, in_blocks in cuts if in_blocks]
         rest = {one: g for among, in_blocks in cuts if not in_blocks for one, g in among.items()}
         if rest:
@@ -187,9 +194,10 @@ class Workload:
         ]
 
     def _root(self, among: Mapping[Set, float], in_blocks: bool) -> float:
-        """Return the cube root of the predicted sum of variances at epsilon 1.
+        """Return the cube root of the predicted weighted sum of variances of some blocks at epsilon 1.
 
-        It is infinite for noise in blocks that cannot be drawn, or that has one block only.
+        It is infinite for noise in the shape of blocks if its dimension is too large to draw, or if there is one block
+        only.
         """
         if not in_blocks:
             return float(2 ** (1 / 3) * np.cbrt(list(among.values())).sum())
@@ -201,7 +209,7 @@ class Workload:
         return float(((dimension + 1) * (dimension + 2) * moments) ** (1 / 3))
 
     def _importance(self) -> dict[Set, float]:
-        """Return g_A of each set A that needs a residual, for noise on blocks before these are centred."""
+        """Return g_A for each set A whose residual must be released."""
         sizes = self.sizes
         return {
             one: value * math.prod(0.25 if sizes[a] == 2 else 1 - 1 / sizes[a] for a in one)
@@ -218,16 +226,16 @@ class Workload:
 
 
 def sum_variance(lengths: Mapping[int, int], sizes: Sequence[int], known: Mapping[Set, float]) -> float:
-    """Return the variance of a sum of cells of a marginal, namely those of some values of each of its attributes.
+    """Return the variance of a sum of a marginal's cells: the cells of some values of each attribute.
 
     Parameters
     ----------
     lengths
-        How many values of each attribute are summed, by the attribute's position.
+        The number of summed values of each attribute, by the attribute's position.
     sizes
         The number of values of each attribute.
     known
-        The variance of the noise of a number in each residual.
+        For each residual, the variance of the noise of one of its numbers.
     """
     one = tuple(sorted(lengths))
     return sum(
@@ -237,13 +245,15 @@ def sum_variance(lengths: Mapping[int, int], sizes: Sequence[int], known: Mappin
 
 
 def cell_variance(one: Set, sizes: Sequence[int], known: Mapping[Set, float]) -> float:
-    """Return the variance of a marginal's cell, from the variances of the residuals of all its subsets."""
+    """Return the variance of a cell of a marginal, from the variances of the residuals of all its subsets."""
     cells = math.prod(sizes[a] for a in one)
     return sum(known.get(part, 0.0) * (math.prod(sizes[a] for a in part) / cells) ** 2 for part in subsets(one))
 
 
 def marginal_of(one: Set, sizes: Sequence[int], residuals: Mapping[Set, np.ndarray], rows: float) -> np.ndarray:
-    """Return the counts of a marginal: the sum of its subsets' residuals, each repeated along the axes that it lacks.
+    """Return the counts of a marginal from the residuals of its subsets.
+
+    Each residual is spread evenly along the attributes that it does not have, and the results are added up.
 
     Parameters
     ----------
@@ -252,9 +262,9 @@ def marginal_of(one: Set, sizes: Sequence[int], residuals: Mapping[Set, np.ndarr
     sizes
         The number of values of each attribute.
     residuals
-        The residuals by set. That of the empty set may be left out.
+        The residuals by their sets. The residual of the empty set may be left out.
     rows
-        The public number of rows, for when the residual of the empty set is left out.
+        The public number of rows, used if the residual of the empty set is left out.
     """
     shape = [sizes[a] for a in one]
     total = np.full(shape, (0.0 if () in residuals else rows) / math.prod(shape))

@@ -1,4 +1,4 @@
-"""The miners of the mean and of the variance of a numeric attribute, over all rows that have a value or by group."""
+"""The miners of the mean and the variance of a numeric attribute, over all rows that have a value or by group."""
 
 from __future__ import annotations
 
@@ -32,31 +32,32 @@ from dpframework.results.noisy_counts import CONFIDENCE
 from dpframework.run.miner import Example
 from dpframework.run.private_table import PrivateTable
 
-_GRID = 257  # how many numbers a are tried for the upper end of a variance's interval (see `VarianceMiner`)
+_GRID = 257  # the number of values of a that are tried for a variance's interval (see `VarianceMiner`)
 
 
 @final
 @attrs.frozen
 class MeanMiner(NumberMiner):
-    """The mean of a numeric attribute over the rows that have a value, with each value clamped to bounds.
+    """The mean of a numeric attribute over the rows that have a value. Each value is clamped to bounds.
 
-    **Where the number of those rows is public** (the schema has `rows`, no value may be missing, and neither `where`
-    nor `by` is given), the sum of the differences from the middle of the bounds is released and divided by that number.
-    Adding a row moves that sum by at most half the width w of the bounds, and replacing one by at most w. So under
-    replace-one the noise on the mean has the standard deviation sqrt(2) w / (epsilon n).
+    **If the number n of these rows is public** (the schema has `rows`, no value may be missing, and neither `where` nor
+    `by` is given), the sum of the differences from the middle of the bounds is released and divided by n. Let w be the
+    width of the bounds. Adding a row changes the sum by at most w / 2, and replacing a row by at most w. So under
+    replace-one the noise of the mean has the standard deviation sqrt(2) w / (epsilon n).
 
-    **Otherwise** the pair of `queries.BoundDistances` is released: A, the sum of the values' distances from the lower
-    bound, and B, the sum of those from the upper one, both in units of w. The mean is lower + w A / (A + B). Let p be
-    A / (A + B). Then the errors a and b of the pair shift the mean by w ((1 - p) a - p b) / n, to first order. That is
-    a standard deviation of sqrt(2) w sqrt(p**2 + (1 - p)**2) / (epsilon n) under add-or-remove-one, with
-    p**2 + (1 - p)**2 between 1/2 and 1. A centred sum and a count, at half of the epsilon each, would have twice that
-    variance, whatever p is. (At half of a rho each they would have the same variance.)
+    **Otherwise** a pair of numbers is released (`queries.BoundDistances`): A, the sum of the values' distances from the
+    lower bound, and B, the sum of their distances from the upper bound, both in units of w. Each row adds 1 to A + B,
+    so the mean is lower + w A / (A + B). Let p be A / (A + B). Noise a in A and noise b in B change the mean by w
+    ((1 - p) a - p b) / n, to first order. So under add-or-remove-one the standard deviation is sqrt(2) w
+    sqrt(p**2 + (1 - p)**2) / (epsilon n), where p**2 + (1 - p)**2 is between 1/2 and 1. A centred sum and a count, at
+    half of the epsilon each, would have twice that variance, whatever p is. (At half of a rho each they would have the
+    same variance.)
 
-    **With `by`** one release holds the pairs of all groups. A row is in one group, so each pair has the same noise as
-    the pair of the whole table would have (`queries.GroupMoments`).
+    **With `by`** one release holds the pairs of all groups (`queries.GroupMoments`). A row adds 1 to one pair, so each
+    pair has the same noise as the pair of the whole table would have.
 
-    A mean that is computed from a pair has Fieller's interval: it consists of all shares m for which (1 - m) A - m B is
-    no further from 0 than its noise reaches with 95 % probability.
+    A mean that is computed from a pair has Fieller's confidence interval. It holds all shares m for which the noise can
+    explain that (1 - m) A - m B is not 0, at the level of 95 %.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ class MeanMiner(NumberMiner):
     result = Estimate
 
     def _centre(self, schema: Schema) -> BoundedSum | ScaledSums | None:
-        """Return the query for the centred sum if the number of rows that have a value is public, else None."""
+        """Return the query for the centred sum if the number of rows with a value is public, or else None."""
         plain = BoundedSum(**self.within(schema))
         if schema.rows is None or plain.optional or self.by:
             return None
@@ -89,7 +90,7 @@ class MeanMiner(NumberMiner):
         return attrs.evolve(plain, centre=plain.lower + (plain.upper - plain.lower) / 2)
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the one sum, the pair of sums, or the pairs of all groups as one release."""
+        """Plan one release: the sum, the pair of sums, or the pairs of all groups."""
         centred = self._centre(schema)
         if centred is not None:
             return self.plan_step("sum", centred, self.measurer)
@@ -101,10 +102,10 @@ class MeanMiner(NumberMiner):
         return GroupMoments(**self.within(schema), by=groups) if groups else BoundDistances(**self.within(schema))
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return an error bound that holds whatever the mean is, for the number of rows that the plan expects.
+        """Return an error bound for the number of rows that the plan expects. It holds for every exact mean.
 
-        The noise of a sum is divided by the public number of rows, and the mean is clamped to its bounds. The error of
-        a pair is `share_errors.share_error` times the width of the bounds.
+        For a released sum, it is the noise divided by the public number of rows. For a pair, it is
+        `share_errors.share_error` times the width of the bounds.
         """
         if part.schema is None:
             return part.bounds_of_steps()
@@ -119,7 +120,7 @@ class MeanMiner(NumberMiner):
         def error(rows: float) -> float:
             if centred is None:
                 return width * share_error(rows, calibration.noise_law)
-            whole = rows * (2.0 if isinstance(centred, ScaledSums) else width)  # the width in the release's own unit
+            whole = rows * (2.0 if isinstance(centred, ScaledSums) else width)  # in the unit of the release
             return width * _error_within(calibration.noise_law, whole)
 
         rows = expected_rows(self, part)
@@ -140,7 +141,7 @@ class MeanMiner(NumberMiner):
         ]
 
     def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
-        """Release the sum or the pairs, and divide."""
+        """Release the sum or the pairs, and compute the means."""
         centred, rows, what = self._centre(table.schema), table.schema.rows, self.named("mean")
         if centred is not None and rows is not None:
             released, at = self.release(table, "sum", centred)
@@ -149,7 +150,7 @@ class MeanMiner(NumberMiner):
         pairs, calibration = np.reshape(released, (-1, 2)), table.calibration("distances")
         means = []
         for pair in pairs.tolist():
-            # A share says how far a mean lies on the way from the lower bound to the upper one.
+            # A share is the position of the mean between the bounds, from 0 to 1.
             shares = _share_of(pair, calibration)
             mean, low, high = (bounds.lower + (bounds.upper - bounds.lower) * share for share in shares)
             means.append(_clamp(what, bounds, mean, low, high))
@@ -162,29 +163,29 @@ class MeanMiner(NumberMiner):
 
 
 def _error_within(law: NoiseLaw, width: float) -> float:
-    """Return the error of a noisy number that is clamped to bounds, as a share of their width.
+    """Return the error bound of a noisy number that is clamped to bounds, as a share of their width.
 
-    The stated error holds whatever the exact number is. An error of up to half of the width can occur on both sides, at
-    worst if the exact number is in the middle. A larger error can occur on one side only.
+    It holds for every exact number. An error of at most half of the width can occur in both directions, if the exact
+    number is in the middle. A larger error can occur in one direction only.
     """
     both, one = (float(law.quantile(np.array(1 - error))) / width for error in ((1 - CONFIDENCE) / 2, 1 - CONFIDENCE))
     return both if both <= 0.5 else min(max(one, 0.5), 1.0)
 
 
 def expected_rows(miner: NumberMiner, part: PlannedPart) -> int | None:
-    """Return about how many rows a number is computed from; None if that is unknown, as with `where` or `by`."""
+    """Return the approximate number of rows that are used; None if it is unknown, as with `where` or `by`."""
     return None if miner.by or miner.where is not None else part.rows
 
 
 def errors_by_rows(error: Callable[[float], float], miner: NumberMiner) -> str:
-    """Return a note that gives the errors for 1,000 and for 100,000 rows."""
+    """Return a note with the errors for 1,000 and for 100,000 rows."""
     some = ", ".join(f"±{error(rows):.3g} for {rows:,}" for rows in (1000, 100_000))
     of = "rows of a group" if miner.by else "rows"
     return miner.note(f"depends on the number of {of} ({some})")
 
 
 def _clamp(what: str, bounds: WithinBounds, mean: float, low: float, high: float) -> Estimate:
-    """Return a mean with its interval, all within bounds."""
+    """Return a mean with its interval, all clamped to the bounds."""
     mean, low, high = (min(max(x, bounds.lower), bounds.upper) for x in (mean, low, high))
     return Estimate(what, mean, min(low, mean), max(high, mean))
 
@@ -192,17 +193,17 @@ def _clamp(what: str, bounds: WithinBounds, mean: float, low: float, high: float
 def _of_sum(
     released: float, calibration: Calibration, query: BoundedSum | ScaledSums, rows: int
 ) -> tuple[float, float, float]:
-    """Return a mean and the ends of its interval, from the released sum of differences from a centre."""
+    """Return a mean and the ends of its interval, from a released sum of differences from a centre."""
     unit, centre = query.unit() if isinstance(query, ScaledSums) else (1.0, query.centre)
     mean, within = centre + unit * released / rows, unit * calibration.preview.within / rows
     return mean, mean - within, mean + within
 
 
 def _share_of(pair: Sequence[float], calibration: Calibration) -> tuple[float, float, float]:
-    """Return how far a mean lies on the way from the lower bound to the upper one, and the ends of its interval.
+    """Return the position of a mean between the bounds, from 0 to 1, and the ends of its interval.
 
-    All three are shares of the way. The first is 1/2 if there seem to be no rows. Both sums are first divided by the
-    step of the noise's lattice, so that they are whole numbers, as counts are.
+    The position is 1/2 if both noisy sums are at most 0. The sums are first divided by the step of the noise's lattice,
+    which makes them whole numbers like counts.
     """
     unit = float(calibration.unit)
     below, above = pair
@@ -210,14 +211,14 @@ def _share_of(pair: Sequence[float], calibration: Calibration) -> tuple[float, f
 
 
 def share_interval(one: float, other: float, variance: float) -> tuple[float, float, float]:
-    """Return the share of the first of two noisy numbers in their sum, and the ends of its interval by Fieller.
+    """Return the share of the first of two noisy numbers in their sum, and the ends of Fieller's interval.
 
-    The share is 1/2 if both numbers seem to be 0.
+    The share is 1/2 if both noisy numbers are at most 0.
 
     Parameters
     ----------
     one, other
-        The two noisy numbers, in whole steps of a lattice. Their noise is independent.
+        The two noisy numbers, in whole steps of a lattice, with independent noise.
     variance
         The variance of the noise of each number, in steps squared.
     """
@@ -234,26 +235,27 @@ def share_interval(one: float, other: float, variance: float) -> tuple[float, fl
 @final
 @attrs.frozen
 class VarianceMiner(NumberMiner):
-    """The variance of a numeric attribute over the rows that have a value, with each value clamped to bounds.
+    """The variance of a numeric attribute over the rows that have a value. Each value is clamped to bounds.
 
-    It is the mean of the squared distances from the mean: divide by n, not by n - 1. Its square root is the standard
-    deviation. The square roots of an interval's ends are the ends of the interval for the standard deviation.
+    The variance is the mean of the squared distances from the mean, with the divisor n and not n - 1. The square roots
+    of the variance and of its interval's ends are the standard deviation and its interval.
 
-    One release of `queries.GroupMoments` with degree 2 is made. Its sensitivity is that of a histogram. Let t be the
-    place of a value between the bounds, from 0 to 1. The release holds the sums A of (1 - t)**2, B of 2 t (1 - t) and C
-    of t**2. The number of rows is n = A + B + C, the mean of t is (B / 2 + C) / n, and that of t**2 is C / n. So the
-    variance is w**2 (C / n - ((B / 2 + C) / n)**2), where w is the width of the bounds.
+    Three sums are released (`queries.GroupMoments` with degree 2). Let t be the position of a value between the bounds,
+    from 0 to 1. The sums are A of (1 - t)**2, B of 2 t (1 - t), and C of t**2. These three numbers add up to 1 for each
+    row, so the sensitivity is that of a histogram. The number of rows is n = A + B + C, the mean of t is (B / 2 + C) /
+    n, and the mean of t**2 is C / n. So the variance is w**2 (C / n - ((B / 2 + C) / n)**2), where w is the width of
+    the bounds.
 
-    **The interval.** Each released sum is off by at most the reach of its noise, except with probability 5 % / 3
-    (two-sided). So with 95 % probability all three sums lie in a box. The variance is the smallest, over all a, of the
-    mean of (t - a)**2, which is
+    **The confidence interval.** For each released sum, take an interval that misses the exact sum with a probability of
+    5 % / 3. With a probability of 95 %, all three exact sums are in the box of these intervals. In units of w**2, the
+    variance is the smallest value, over all numbers a, of the mean of (t - a)**2, which is
 
         (a**2 A + (a**2 - a) B + (1 - a)**2 C) / (A + B + C).
 
-    For a fixed a, this mean is smallest and largest at corners of the box. So the smallest variance in the box is the
-    variance of a corner. For the upper end, the largest value at a corner is computed for each a on a grid. No variance
-    in the box exceeds any of these values, so the smallest of them is the upper end. No variance is above w**2 / 4
-    or below 0.
+    For a fixed a, this mean takes its smallest and its largest value over the box at corners. So the smallest variance
+    in the box is the variance at a corner, which is the lower end. For each a on a grid, the largest value over the
+    corners bounds every variance in the box, and the smallest of these bounds is the upper end. Both ends are clamped
+    to the range from 0 to w**2 / 4, which holds every variance.
 
     Parameters
     ----------
@@ -275,12 +277,12 @@ class VarianceMiner(NumberMiner):
         return GroupMoments(**self.within(schema), by=self.groups(schema), degree=2)
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the three sums, or the sums of all groups, as one release.
+        """Plan one release with the three sums, or with those of all groups.
 
         Raises
         ------
         InputError
-            If the bounds are so far apart that the largest variance is not a float.
+            If the bounds are so far apart that the largest variance does not fit a float.
         """
         query = self._query(schema)
         width = query.upper - query.lower
@@ -292,12 +294,13 @@ class VarianceMiner(NumberMiner):
         return self.plan_step("moments", query, self.measurer)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return an error bound that holds whatever the variance is, for the number of rows that the plan expects.
+        """Return an error bound for the number of rows that the plan expects. It holds for every exact variance.
 
-        Let each of the three sums be off by at most r, except with probability 5 % / 3 each. For a fixed a, the mean of
-        (t - a)**2 is off by at most (r + r / 2 + r) / (n - 3 r), since its weights a**2, a**2 - a and (1 - a)**2, each
-        minus the variance, lie between -1 and 1, the middle one between -1/2 and 0. With the exact mean as a, this
-        bounds the error on one side, and with the released mean as a on the other.
+        Let the error of each of the three sums be at most r, except with a probability of 5 % / 3. For a fixed a, the
+        error of the mean of (t - a)**2 is at most (r + r / 2 + r) / (n - 3 r). The reason: its weights are a**2, a**2 -
+        a and (1 - a)**2. After subtracting the variance, the first and the third are between -1 and 1, and the second
+        is between -1/2 and 0. With the exact mean as a, this bounds how far the released variance can be too large.
+        With the released mean as a, it bounds how far it can be too small.
         """
         calibration = part.calibration("moments")
         if calibration is None or part.schema is None:
@@ -326,7 +329,7 @@ class VarianceMiner(NumberMiner):
         ]
 
     def mine_rows(self, table: PrivateTable) -> Estimate | Groups:
-        """Release the sums, and compute the variance from them."""
+        """Release the sums, and compute the variances."""
         released, query = self.release(table, "moments", self._query(table.schema))
         square, reach = (query.upper - query.lower) ** 2, _reach(table.calibration("moments"))
         sums, what = np.reshape(released, (-1, 3)), self.named("variance")
@@ -347,20 +350,20 @@ class VarianceMiner(NumberMiner):
 
 
 def _reach(calibration: Calibration) -> float:
-    """Return a bound that the errors of three released sums all keep with 95 % probability."""
+    """Return a bound that the errors of three released sums all satisfy with a probability of 95 %."""
     error = (1 - CONFIDENCE) / 3
     return float(calibration.noise_law.quantile(np.array(1 - error / 2))) + float(calibration.unit)
 
 
 def _variance(sums: NDArray[np.float64], reach: float) -> tuple[float, float, float]:
-    """Return the variance in squared widths of the bounds, and the ends of its interval (see `VarianceMiner`).
+    """Return the variance in units of w**2, and the ends of its interval (see `VarianceMiner`).
 
     Parameters
     ----------
     sums
-        The released sums A, B and C.
+        The released sums A, B and C, shape (3,).
     reach
-        How far each sum may be off.
+        The largest error of each sum.
     """
     corners = np.array(list(itertools.product(*([max(s - reach, 0.0), max(s + reach, 0.0)] for s in sums.tolist()))))
     corners = corners[corners.sum(axis=1) > 0]
@@ -373,12 +376,12 @@ def _variance(sums: NDArray[np.float64], reach: float) -> tuple[float, float, fl
     inside = np.maximum(sums, 0.0)
     middle = float(_spread(inside[None])[0]) if inside.sum() > 0 else 0.125
     low = min(max(low, 0.0), 0.25)
-    # In a box of sums that no table can have, even the upper end may lie below the lower one.
+    # If no table has sums in the box, the computed upper end may be below the lower end.
     high = min(max(high, low), 0.25)
     return min(max(middle, low), high), low, high
 
 
 def _spread(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the variance that follows from each triple of sums, shape (triples,)."""
+    """Return the variance from each triple of sums: shape (triples, 3) in, shape (triples,) out."""
     rows = sums.sum(axis=1)
     return np.asarray(sums[:, 2] / rows - ((sums[:, 1] / 2 + sums[:, 2]) / rows) ** 2)

@@ -1,21 +1,21 @@
-"""The weights of a workload's marginals that make the largest variance of a cell as small as possible.
+"""Find the noise that makes the largest variance of a cell of a workload's marginals as small as possible.
 
-Let u be weights of the marginals that add up to 1, and consider all noise that one budget can buy. Whatever u is, the
-smallest weighted mean of the variances is at most the smallest possible largest variance. With the best u both are
-equal, because the variances that a budget can buy are a convex set (a saddle point). For each u the best noise has a
-closed form, in the symbols of `marginals_workload`:
+Let u be weights of the marginals that add up to 1, and consider all ways to spend one budget on noise. For every u, the
+smallest weighted mean of the variances is at most the smallest possible largest variance. For the best u the two are
+equal (a saddle point), because the variances that a budget can reach form a convex set. For each u, the noise with the
+smallest weighted mean has a closed form, in the symbols of `marginals_workload`:
 
 - zCDP: V_A = (sum of sqrt(q g)) sqrt(q_A / g_A), at rho 1/2;
 - Laplace noise: V_A = 2 (sum of cbrt(g))**2 cbrt(g_A)**-2, at epsilon 1.
 
-Let Var(u) be the variance of a cell of each marginal with the noise that is best for u. The best u is found by
-repeating u <- u Var(u) / (sum of u Var(u)), from equal weights. Each step bounds the optimum on both
-sides: by the largest variance with that noise, and by the weighted mean, below which no noise can get. The search ends
-when these bounds differ by at most the share `GAP`, or after `MOST_STEPS`. All of it follows from public facts.
+Let Var(u) be the vector of the variances of the marginals' cells with this noise. The best u is found by repeating u <-
+u Var(u) / (sum of u Var(u)), beginning with equal weights. Each step gives two bounds on the smallest possible largest
+variance. The largest entry of Var(u) is an upper bound, and the weighted mean is a lower bound. The search ends when
+the bounds differ by at most the share `GAP`, or after `MOST_STEPS` steps. All of this follows from public facts.
 
-Noise in the shape of blocks (`BlockNorm`) has no closed form for given weights. So where such noise is allowed in pure
-epsilon, the variances of three plans are predicted, and the plan with the least largest variance is taken: Laplace
-noise with these weights, and the groups of `Workload.least_error` with these weights and with the workload's own.
+For noise in the shape of blocks (`BlockNorm`) there is no such closed form. If it is allowed, the largest variances of
+three plans are predicted, and the best plan is used: Laplace noise with the weights that were found, the groups of
+`Workload.least_error` with these weights, and the same groups with the workload's own weights.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from dpframework.basics.marginals_workload import ResidualGroup, Set, Workload, 
 from dpframework.queries.base import Norm
 from dpframework.queries.residual_changes import subsets
 
-GAP = 0.005  # the search ends if the largest variance is above its lower bound by at most this share of it
-MOST_STEPS = 400  # the most steps of the search
-#: The least weight of a marginal, times the number of marginals. With a weight of 0, noise would be infinite.
+GAP = 0.005  # the search ends if the largest variance exceeds its lower bound by at most this share
+MOST_STEPS = 400  # the largest number of steps of the search
+#: The smallest weight of a marginal, times the number of marginals. A weight of 0 would make noise infinite.
 _LEAST = 1e-9
 
 Array: TypeAlias = "NDArray[np.float64]"
@@ -44,16 +44,16 @@ Array: TypeAlias = "NDArray[np.float64]"
 @final
 @attrs.frozen(eq=False)
 class Saddle:
-    """Weights of marginals, and how near they are to the best weights.
+    """Weights of marginals, with bounds that show how close they are to the best weights.
 
     Attributes
     ----------
     weights
-        For each marginal, the weight of the variance of one of its cells. All weights add up to 1.
+        For each marginal, the weight of the variance of one of its cells. The weights add up to 1.
     largest
-        The largest variance, with the noise that is best for these weights.
+        The largest variance with the noise that is best for these weights.
     bound
-        A lower bound: no noise of the same budget makes the largest variance smaller than this.
+        A lower bound: with the same budget, the largest variance cannot be smaller than this.
     """
 
     weights: Mapping[Set, float]
@@ -64,18 +64,18 @@ class Saddle:
 def weights_of_largest(
     sizes: Sequence[int], wanted: Mapping[Set, float], released: Iterable[Set], *, gaussian: bool
 ) -> Saddle:
-    """Return the weights that make the largest variance least.
+    """Return the weights whose best noise makes the largest variance as small as possible.
 
     Parameters
     ----------
     sizes
         The number of values of each attribute.
     wanted
-        The marginals, each with a number that its variance is multiplied by.
+        The marginals, each with a factor by which its variance is multiplied.
     released
         The sets of attributes whose residuals are released.
     gaussian
-        Whether the noise is Gaussian, in zCDP. Otherwise it is Laplace noise, in pure epsilon.
+        Whether the noise is Gaussian (zCDP). Otherwise it is Laplace noise (pure epsilon).
 
     Examples
     --------
@@ -105,7 +105,7 @@ def _saddle(listed: Sequence[Set], table: tuple[Array, Array, Array], changes: A
     best = (math.inf, u)
     bound = 0.0
     for _ in range(MOST_STEPS):
-        # The noise below has the least mean variance under the weights u, so that mean is a lower bound of the optimum.
+        # This noise has the smallest weighted mean of the variances, so the mean is a lower bound of the optimum.
         g = np.bincount(columns, u[rows] * shares, len(changes))
         if gaussian:
             noise = np.sqrt(changes * g).sum() * np.sqrt(changes / g)
@@ -131,13 +131,14 @@ def _saddle_of(
 
 
 def for_largest(workload: Workload, *, gaussian: bool) -> Workload:
-    """Return the workload with other weights, which make the largest variance of a cell as small as possible.
+    """Return the workload with weights whose best noise makes the largest weighted variance as small as possible.
 
-    Each variance is first multiplied by the weight that its marginal has in the given workload.
+    Each variance is multiplied by the weight of its marginal in the given workload.
     """
     sizes, released = workload.sizes, workload.released()
     saddle = _saddle_of(sizes, tuple(workload.wanted.items()), tuple(released), gaussian)
-    # A workload's weight is that of the sum of the variances of all cells of a marginal, and not of a single cell.
+    # The weight in a workload applies to the sum of the variances of all cells, and the one found here to a single
+    # cell.
     weights = {
         one: own * workload.wanted[one] / math.prod(sizes[a] for a in one) for one, own in saddle.weights.items()
     }
@@ -145,9 +146,9 @@ def for_largest(workload: Workload, *, gaussian: bool) -> Workload:
 
 
 def least_largest(workload: Workload, *, in_blocks: bool) -> list[ResidualGroup]:
-    """Return the groups in pure epsilon whose predicted largest variance is least.
+    """Return the groups in pure epsilon with the smallest predicted largest variance.
 
-    Only Laplace noise is considered unless `in_blocks` is true.
+    Noise in the shape of blocks is considered if `in_blocks` is true, and else Laplace noise alone.
     """
     weighed = for_largest(workload, gaussian=False)
     plans = [weighed.laplace()]
@@ -159,7 +160,7 @@ def least_largest(workload: Workload, *, in_blocks: bool) -> list[ResidualGroup]
 def predict_largest(workload: Workload, groups: Iterable[ResidualGroup]) -> float:
     """Return the largest product of a marginal's weight and the variance of its cells, at epsilon 1.
 
-    The variances are those under add-or-remove-one.
+    Variances are those under add-or-remove-one.
     """
     known: dict[Set, float] = {}
     for group in groups:

@@ -1,21 +1,23 @@
-"""One-way marginals of several attributes, planned and released with a part of a miner's budget.
+"""One-way marginals, or histograms, of several attributes: plan and release them with a part of a miner's budget.
 
-In pure epsilon the histograms have K-norm noise, in groups of attributes by size (see `dpframework.mechanisms.KNorm`).
-A group that `KNorm` cannot serve has Laplace noise.
+In pure epsilon the histograms have K-norm noise (see `dpframework.mechanisms.KNorm`), in groups of attributes with
+similar numbers of values. If `KNorm` does not fit a group, the group has Laplace noise.
 
-In zCDP one release with Gaussian noise holds their residuals (see `marginals_workload`): the number of rows, once for
-all attributes, and what each histogram says beyond it. Noise on each count by itself would measure the number of rows
-again in every histogram, at 1/n of the budget of a histogram with n values. With residuals, all histograms have one
-sum, with one noise. A public number of rows is not released.
+In zCDP one release with Gaussian noise holds residuals (see `marginals_workload`): the number of rows, once for all
+attributes, and the differences of each histogram's counts from their mean. If each count had its own noise, every
+histogram would measure the number of rows again, which costs 1/n of the budget of a histogram with n values. With
+residuals, all histograms have the same noisy sum. A public number of rows is not released.
 
-All residuals have noise of one variance T per count, and the sum has S = T / sqrt(sum of 1 / n**2). This makes the mean
-variance of a count least if all histograms matter equally. Noise of variance N on each count, for the same rho, makes
-no count more exact:
+The differences have noise of variance T on each count, and the number of rows has noise of variance S = T /
+sqrt(sum of 1 / n**2), where n runs over the numbers of values of the attributes. This minimizes the mean variance of a
+count, averaged over the histograms. For the same rho, independent noise of variance N on each count is never better for
+any count:
 
-- adding or removing a row costs 1 / S + sum of (1 - 1/n) / T, which is (sqrt(sum of 1 / n**2) + sum of (1 - 1/n)) / T.
-  That is at most the number of histograms divided by T, since the root of a sum of squares is at most the sum. So T <=
-  N. Replacing a row costs 2 / T for each histogram, as counts do, so T = N;
-- a count's variance is (1 - 1/n) T + S / n**2, and S / n**2 <= T / n.
+- Adding or removing a row costs 2 rho = 1 / S + sum of (1 - 1/n) / T, which is
+  (sqrt(sum of 1 / n**2) + sum of (1 - 1/n)) / T. The root of a sum of squares is at most the sum, so this is at most
+  the number of histograms divided by T. Independent noise costs the number of histograms divided by N. So T <= N.
+  Replacing a row costs 2 / T for each histogram, and 2 / N with independent noise, so T = N;
+- A count's variance is (1 - 1/n) T + S / n**2, where S / n**2 <= T / n. So it is at most T, and at most N.
 """
 
 from __future__ import annotations
@@ -49,16 +51,17 @@ from dpframework.results.noisy_counts import Noisy
 from dpframework.run.private_table import PrivateTable
 
 STEP = "histograms"
-#: The most values of an attribute in a release of residuals. All weights are then at least 100, so rounding is small.
+#: Residuals are released if no attribute has more values. All weights are then at least 100, so rounding is small.
 _MOST_VALUES = LARGEST_WEIGHT // 100
 
 
 @final
 @attrs.frozen(eq=False)
 class NoisyHistogram:
-    """A histogram with noise.
+    """A released histogram, with the variances of its noise.
 
-    Noise in the sum of the counts moves all of them alike. It is independent of the noise in their differences.
+    The noise in the sum of the counts shifts all counts by the same amount. It is independent of the noise in their
+    differences.
 
     Attributes
     ----------
@@ -67,8 +70,8 @@ class NoisyHistogram:
     variance
         The variance of the noise of each count.
     sum_variance
-        The variance of the noise of the counts' sum, by default that for independent noise. Histograms of one release
-        may share one sum, so a mean of their sums may be no better than any of them.
+        The variance of the noise of the counts' sum. By default that of independent noise on the counts. Histograms of
+        one release may share one noisy sum, so averaging their sums need not help.
     """
 
     counts: NDArray[np.float64]
@@ -79,9 +82,9 @@ class NoisyHistogram:
 
     @property
     def residual_variance(self) -> float:
-        """The variance of independent noise on each count that would make differences of counts as noisy as they are.
+        """The variance of independent noise on each count with which the counts' differences would be as noisy.
 
-        The noise in the difference of a count from the mean of all counts has 1 - 1 / codes of this variance.
+        The difference of one count from the mean of all counts has a variance of 1 - 1 / codes times this number.
         """
         codes = len(self.counts)
         if codes == 1:
@@ -89,7 +92,7 @@ class NoisyHistogram:
         return max(codes * self.variance - self.sum_variance / codes, 0.0) / (codes - 1)
 
     def with_another(self, other: NoisyHistogram) -> NoisyHistogram:
-        """Return the mean of two independent histograms, which weighs their sums and their differences separately."""
+        """Return the best mean of two independent histograms, with separate weights for their sums and differences."""
         codes = len(self.counts)
         weight, residual = _mean(self.residual_variance, other.residual_variance)
         of_sum, total = _mean(self.sum_variance, other.sum_variance)
@@ -99,7 +102,7 @@ class NoisyHistogram:
 
 
 def _mean(variance: float, other: float) -> tuple[float, float]:
-    """Return the weight of the first of two independent numbers in their best mean, and this mean's variance."""
+    """Return the weight of the first of two independent numbers in their best mean, and the mean's variance."""
     both = max(variance + other, 1e-300)
     return other / both, variance * other / both
 
@@ -107,14 +110,14 @@ def _mean(variance: float, other: float) -> tuple[float, float]:
 @final
 @attrs.frozen
 class OneWayMarginals:
-    """The histograms of several attributes, as steps of a plan and as their releases.
+    """The histograms of several attributes, which can be planned and released.
 
     Attributes
     ----------
     among
         The attributes.
     zcdp
-        Whether the budget is a rho.
+        Whether the budget is a rho. Otherwise it is an epsilon.
     rows
         The public number of rows, None if there is none.
     """
@@ -124,7 +127,7 @@ class OneWayMarginals:
     rows: int | None = None
 
     def plan(self, amount: Fraction) -> dict[str, Step]:
-        """Plan the histograms with an epsilon or a rho, by the names of their steps."""
+        """Return the steps that release the histograms, by their names. `amount` is their epsilon or rho together."""
         if self.zcdp:
             residuals = self._residuals()
             query = Marginals(self.among) if residuals is None else residuals.query
@@ -139,14 +142,14 @@ class OneWayMarginals:
         return nodes
 
     def variances(self, amount: Fraction, plan: Plan) -> list[float] | None:
-        """Return the variance of the noise of each histogram's counts, or None if a step's noise is not known.
+        """Return the variance of a count of each histogram; None if a step has no valid claim.
 
         Parameters
         ----------
         amount
             The epsilon or rho.
         plan
-            Any plan of the table, with the unit and the relation that the noise is for.
+            Any plan for the table. Its unit and relation determine the noise.
         """
         calibrations = [plan.calibration(node) for node in self.plan(amount).values()]
         known = [own for own in calibrations if own is not None]
@@ -160,7 +163,7 @@ class OneWayMarginals:
         return [found[k] for k in range(len(self.among))]
 
     def release(self, table: PrivateTable) -> list[NoisyHistogram]:
-        """Release the histograms, in the order of the attributes."""
+        """Make the planned releases, and return the histograms in the order of the attributes."""
         groups = self._groups()
         names = [_step_of(number, len(groups)) for number in range(len(groups))]
         released = [np.asarray(own) for own in table.release_many((table, name, {}) for name in names)]
@@ -175,17 +178,19 @@ class OneWayMarginals:
         return [found[k] for k in range(len(self.among))]
 
     def total(self, histograms: Sequence[NoisyHistogram]) -> Noisy:
-        """Return the number of rows that follows from the histograms of a release, or from means over several releases.
+        """Return the noisy number of rows that follows from released histograms, or from means of several releases.
 
-        Histograms from residuals share one sum, which counts once. Others have a sum each, with uncorrelated noise.
+        Histograms from residuals share one sum, which is returned. Otherwise each histogram has its own sum, with
+        uncorrelated noise, and the best mean of these sums is returned.
         """
         sums = (Noisy(float(one.counts.sum()), one.sum_variance) for one in histograms)
         return next(sums) if self._by_residuals else Noisy.mean(sums)
 
     def error_bounds(self, part: PlannedPart) -> list[ErrorBound]:
-        """Return the error of the least exact count if residuals are released, since their own noise is not in rows.
+        """Return the error bound of the least exact count, if residuals are released.
 
-        Counts that are released as they are have the error bounds of their steps, so nothing is returned for them.
+        The noise of residuals is not in rows, so the bounds of their steps would mislead. If counts are released, the
+        bounds of the steps are right, and nothing is returned.
         """
         residuals = self._residuals()
         alike = [one for one in part.steps if residuals is not None and one.step.query == residuals.query]
@@ -200,16 +205,16 @@ class OneWayMarginals:
 
     @property
     def _by_residuals(self) -> bool:
-        """Whether residuals are released, and not the counts as they are.
+        """Whether residuals are released instead of counts.
 
-        Residuals of a single attribute without a public number of rows would be no better than its counts. Weights are
-        whole numbers, and for many values they are too small to be in proportion.
+        For one attribute and a secret number of rows, residuals would be no better than counts. For attributes with too
+        many values, residuals would have small whole numbers as weights, whose rounding costs accuracy.
         """
         alone = len(self.among) == 1 and self.rows is None
         return self.zcdp and not alone and max(a.size for a in self.among) <= _MOST_VALUES
 
     def _residuals(self) -> ResidualHistograms | None:
-        """Return the residuals that are released, or None if counts are released as they are."""
+        """Return the residuals that are released; None if counts are released."""
         return ResidualHistograms.of(self.among, self.rows) if self._by_residuals else None
 
     def _groups(self) -> list[tuple[tuple[int, ...], Fraction]]:
@@ -221,12 +226,13 @@ class OneWayMarginals:
 @final
 @attrs.frozen
 class ResidualHistograms:
-    """The residuals from which several histograms are added up.
+    """The residuals from which several histograms are computed.
 
     Attributes
     ----------
     query
-        The residuals of single attributes in turn, after that of the empty set if the number of rows is not public.
+        The query for the residuals: first that of the empty set, if the number of rows is secret, and then those of the
+        single attributes.
     rows
         The public number of rows, None if there is none.
     """
@@ -236,7 +242,7 @@ class ResidualHistograms:
 
     @classmethod
     def of(cls, among: Sequence[Attribute], rows: int | None) -> ResidualHistograms:
-        """Return the residuals of histograms, with weights for the smallest sum of their counts' mean variances."""
+        """Return the residuals for some histograms. The weights minimize the sum of the histograms' mean variances."""
         wanted: dict[Set, float] = {(k,): 1 / a.size for k, a in enumerate(among)}
         return cls(Workload(tuple(among), wanted, rows_known=rows is not None).gaussian().query, rows)
 
@@ -246,7 +252,7 @@ class ResidualHistograms:
         return [cell_variance((k,), self.query.sizes, known) for k in range(len(self.query.sizes))]
 
     def histograms(self, released: NDArray[np.int64], calibration: Calibration) -> list[NoisyHistogram]:
-        """Return the histograms that follow from a release."""
+        """Return the histograms that follow from released residuals."""
         residuals = dict(zip(self.query.sets, self.query.residuals(released), strict=True))
         sizes, rows, total = self.query.sizes, float(self.rows or 0), self._variances(calibration).get((), 0.0)
         return [
@@ -255,13 +261,13 @@ class ResidualHistograms:
         ]
 
     def _variances(self, calibration: Calibration) -> dict[Set, float]:
-        """Return the variance of the noise of a number in each residual."""
+        """Return, for each residual, the variance of the noise of one of its numbers."""
         each = [calibration.variance] * len(self.query.sets)
         return dict(zip(self.query.sets, self.query.cell_variances(each), strict=True))
 
 
 def _variances(calibration: Calibration, histograms: int) -> Sequence[float]:
-    """Return the variance of a count of each histogram of one release of counts."""
+    """Return the variance of a count of each histogram in one release of counts."""
     exact = isinstance(calibration.mechanism, KNorm)
     return cell_variances(calibration) if exact else (calibration.variance,) * histograms
 

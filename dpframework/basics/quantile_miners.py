@@ -1,4 +1,4 @@
-"""The miners of quantiles of a numeric attribute, such as its median, over all rows that have a value or by group."""
+"""The miners of quantiles, such as the median, of a numeric attribute, over all rows that have a value or by group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpframework.results.groups import Groups
 from dpframework.run.miner import Example, Witness
 from dpframework.run.private_table import PrivateTable
 
-GROUPS = "groups"  # the name of a partition by the attributes of `by`
+GROUPS = "groups"  # the name of the partition by the attributes in `by`
 
 
 @attrs.frozen
@@ -35,20 +35,20 @@ class _RankMiner(NumberMiner):
     @property
     @abc.abstractmethod
     def rank(self) -> Fraction:
-        """The quantile, as a fraction of the rows."""
+        """The quantile, between 0 and 1."""
 
     def _scores(self, schema: Schema) -> QuantileScores:
         return QuantileScores(**self.within(schema), quantile=self.rank, apart=bool(self.by))
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the selection, or one selection for each group."""
+        """Plan one selection, or one selection for each group."""
         node: Node = self.plan_step("quantile", self._scores(schema), self.selector)
         for attribute in reversed(self.groups(schema)):
             node = parallel(node, by=attribute, name=GROUPS)
         return node
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return by how many rows the point may miss the quantile: at most by all rows on the far side."""
+        """Return the error bound in rows, which is at most the number of rows on the larger side of the quantile."""
         path = "/".join([*[GROUPS] * len(self.by), "quantile"])
         calibration = part.calibration(path)
         if calibration is None or part.schema is None:
@@ -68,7 +68,7 @@ class _RankMiner(NumberMiner):
         return [attrs.evolve(bound, steps=(path,), biases=[*self.biases(scores), rounded])]
 
     def mine_rows(self, table: PrivateTable) -> QuantileEstimate | Groups:
-        """Release the quantile, or the quantiles of all groups."""
+        """Release the quantile, or the quantile of each group."""
         parts = [table]
         for attribute in self.groups(table.schema):
             parts = [part for whole in parts for part in whole.partition(attribute, name=GROUPS)]
@@ -84,13 +84,13 @@ class _RankMiner(NumberMiner):
 @final
 @attrs.frozen
 class QuantileMiner(_RankMiner):
-    """A point of a public grid that is a quantile of a numeric attribute, except for a few rows.
+    """A point of a public grid that is nearly a quantile of a numeric attribute: it misses it by a few rows.
 
-    It is selected by permute-and-flip or, with a rho, by the exponential mechanism, with the scores of
-    `queries.QuantileScores`, which say by how many rows each point misses the quantile. The best score is always 0. So
-    the point is off by more than s ln(20 m) rows with a probability of at most 5 %, for m points and noise of scale s.
-    For the quantile q this scale is 2 max(q, 1 - q) / epsilon under add-or-remove-one, and 2 / epsilon under
-    replace-one. The bound follows from the plan alone.
+    The point is selected by permute-and-flip or, with a rho, by the exponential mechanism. The score of a point is 0
+    minus the number of rows by which the point misses the quantile (`queries.QuantileScores`). Let the grid have m
+    points, and let the selection have the scale s. The best score is always 0, so with a probability of at least 95 %
+    the point misses the quantile by at most s ln(20 m) rows. For the quantile q, the scale is 2 max(q, 1 - q) / epsilon
+    under add-or-remove-one, and 2 / epsilon under replace-one. So the bound follows from the plan alone.
 
     Parameters
     ----------
@@ -99,9 +99,10 @@ class QuantileMiner(_RankMiner):
     quantile
         The quantile, between 0 and 1. By default 0.5, the median.
     bounds
-        Two public numbers that values are clamped to, or the name of an earlier step of miner `private-bounds`, whose
-        released bounds are used. By default the schema's bounds. The grid has all whole numbers between the bounds if
-        these are whole and at most 4096 apart, and otherwise 4096 equal steps. A value counts as the nearest point.
+        Two public numbers, or the name of an earlier step of miner `private-bounds`, whose released bounds are used.
+        Values are clamped to them. By default the schema's bounds are used. If the bounds are whole numbers and at most
+        4096 apart, the grid has all whole numbers between them. Otherwise it has 4096 equal steps. Each value is
+        rounded to the nearest point.
     by, where
         As for `SumMiner`.
     epsilon, rho
@@ -118,12 +119,12 @@ class QuantileMiner(_RankMiner):
 
     @property
     def rank(self) -> Fraction:
-        """The quantile that you ask for."""
+        """The parameter `quantile`."""
         return self.quantile
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples of several quantiles, with missing values, a public number of rows, and groups."""
+        """Return examples with several quantiles, missing values, a public number of rows, and groups."""
         age = Schema([Numeric("age", 0, 60, bins=3)])
         missing = Schema([Numeric("age", 0, 60, bins=2, missing=True)])
         return {
@@ -143,7 +144,7 @@ class QuantileMiner(_RankMiner):
 @final
 @attrs.frozen
 class MedianMiner(_RankMiner):
-    """A point of a public grid that is the median of a numeric attribute, except for a few rows.
+    """A point of a public grid that is nearly the median of a numeric attribute: it misses it by a few rows.
 
     It is the quantile 1/2 of `QuantileMiner`.
 
@@ -169,7 +170,7 @@ class MedianMiner(_RankMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with groups of some rows, with released bounds, and with released rows per unit."""
+        """Return examples with groups, with released bounds, and with a released number of rows per unit."""
         people = Schema([Numeric("age", 0, 60, bins=3), Boolean("ill"), Boolean("here")])
         witnesses = [_halves({"ill": True, "here": True}), _halves({"ill": True, "here": True}, left_out=True)]
         miner = cls("age", by="ill", where={"equals": ["here", "true"]}, epsilon=1)
@@ -183,20 +184,20 @@ class MedianMiner(_RankMiner):
 
 
 def _halves(more: Mapping[str, Any], *, left_out: bool = False) -> Witness:
-    """Return tables in which half of the rows are old, and one old row becomes young or is left out.
+    """Return a witness: half of the rows are old, and one old row becomes young or is left out.
 
-    All ages above 2 are medians, until one row fewer is old. Then only the scores of ages up to 2 improve.
+    At first all ages above 2 are medians. With one old row less, only the scores of ages up to 2 get better.
     """
     young, old, other = ({"age": age, **more} for age in (2, 60, 0))
     return Witness(((young, 7), (old, 6)), old, None if left_out else other)
 
 
 def _three_of_four(three: float, fourth: float) -> tuple[Witness, Witness]:
-    """Return a witness for each relation, for the quantile 3/4 of four rows, or 1/4 if the fourth is the youngest.
+    """Return one witness for each relation, for the quantile 3/4 of four rows, or 1/4 if the fourth is the youngest.
 
-    All ages between the three equal rows and the fourth have that rank. In the first witness a fifth row is added
-    beyond the fourth, and then only ages beyond the fourth come nearer to the rank. In the second the fourth row moves
-    to the other side of the three, and then only ages on that side come nearer.
+    At first all ages between the three equal rows and the fourth row have that rank. In the first witness a fifth row
+    is added beyond the fourth. Then only ages beyond the fourth row come nearer to the rank. In the second witness the
+    fourth row moves to the other side of the three rows. Then only ages on that side come nearer.
     """
     within = 2 if fourth < three else -2
     end, other_end = {"age": fourth}, {"age": three}
@@ -207,11 +208,12 @@ def _three_of_four(three: float, fourth: float) -> tuple[Witness, Witness]:
 
 
 def _move_out_of_a_group() -> tuple[Witness, Witness]:
-    """Return a witness for each relation, where the oldest ill row is removed, or replaced by one that is well.
+    """Return one witness for each relation: the oldest ill row is removed, or is replaced by a row that is well.
 
-    Among four rows, all ages between the third and the fourth have the rank 3/4. Among the ill, these are ages 3 to 60,
-    until the fourth row leaves. Then only ages below 2 come nearer. Among the others, these are ages 1 to 57, until a
-    fifth row above them is added. Then only ages above 58 come nearer. Each group loses half of the declared loss.
+    Among four rows, all ages between the third and the fourth have the rank 3/4. In the group of the ill, these are
+    ages 3 to 60. When the fourth row leaves, only ages below 2 come nearer to the rank. In the other group, these are
+    ages 1 to 57. When a fifth row above them is added, only ages above 58 come nearer. Each of the two groups loses
+    half of the declared loss.
     """
     rows = (({"age": 2, "ill": True}, 3), ({"age": 0, "ill": False}, 3), ({"age": 58, "ill": False}, 1))
     ill, well = ({"age": 60, "ill": is_ill} for is_ill in (True, False))

@@ -1,4 +1,4 @@
-"""A number of rows per unit that is enough for most units, released for a share of the budget."""
+"""The miner that finds a number of rows per unit that is enough for most units."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from dpframework.run.private_table import PrivateTable
 
 _STEP = "rows"
 _LOOSE = "the better of two numbers always has the score 0, so that only the odds of the other one change"
-_PERSON = PrivacyUnit("person", 3)  # the unit of examples
+_PERSON = PrivacyUnit("person", 3)  # the privacy unit of the examples
 
 
 @final
 @attrs.frozen
 class RowsPerUnitMiner(BasicMiner):
-    """How many rows per unit are enough for all but a share of the units, at most as many as the study keeps.
+    """The number of rows per unit that is enough for all but a share of the units.
 
-    It makes one selection by the scores of `queries.RowsPerUnitScores`, in which a unit counts once, however many rows
-    it has. So it costs no more than the same choice among people with one row each. A later step that names this step
-    as its `rows_per_unit` reads at most the chosen number of rows of each unit, and its noise is as small as if the
-    study kept no more.
+    The number is selected by the scores of `queries.RowsPerUnitScores`. In these scores each unit counts once, whatever
+    its number of rows. So the selection costs as much as if each unit had one row. A later step can name this step as
+    its `rows_per_unit`. The later step then reads at most the selected number of rows of each unit, and has the noise
+    of a study that keeps this number.
 
-    The numbers that may be chosen follow from the study's `rows_per_unit` alone. Let there be m of them, let o be the
-    share `outside`, and let the noise have the scale s (2 max(o, 1 - o) / epsilon under add-or-remove-one). With 95 %
-    probability, the chosen number is too small for at most the share o of the units, plus s ln(20 m) units.
+    The m candidates follow from the study's `rows_per_unit`, and none is above it. Let o be the share `outside`, and
+    let the selection have the scale s (2 max(o, 1 - o) / epsilon under add-or-remove-one). With a probability of 95 %,
+    the selected number is too small for at most the share o of the units plus s ln(20 m) units.
 
     Parameters
     ----------
     outside
-        The share of the units that may have more rows, by default 5 %. These units lose some of their rows in later
-        steps.
+        The share of the units that may have more rows than the selected number. By default 5 %. In later steps these
+        units lose some of their rows.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -65,26 +65,26 @@ class RowsPerUnitMiner(BasicMiner):
     _unit: PrivacyUnit = attrs.field(default=ROW, init=False, repr=False, eq=False)  # the study's unit
 
     def for_study(self, unit: PrivacyUnit, relation: Relation) -> RowsPerUnitMiner:
-        """Return the miner for the units of a study.
+        """Return the miner for the privacy unit of a study.
 
         Raises
         ------
         InputError
-            If units have several rows, and no column of ids tells them apart.
+            If units have several rows but no column of ids.
         """
         require_told_apart(unit)
         return fit_to_study(self, _unit=unit)
 
     def plan(self, schema: Schema) -> Node:
-        """Plan the selection."""
+        """Plan the one selection."""
         return step(_STEP, RowsPerUnitScores(self._unit.rows, self.outside), self.selector)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return nothing, since rows are only counted."""
+        """Return no names, since rows are counted and no values are read."""
         return ()
 
     def error_bounds(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return by how many units the share of units with more rows may exceed `outside`."""
+        """Return the error bound: how many units, beyond the share `outside`, may have more rows."""
         calibration = part.calibration(_STEP)
         if calibration is None:
             return part.bounds_of_steps()
@@ -94,7 +94,7 @@ class RowsPerUnitMiner(BasicMiner):
         return [ErrorBound("rows of a unit", within, "units", BoundKind.NUMBER, part.size, note=note, steps=(_STEP,))]
 
     def mine(self, table: PrivateTable) -> RowsPerUnit:
-        """Release the number of rows."""
+        """Release the number of rows per unit."""
         rows, within = int(table.release(_STEP)), table.calibration(_STEP).preview.within
         return RowsPerUnit(self._unit.id or "row", rows, self._unit.rows, self.outside, within)
 
@@ -110,6 +110,6 @@ class RowsPerUnitMiner(BasicMiner):
 
 
 def released_rows_example(schema: Schema, then: Miner, **facts: Any) -> Example:
-    """Return an example of a miner whose `rows_per_unit` names the step "most", which comes before it in one plan."""
+    """Return an example of a miner whose parameter `rows_per_unit` is "most": the name of an earlier step."""
     chosen = RowsPerUnitMiner(outside=Fraction(1, 3), epsilon=Fraction(1, 20))
     return Example(schema, MinerChain({"most": chosen, "then": then}), unit=_PERSON, **facts)

@@ -1,4 +1,4 @@
-"""Miners of shares of rows, and of the most frequent values. Each needs one release of counts."""
+"""The miners of shares of rows and of the most frequent values. Each makes one release of counts."""
 
 from __future__ import annotations
 
@@ -46,21 +46,23 @@ def _of(given: Description | Mapping[str, object]) -> Description:
 @final
 @attrs.frozen
 class RatioMiner(GroupedMiner):
-    """The share of the rows for which a description holds: of the table, of some rows, or of each group.
+    """The share of rows for which a description holds, in the table, among some rows, or in each group.
 
-    Two counts of disjoint rows are released (`queries.GroupCounts`), among the rows for which `where` holds: the rows
-    for which `of` holds, and those for which its negation holds. Under add-or-remove-one both have the noise of a
-    single count. Two counts at half the budget each, of all these rows and of those for which `of` holds, would have
-    four times the variance (twice, with a rho). The share is the first count divided by the sum of both, with Fieller's
-    interval as for `MeanMiner`, or 1/2 if there seem to be no rows. A row is in neither count if a missing value leaves
-    open whether `of` holds.
+    Two counts are released (`queries.GroupCounts`): of the rows for which `of` holds, and of the rows for which its
+    negation holds, both among the rows for which `where` holds. The two sets of rows are disjoint, so under
+    add-or-remove-one each count has the noise of a single count. A count of all rows and a count with `of`, at half of
+    the budget each, would have four times the variance (with a rho, twice).
+
+    The share is the first count divided by the sum of both, with Fieller's interval as for `MeanMiner`. It is 1/2 if
+    both noisy counts are at most 0. If a missing value leaves open whether `of` holds for a row, the row is in neither
+    count.
 
     Parameters
     ----------
     of
-        The description whose share is asked for, or the same as a dict, as for `where` of `CountMiner`.
+        The description whose share is computed, in one of the forms that `where` of `CountMiner` accepts.
     where, by
-        As for `CountMiner`: the rows among which the share is taken, and the groups.
+        The rows among which the share is computed, and the groups, as for `CountMiner`.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -75,12 +77,12 @@ class RatioMiner(GroupedMiner):
     of: Description = attrs.field(converter=_of)
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan both counts, for all groups as one release."""
+        """Plan one release with both counts of all groups."""
         require_description(schema, self.of)
         return step("counts", GroupCounts(self.groups(schema), where=self.where, of=self.of), self.counter)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the names of the attributes that are compared with a number other than a public cut."""
+        """Return the names of the attributes that are compared with a number that is not a public cut."""
         return values_compared(schema, self.where, self.of)
 
     @property
@@ -88,7 +90,7 @@ class RatioMiner(GroupedMiner):
         return f"share with {self.of}{self.where_text}"
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the share's error for the worst table of the size that the plan expects (see `share_errors`)."""
+        """Return the error bound for the worst table of the expected size (see `share_errors`)."""
         calibration = part.calibration("counts")
         if calibration is None:
             return part.bounds_of_steps()
@@ -121,7 +123,7 @@ class RatioMiner(GroupedMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with the share of each group, and in zCDP."""
+        """Return examples with groups, and in zCDP."""
         schema = Schema([Boolean("ill", missing=True), Categorical("town", ["A", "B"])])
         ill = {"equals": ["ill", "true"]}
         return {
@@ -133,23 +135,24 @@ class RatioMiner(GroupedMiner):
 @final
 @attrs.frozen
 class TopKMiner(GroupedMiner):
-    """The values of an attribute that most rows have, with their counts, in the table or in each group.
+    """The most frequent values of an attribute, with their counts, in the table or in each group.
 
-    All values are counted in one release, and then sorted. A row has one value, so under add-or-remove-one each count
-    has the noise of a single count, however many values are shown. (Under replace-one a row may lower one count and
-    raise another, so there is more noise.) Selecting k values one after another would leave each selection a k-th of
-    the budget. The intervals hold for all values at once (each with an error of 5 % divided by their number), since the
-    shown values were chosen by their noisy counts. Rows without a value are not ranked. With `by` the values are
-    counted and sorted within each group, still in one release, since a row is in one group.
+    All values are counted in one release and then sorted. Each row has one value, so under add-or-remove-one each count
+    has the noise of a single count, whatever `k` is. (Under replace-one a row may lower one count and raise another, so
+    there is more noise.) If k values were selected one after another, each selection would get 1/k of the budget.
 
-    For an open attribute, whose values nobody lists, see `KeysMiner`.
+    The shown values are chosen by their noisy counts, so the confidence intervals are made to hold for all values at
+    once: each may fail with a probability of 5 % divided by the number of values. Rows without a value are not ranked.
+    With `by`, one release holds the counts of all values in all groups, and the values are sorted within each group.
+
+    For an open attribute, whose values are not listed in the schema, see `KeysMiner`.
 
     Parameters
     ----------
     attribute
-        The attribute's name. If it is numeric, its bins are counted.
+        The attribute's name. If it is numeric, its bins are ranked.
     k
-        How many values are shown, by default 10.
+        The number of values to show. By default 10.
     by, where
         As for `CountMiner`.
     epsilon, rho
@@ -179,7 +182,7 @@ class TopKMiner(GroupedMiner):
         return attribute
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the counts of all values, for all groups as one release."""
+        """Plan one release with the counts of all values in all groups."""
         attribute, by = self._attribute_to_count(schema), self.groups(schema)
         cells = math.prod(one.size for one in (*by, attribute))
         if cells > MOST_CODES:
@@ -192,11 +195,11 @@ class TopKMiner(GroupedMiner):
         return step("counts", query, counting_mechanism(self.counter, query, schema))
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the names of the attributes that are compared with a number other than a public cut."""
+        """Return the names of the attributes that are compared with a number that is not a public cut."""
         return values_compared(schema, self.where)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the error of each count, as a number of rows."""
+        """Return the error bound of each count, in rows."""
         calibration = part.calibration("counts")
         if calibration is None:
             return part.bounds_of_steps()
@@ -205,11 +208,11 @@ class TopKMiner(GroupedMiner):
         return [attrs.evolve(bound, steps=("counts",), biases=biases)]
 
     def mine_rows(self, table: PrivateTable) -> Groups:
-        """Release the counts, and sort them within each group. Equal counts stay in the order of the schema."""
+        """Release the counts, and sort them within each group. Values with equal counts stay in the schema's order."""
         attribute, by = self._attribute_to_count(table.schema), self.groups(table.schema)
         variance, labels = table.calibration("counts").variance, attribute.labels
         counts = np.reshape(table.release("counts"), (-1, len(labels)))
-        # By the union bound all intervals hold at once.
+        # By the union bound, all intervals then hold at once with a probability of 95 %.
         level = 1 - (1 - CONFIDENCE) / counts.size
         values = [k for k, label in enumerate(labels) if not (attribute.missing and label == MISSING_LABEL)]
         what = "rows" if self.where is None else f"rows where {self.where}"
@@ -227,7 +230,7 @@ class TopKMiner(GroupedMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return examples with the values of some rows, and of groups."""
+        """Return examples with a description of rows, and with groups."""
         schema = Schema([Categorical("town", ["A", "B", "C"], missing=True), Boolean("ill")])
         return {
             "where": Example(schema, cls("town", 2, where={"equals": ["ill", "true"]}, epsilon=1)),

@@ -1,16 +1,16 @@
-"""The largest error, over all tables, of one noisy sum's share in the total of two, from the exact law of the noise.
+"""An error bound, over all tables, for the share of one noisy sum in the total of two.
 
 A table of n rows has the sums n p and n (1 - p), where p is private. The releases are A = n p + X and B = n (1 - p) +
-Y, with independent noise X and Y. The share is max(A, 0) / (max(A, 0) + max(B, 0)), or 1/2 where both are 0. For a
-number h in (0, 1), with r = h / (1 - h),
+Y, with independent noise X and Y. The released share is max(A, 0) / (max(A, 0) + max(B, 0)), or 1/2 if A and B are both
+at most 0. For a number h in (0, 1), with r = h / (1 - h),
 
     Pr[share > h] = Pr[A > 0, B <= 0] + Pr[A > r B, B > 0] + (h < 1/2) Pr[A <= 0, B <= 0],
 
-which is an integral over Y alone. The share is above p by more than t with the probability Pr[share > p + t]. It is
-below p by more than t with the probability that B's share is above 1 - p by more than t, which is the same formula with
-A and B exchanged and 1 - p in place of p. The stated error is the smallest t for which the sum of both probabilities is
-at most 5 % for every p. The code tries 25 values of p from 0 to 1/2, and computes each integral from 600 values of Y.
-A mean, too, is computed from such a share.
+where (h < 1/2) is 1 or 0. The distribution of X is known, so this is an integral over Y alone. The share exceeds p by
+more than t with the probability Pr[share > p + t]. It is below p by more than t with the probability that the share of
+B exceeds 1 - p by more than t. This is the same formula with A and B exchanged, and with 1 - p in place of p. The error
+bound is the smallest t for which the sum of both probabilities is at most 5 % for every p. The code tries 25 values of
+p from 0 to 1/2, and computes each integral from 600 values of Y. Means are computed from such shares, too.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from numpy.typing import NDArray
 from dpframework.mechanisms.noise_laws import NoiseLaw
 from dpframework.results.noisy_counts import CONFIDENCE
 
-_NODES = 600  # how many equally likely values of Y the integral is computed from
-_MEANS = 24  # how many values of p above 0 are tried: from one for which n p is well below the noise, to 1/2
-_HALVINGS = 32  # how many times the bisection halves the range of t
+_NODES = 600  # the number of equally likely values of Y in each integral
+_MEANS = 24  # the number of values of p above 0 that are tried; for the smallest, n p is well below the noise
+_HALVINGS = 32  # the number of times that the bisection halves the range of t
 
 
 @functools.lru_cache(maxsize=256)
 def share_error(rows: float, law: NoiseLaw) -> float:
-    """Return the stated error, from 0 to 1: in at most 5 % of releases the share is further from p, whatever p is.
+    """Return the error bound, from 0 to 1. For every p, the share is further from p in at most 5 % of releases.
 
     Parameters
     ----------
     rows
         The number of rows n, above 0.
     law
-        The distribution of X and of Y.
+        The distribution of the noise X, which is also that of Y.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def share_error(rows: float, law: NoiseLaw) -> float:
 def _chance_above(
     shares: NDArray[np.float64], error: float, rows: float, law: NoiseLaw, noise: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return, for each p, the probability that the share exceeds p by more than an error."""
+    """Return, for each p in `shares`, the probability that the released share exceeds p by more than `error`."""
     limits = shares + error
     reachable = limits < 1
     limits = np.where(reachable, limits, 0.5)

@@ -1,8 +1,8 @@
-"""The miner of the sum of a numeric attribute, and the base class of all miners of numbers of such an attribute.
+"""The miner of sums, and the base class of all miners that release one number about a numeric attribute.
 
-Values are clamped to the schema's bounds, to tighter public ones, or to bounds that an earlier step releases. Tighter
-bounds mean less noise. Where values lie beyond them, they also mean a systematic error that no interval shows. Choose
-public bounds from what is publicly known.
+Values are clamped to the schema's bounds, to tighter public bounds, or to bounds that an earlier step releases. Tighter
+bounds mean less noise. If values lie beyond the bounds, they also mean a systematic error, which no interval shows.
+Choose public bounds from public knowledge.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from dpframework.run.miner import Example, Miner, Witness
 from dpframework.run.miner_chain import MinerChain
 from dpframework.run.private_table import PrivateTable
 
-#: How many rows lie between the bounds in an example. A search with an epsilon of 1 then needs few releases.
+#: The number of rows between the bounds in an example. With so many rows, a search at an epsilon of 1 needs few
+#: releases.
 ROWS_BETWEEN = 2_000
-#: The note of an error bound where bounds are released.
+#: The note of an error bound if the bounds come from an earlier release.
 AT_MOST = "for the public bounds; smaller in proportion if narrower ones are released"
 
 Q = TypeVar("Q", bound=WithinBounds)
@@ -42,35 +43,35 @@ Q = TypeVar("Q", bound=WithinBounds)
 
 @attrs.frozen
 class NumberMiner(GroupedMiner):
-    """The base class of miners of one number of a numeric attribute, or of one number for each group."""
+    """The base class of miners that release one number about a numeric attribute, for all rows or for each group."""
 
     attribute: str
     bounds: tuple[float, float] | str | None = attrs.field(default=None, converter=as_bounds, kw_only=True)
 
     @property
     def own_sources(self) -> Sequence[str]:
-        """The name of the step that releases the bounds, if there is one."""
+        """The name of the step that releases the bounds. Empty if the bounds are public."""
         return (self.bounds,) if isinstance(self.bounds, str) else ()
 
     def own_misfit(self, sources: Mapping[str, Miner]) -> str | None:
-        """Return why the named step does not find bounds of the attribute, or None if it does."""
+        """Return the reason why the named step does not find bounds of the attribute; None if it does."""
         return bounds_misfit(self.attribute, sources)
 
     def within(self, schema: Schema) -> dict[str, Any]:
-        """Return the arguments of a query of the attribute within its bounds. Released bounds are not among them."""
+        """Return the arguments of a query about the attribute: attribute, `where`, and public bounds if given."""
         given = {"attribute": schema[self.attribute], "where": self.where}
         ends = self.bounds if isinstance(self.bounds, tuple) else ()
         return given | dict(zip(("lower", "upper"), ends, strict=False))
 
     def plan_step(self, name: str, query: WithinBounds, mechanism: Mechanism) -> Step:
-        """Plan the release of a query, whose bounds are public or come from an earlier step."""
+        """Plan the release of a query whose bounds are public or come from an earlier step."""
         if not self.own_sources:
             return step(name, query, mechanism)
         bounded = query if isinstance(query, ScaledSums) else AtReleasedBounds(query)
         return step(name, bounded, mechanism, uses=map(beside, self.own_sources))
 
     def release(self, table: PrivateTable, name: str, query: Q) -> tuple[Any, Q]:
-        """Release a step that `plan_step` made. Return the answer, and the query at the bounds that were used."""
+        """Make a release that `plan_step` planned. Return it, and the query with the bounds that were used."""
         if not self.own_sources:
             return table.release(name), query
         (found,) = (table.given[source] for source in self.own_sources)
@@ -78,11 +79,11 @@ class NumberMiner(GroupedMiner):
         return released, attrs.evolve(query, lower=found.lower, upper=found.upper)
 
     def values_read(self, schema: Schema) -> Collection[str]:
-        """Return the names of the attribute and of those that `where` compares with anything but a public cut."""
+        """Return the attribute's name, and those that `where` compares with a number that is not a public cut."""
         return list(dict.fromkeys([self.attribute, *values_compared(schema, self.where)]))
 
     def biases(self, query: WithinBounds) -> Iterator[str]:
-        """Yield the biases of the number besides noise."""
+        """Yield sentences about systematic errors of the number, apart from noise."""
         ends = "the released bounds" if self.own_sources else f"[{query.lower:g}, {query.upper:g}]"
         yield f"values of '{self.attribute}' beyond {ends} count as the nearer bound"
         if query.attribute.missing:
@@ -92,7 +93,7 @@ class NumberMiner(GroupedMiner):
             yield f"rows without '{self.attribute}' count as {lowest}"
 
     def note(self, text: str) -> str:
-        """Return the note of an error bound, which also says so if the amount depends on released bounds."""
+        """Return the note of an error bound. If bounds are released, it also says that the error depends on them."""
         return "; ".join(filter(None, (text, AT_MOST if self.own_sources else "")))
 
     def named(self, what: str) -> str:
@@ -100,16 +101,16 @@ class NumberMiner(GroupedMiner):
         return f"{what} of {self.attribute}{self.where_text}"
 
     def planned(self, what: str) -> str:
-        """Return the name of a result in a plan, with its rows and groups."""
+        """Return the name of a result in a plan, with the description of its rows and its groups."""
         return f"{what} of '{self.attribute}'{self.where_text}{self.group_text}"
 
 
 def number_examples(cls: type[Any]) -> Mapping[str, Example]:
-    """Return the examples that the miners of sums and of means share, such as missing values, and groups."""
+    """Return the examples for the miners of sums and means."""
     change = Schema([Numeric("change", -3, 5, bins=2)])
     age = Schema([Numeric("age", 0, 90, bins=2, missing=True)])
     sick = Schema([Numeric("change", -3, 5, bins=2), Boolean("ill"), Boolean("here")])
-    # The first of these rows is added, or is replaced by the second, which is in the other group.
+    # In the witnesses, the first row is added, or is replaced by the second row, which is in another group.
     most = [{"change": 5, "ill": ill, "here": True} for ill in (True, False)]
     return {
         "both-signs": Example(change, cls("change", epsilon=1)),
@@ -128,13 +129,13 @@ def number_examples(cls: type[Any]) -> Mapping[str, Example]:
 
 
 def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Example]:
-    """Return examples with released bounds (for groups, and for a public number of rows) or released rows per unit.
+    """Return examples with released bounds and with a released number of rows per unit.
 
-    In the witnesses for released bounds, a row at the upper end of the public bounds is removed, or replaced by one at
-    the lower end. Of the 13 other rows, seven are near the lower end and six at the upper end. So any number between
-    the ends is a median, until a row at the upper end leaves. If `between` is not 0, the witness for a replaced row has
-    other rows: about `between` rows near the middle. Both bounds then become narrower, and the last counts of the
-    search, as well as a sum, change by as much as they may.
+    In the witnesses, a row at the upper public bound is removed, or is replaced by a row at the lower public bound. Of
+    the 13 other rows, seven are near the lower bound and six at the upper bound. So with all 14 rows, every number
+    between the two ends is a median. If `between` is not 0, the witness for a replaced row has about `between` rows
+    near the middle in place of the 13. Then both released bounds are narrower, and the last counts of the search and a
+    sum change by as much as they can.
     """
     from dpframework.basics.bounds_miner import PrivateBoundsMiner
     from dpframework.basics.row_cap_miner import released_rows_example
@@ -160,23 +161,23 @@ def released_examples(cls: type[Any], *, between: int = 0) -> Mapping[str, Examp
 @final
 @attrs.frozen
 class SumMiner(NumberMiner):
-    """The sum of a numeric attribute, where each value is clamped to bounds.
+    """The sum of a numeric attribute. Each value is clamped to bounds.
 
-    It is one number on a lattice, with Laplace (or Gaussian) noise. Its sensitivity is that of `queries.BoundedSum`.
-    Whole numbers are added up exactly before noise is added. With `by`, one release holds the sums of all groups, and a
-    row adds to one of these sums (`queries.GroupSums`).
+    One number is released, with Laplace (or Gaussian) noise on a lattice (`queries.BoundedSum`). Whole numbers are
+    added up exactly before the noise is added. With `by`, one release holds the sums of all groups
+    (`queries.GroupSums`). A row adds to one of these sums.
 
     Parameters
     ----------
     attribute
         The attribute's name.
     bounds
-        Two public numbers that values are clamped to, or the name of an earlier step of miner `private-bounds`, whose
-        released bounds are used. By default the schema's bounds.
+        Two public numbers, or the name of an earlier step of miner `private-bounds`, whose released bounds are used.
+        Values are clamped to them. By default the schema's bounds are used.
     by
-        The name of an attribute, or several names, whose labels make the groups.
+        The name of an attribute, or a list of names. There is one group for each combination of their labels.
     where
-        A description of the rows that are added up, as for `CountMiner`.
+        A description of the rows that are used, as for `CountMiner`.
     epsilon, rho
         The budget: `epsilon`, or `rho` for zCDP in a study with a delta.
 
@@ -196,11 +197,11 @@ class SumMiner(NumberMiner):
         return GroupSums(**self.within(schema), by=groups) if groups else BoundedSum(**self.within(schema))
 
     def plan_rows(self, schema: Schema) -> Node:
-        """Plan the one sum, or the sums of all groups as one release."""
+        """Plan one release: the sum, or the sums of all groups."""
         return self.plan_step("sum", self._query(schema), self.measurer)
 
     def bound_errors(self, part: PlannedPart) -> Sequence[ErrorBound]:
-        """Return the sum's error and, to compare it with, the largest sum that the table can have."""
+        """Return the error bound of the sum, with the largest sum that the table can have, for comparison."""
         calibration = part.calibration("sum")
         if calibration is None or part.schema is None:
             return part.bounds_of_steps()
@@ -225,5 +226,5 @@ class SumMiner(NumberMiner):
 
     @classmethod
     def examples(cls) -> Mapping[str, Example]:
-        """Return the examples that the miners of sums and of means share."""
+        """Return the examples for the miners of sums and means."""
         return number_examples(cls)
