@@ -22,7 +22,7 @@ class AdditiveAccountant(Accountant[ByRelation]):
         return composition.sequential(parts)
 
     def parallel(self, parts: Sequence[ByRelation]) -> ByRelation:
-        """See `composition.parallel`."""
+        """Compose by `composition.parallel`."""
         return composition.parallel(parts)
 
     def either(self, parts: Sequence[ByRelation]) -> ByRelation:

@@ -179,7 +179,7 @@ class RDPAccountant(Accountant[Curve]):
         return SampledCurve(part, pure, pure.map(lambda epsilon: epsilon**2 / 2))
 
     def spread(self, parts: Sequence[Curve], rows: int) -> Curve:
-        """See `SpreadRows`."""
+        """Compose the curves of all parts by `SpreadRows`."""
         pure, zcdp = (composition.parallel([_compose(part, n) for part in parts]) for n in NOTIONS)
         return SpreadRows(tuple(parts), pure, zcdp)
 

@@ -1,4 +1,4 @@
-"""Checks of claims: each step has a valid claim, and the study allows the assumptions that it needs."""
+"""Checks that each step has a valid claim, and that the study allows the assumptions that the claim needs."""
 
 from __future__ import annotations
 

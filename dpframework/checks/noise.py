@@ -1,4 +1,4 @@
-"""Checks of noise: it is not so large that the released numbers or choices say nothing."""
+"""Checks for noise that is so large that released numbers or choices say nothing."""
 
 from __future__ import annotations
 

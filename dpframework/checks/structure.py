@@ -1,4 +1,4 @@
-"""Checks of a plan's structure: parts are disjoint, names are unique, and releases are used."""
+"""Checks of a plan's structure: parts must be disjoint, names unique, and releases used."""
 
 from __future__ import annotations
 

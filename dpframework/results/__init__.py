@@ -1,4 +1,4 @@
-"""Results of miners, namely noisy numbers and tables of them, with their text, plots and files."""
+"""Results of miners: noisy numbers and tables of noisy numbers, which can be printed, plotted and stored."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Patterns X -> y, by which a mined model predicts the class."""
+"""Patterns X -> y, with which a mined model predicts the class of rows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from dpframework.facts.value_checks import as_float
 @final
 @attrs.frozen
 class Pattern:
-    """A pattern X -> y, which predicts the class y for rows for which the description X holds.
+    """A pattern X -> y: if the description X holds for a row, the pattern predicts the class y.
 
     Attributes
     ----------
     description
         X, usually a conjunction of literals.
     label
-        Y = y: the class attribute and its value.
+        The predicted class y, as a test of the class attribute.
     weight
-        How much the pattern counts in comparison with others. Only ratios of weights matter.
+        The weight of the pattern, relative to the weights of other patterns.
 
     Examples
     --------

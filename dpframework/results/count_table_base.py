@@ -18,18 +18,18 @@ from dpframework.results.result import DrawableResult, Tabular
 
 
 def as_labels(labels: Iterable[Iterable[str]]) -> tuple[tuple[str, ...], ...]:
-    """Return the labels of each attribute of a table as tuples."""
+    """Return the labels of each attribute as a tuple."""
     return tuple(as_texts(texts) for texts in labels)
 
 
 @attrs.frozen
 class CountTable(Tabular, DrawableResult):
-    """Noisy counts of the cells of some attributes' cross table, all with noise of the same variance.
+    """Noisy counts of the cells of a contingency table. The noise of all counts has the same variance.
 
     Attributes
     ----------
     names
-        The attributes.
+        The names of the attributes.
     labels
         The labels of each attribute, in the order of its codes.
     """
@@ -48,7 +48,7 @@ class CountTable(Tabular, DrawableResult):
             """The variance of the noise of each count. Each subclass has this field."""
 
     def _require_counts(self) -> None:
-        """Refuse counts that are not one for each cell, and counts that are not finite numbers."""
+        """Refuse counts if there is not one finite number for each cell."""
         shape = tuple(map(len, self.labels))
         if len(self.names) != len(shape) or self.counts.shape != shape:
             raise InputError(f"counts of shape {self.counts.shape} are not one for each cell of {shape}")
@@ -56,7 +56,7 @@ class CountTable(Tabular, DrawableResult):
             raise InputError("counts must be finite numbers")
 
     def __getitem__(self, labels: str | tuple[str, ...]) -> Noisy:
-        """Return the count of one cell, by the label of each attribute.
+        """Return the count of one cell. The key has the label of each attribute, in the order of `names`.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class CountTable(Tabular, DrawableResult):
         return Noisy(self.counts[tuple(cell)], self.variance)
 
     def matrices(self) -> list[Matrix]:
-        """Return the counts as one matrix if the table has two attributes, else no matrix."""
+        """Return the counts as one matrix if the table has two attributes, or else no matrix."""
         if len(self.names) != 2:
             return []
         rows, columns = self.labels
@@ -97,7 +97,7 @@ class CountTable(Tabular, DrawableResult):
         return names, labels, form["counts"], form["variance"]
 
     def _label_columns(self) -> dict[str, Any]:
-        """Return polars columns with the labels of each cell, by attribute."""
+        """Return one polars column for each attribute, with its label in each cell."""
         import polars as pl
 
         cells = list(itertools.product(*self.labels))

@@ -1,7 +1,8 @@
-"""Bounds of the errors of results, in the unit of each result, for an approximate number of rows.
+"""Bounds on the errors of results, each in the unit of its result.
 
-A bound follows from public facts alone: the plan's noise, the schema, and about how many rows there are. It holds for
-95 % of releases, whatever the rows are. It covers noise only. Any other error is a bias, which is stated separately.
+A bound follows from public facts only: the plan's noise, the schema, and the approximate number of rows. On any table,
+95 % of releases satisfy it. It covers the error that noise causes. Any other error is called a bias, and is stated
+separately.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from dpframework.results.noisy_counts import CONFIDENCE
 
 SUPPORTS = "supports of redescriptions"
 CHOSEN = "redescriptions are shown for their noisy counts, so that their supports are too large on average"
-WORST_ROWS = "on the worst rows"  # a note on bounds that only the worst tables reach
-QUARTER = 1 / 4  # a choice says little if it may be worse than the best by this share of the table's rows
-GROUPS = (10, 100, 1_000, 10_000)  # sizes of groups in rows, for which NIST SP 800-226 shows relative errors
+WORST_ROWS = "on the worst rows"  # a note on bounds that are reached on the worst tables
+QUARTER = 1 / 4  # a choice says little if it may be worse than the best by this share of all rows
+GROUPS = (10, 100, 1_000, 10_000)  # group sizes, in rows, at which NIST SP 800-226 shows relative errors
 
 
 class BoundKind(enum.StrEnum):
-    """The kind of an error: of several counts, of one number, or of a choice that may be worse than the best."""
+    """What an error bound is about: several counts, one number, or a choice that may be worse than the best."""
 
     COUNTS = "counts"
     NUMBER = "number"
@@ -44,7 +45,7 @@ class TableSize:
     Attributes
     ----------
     about
-        The approximate number of rows. None if nobody states it.
+        The approximate number of rows. None if it is not stated.
     exact
         Whether `about` is the exact number.
     most
@@ -57,48 +58,49 @@ class TableSize:
 
     @property
     def text(self) -> str:
-        """The number of rows in words, such as "the 500 rows" or "about 7,000 rows", empty if nobody states it."""
+        """The number of rows in words, such as "the 500 rows" or "about 7,000 rows". Empty if it is not stated."""
         if self.about is None:
             return ""
         return f"the {self.about:,} rows" if self.exact else f"about {self.about:,} rows"
 
     @property
     def largest(self) -> int | None:
-        """The number of rows that an error is compared with: `about`, or else the most that there may be."""
+        """The number of rows with which errors are compared: `about` or, if that is None, `most`."""
         return self.about if self.about is not None else self.most
 
 
 @final
 @attrs.frozen
 class ErrorBound:
-    """How far a number in a result may be from the exact number, or how much worse a choice may be than the best.
+    """A bound on the distance of a released number from the exact number, or of a choice from the best choice.
 
     Attributes
     ----------
     what
         The number, such as "mean of 'age'".
     amount
-        In 95 % of releases the number is off by at most this. None if the bound depends on a number of rows that nobody
+        The bound. In 95 % of releases the error is at most this. None if it depends on the number of rows, which is not
         stated.
     unit
-        The unit of the amount, such as "rows" or "years". Empty for the unit of the attribute or of the answer.
+        The unit of the amount, such as "rows". Empty for the unit of the attribute or of the answer.
     kind
-        The kind of the error.
+        Whether the bound is about counts, a number or a choice.
     size
         The public facts about the number of rows.
     whole
-        The number of which the amount is stated as a share, in the same unit. None if it is not known.
+        A number in the same unit, such as the number of rows. The amount is also shown as a share of it. None if it is
+        not known.
     whole_text
         `whole` in words, such as "the range from 0 to 100".
     likely
-        The largest value that the number itself can be expected to have. A larger error hides the number. None if no
-        such value is known.
+        The largest value that the exact number is expected to have. If the error is larger, it hides the number. None
+        if no such value is known.
     likely_text
         `likely` in words, such as "the average of the 12 counts".
     note
-        A remark on the amount, such as "on the worst rows". Empty for none.
+        A remark on the amount, such as "on the worst rows". May be empty.
     biases
-        Errors besides noise, one sentence for each.
+        Errors that are not caused by noise, one sentence for each.
     steps
         The paths, in the plan, of the steps whose noise causes the error.
 
@@ -127,19 +129,19 @@ class ErrorBound:
 
     @property
     def confidence(self) -> float:
-        """The share of releases for which the bound holds."""
+        """The share of releases for which the bound holds, 0.95."""
         return CONFIDENCE
 
     @property
     def share(self) -> float | None:
-        """The amount as a share of the whole. None if either is unknown."""
+        """The amount as a share of `whole`. None if one of the two is unknown."""
         if self.amount is None or not self.whole:
             return None
         return self.amount / self.whole
 
     @property
     def text(self) -> str:
-        """The amount with its unit, and its share of the whole."""
+        """The amount with its unit, and its share of `whole`, in words."""
         if self.amount is None:
             return self.note
         known = math.isfinite(self.amount)
@@ -159,12 +161,12 @@ class ErrorBound:
 
     @property
     def sentence(self) -> str:
-        """The number, its bound and how often the bound holds, as a sentence."""
+        """A sentence with the number, its bound, and the share of releases for which the bound holds."""
         return f"{self.what[:1].upper()}{self.what[1:]}: {self.text}, in {percent_text(CONFIDENCE)} of releases."
 
     @property
     def hides_choice(self) -> bool:
-        """Whether a choice may be worse than the best by a quarter of the table's rows or more."""
+        """Whether a choice may be worse than the best by a quarter of all rows or more."""
         rows = self.size.largest
         return (
             self.unit == "rows" and rows is not None and self._off >= QUARTER * rows and self.kind is BoundKind.CHOICE
@@ -172,12 +174,12 @@ class ErrorBound:
 
     @property
     def hides_number(self) -> bool:
-        """Whether the error is larger than the number itself can be expected to be."""
+        """Whether the error may be at least as large as the number is expected to be (`likely`)."""
         return self.kind is not BoundKind.CHOICE and self.likely is not None and self._off >= self.likely
 
     @property
     def warning(self) -> str:
-        """The reason why the result says little or nothing. Empty if no known fact gives one."""
+        """The reason why the result may say little or nothing. Empty if none is known."""
         rows = self.size.largest
         if rows is not None and self.unit == "rows" and self._off >= rows:
             return "useless: the noise is larger than the whole table"
@@ -191,7 +193,7 @@ class ErrorBound:
 
     @property
     def by_group(self) -> tuple[tuple[int, float], ...]:
-        """Sizes of groups up to the whole table, each with the error of a count as a share of the group."""
+        """Group sizes up to the size of the table, each with the error of a count as a share of the group's rows."""
         if self.kind is not BoundKind.COUNTS or not self.amount or not math.isfinite(self.amount):
             return ()
         most = self.size.largest
@@ -199,7 +201,7 @@ class ErrorBound:
 
     @property
     def group_text(self) -> str:
-        """The error by the size of a group, as one line. Empty unless the error is of counts."""
+        """The output of `by_group` as one line. Empty if the bound is not about counts."""
         parts = [f"{percent_text(share)} of a count of {group:,}" for group, share in self.by_group]
         return f"that is {', '.join(parts)}" if parts else ""
 
@@ -223,7 +225,7 @@ class ErrorBound:
 
 
 def rows_text(number: float) -> str:
-    """Write a number of rows, rounded up to a whole number of at most three significant digits.
+    """Return a number of rows as text, rounded up to a whole number with at most three significant digits.
 
     Examples
     --------
@@ -237,7 +239,7 @@ def rows_text(number: float) -> str:
 
 
 def percent_text(share: float) -> str:
-    """Write a share as a percentage, with two digits below 10 % and as a whole number from there on.
+    """Return a share as a percentage: below 10 % with two significant digits, and else as a whole number.
 
     Examples
     --------
@@ -251,19 +253,20 @@ def percent_text(share: float) -> str:
 
 
 def bound_of_supports(bound: ErrorBound, cells: int, most: int | None = None) -> ErrorBound:
-    """Return the error bound of the supports of redescriptions, which are sums of the cells of a noisy table.
+    """Return the error bound for supports of redescriptions, which are sums of cells of a noisy table.
 
-    It holds for any two descriptions that are fixed beforehand. Noise of a quarter of the table hides a support, since
-    two independent sides that each hold for half of the rows share a quarter of them by chance.
+    The bound holds for any pair of descriptions that is fixed beforehand. An error of a quarter of all rows hides a
+    support: if two independent descriptions each hold for half of the rows, both hold for a quarter of the rows by
+    chance.
 
     Parameters
     ----------
     bound
         The error bound of a sum of `cells` cells.
     cells
-        The most cells that a support can be the sum of.
+        The largest number of cells whose sum is a support.
     most
-        The largest support that is shown. None if the caller set no limit.
+        The largest support that is shown. None if there is no limit.
     """
     rows = bound.size.largest
     likely = None if rows is None else QUARTER * rows

@@ -1,7 +1,7 @@
-"""Estimates of one number with an interval, and points released as quantiles.
+"""Released estimates: one number with a confidence interval, or one point as a quantile.
 
-Everything here is post-processing of releases, and costs no privacy. Intervals follow from the noise alone: they are
-about the exact number of this table, not about a population.
+Everything here is post-processing of releases. Confidence intervals account for noise only: they are about the exact
+number in this table, not about a population.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dpframework.results.table_text import TextTable
 if TYPE_CHECKING:
     import polars as pl
 
-MANY_DIGITS = 1e16  # not every whole number from here on is a float
+MANY_DIGITS = 1e16  # beyond this, some whole numbers are not floats
 _STRIP = {"figsize": (6, 1.5)}  # inches, for a plot of one line
 
 
 def groups_or(kind: type[StoredResult], form: Any) -> type[StoredResult]:
-    """Return the class `Groups` if a form holds a table of groups, else the given class."""
+    """Return the class `Groups` if a form holds a table of groups, or else the given class."""
     from dpframework.results.groups import Groups
 
     return Groups if isinstance(form, Mapping) and "groups" in form else kind
@@ -44,14 +44,14 @@ def _finite(_: Any, attribute: attrs.Attribute[Any], value: float) -> None:
 @final
 @attrs.frozen
 class Estimate(Tabular, DrawableResult):
-    """A released number, and an interval that holds the exact number with 95 % probability, whatever the table.
+    """A released number, with an interval that holds the exact number with a probability of 95 %, on any table.
 
     Attributes
     ----------
     what
         The name of the number, such as "mean of age".
     value
-        The released number, or a number that follows from released ones.
+        The released number, or a number that is computed from releases.
     low, high
         The ends of the interval.
 
@@ -86,12 +86,12 @@ class Estimate(Tabular, DrawableResult):
 
     @classmethod
     def kind_of(cls, form: Mapping[str, Any]) -> type[StoredResult]:
-        """See `StoredResult`: a miner that is asked for groups returns a table of them."""
+        """Return the class that reads `form`. A miner with groups returns a table of groups instead."""
         return groups_or(cls, form)
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Estimate:
-        """See `StoredResult`."""
+        """Build the result from its form (see `StoredResult.read`)."""
         return cls(str(form["what"]), form["value"], form["low"], form["high"])
 
     def draw(self, axes: Any) -> None:
@@ -102,10 +102,11 @@ class Estimate(Tabular, DrawableResult):
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The value and the interval, in decimals whose last place is at most a tenth of the interval's width.
+        """The value and the interval as text, with a last decimal place of at most a tenth of the interval's width.
 
         There are at most 12 decimals, and none if all three numbers are whole. The ends are rounded outwards, so that
-        nothing is cut off. Numbers with more digits than a float has are written with a power of ten.
+        the interval does not become narrower. Numbers with more digits than a float has are written with a power of
+        ten.
         """
         if max(abs(self.value), abs(self.low), abs(self.high)) >= MANY_DIGITS:
             value, low, high = (
@@ -119,7 +120,7 @@ class Estimate(Tabular, DrawableResult):
         places = 6 if width <= 0 else min(max(1 - math.floor(math.log10(width)), 0), 12)
         unit = 10.0**-places
         numbers = self.value, math.floor(self.low / unit) * unit, math.ceil(self.high / unit) * unit
-        value, low, high = (f"{round(x, places) + 0.0:.{places}f}" for x in numbers)  # adding 0.0 makes 0.0 of -0.0
+        value, low, high = (f"{round(x, places) + 0.0:.{places}f}" for x in numbers)  # adding 0.0 turns -0.0 into 0.0
         return value, f"[{low}, {high}]"
 
     def _text_table(self) -> TextTable:
@@ -134,22 +135,22 @@ def _share(value: Any) -> Fraction:
 @final
 @attrs.frozen
 class QuantileEstimate(Tabular, DrawableResult):
-    """A released point, and the number of rows by which it may miss the quantile.
+    """A released point, with the number of rows by which it may miss the quantile.
 
-    With 95 % probability, whatever the table, at most `rows` rows lie between the point and an exact quantile. This
-    means that of n rows with a value, at most q n + rows lie below the point, and at least q n - rows at or below it.
-    Here each value counts as the grid's nearest point.
+    On any table, and with a probability of 95 %, at most `rows` rows lie between the point and an exact quantile q.
+    This means: of n rows with a value, at most q n + `rows` lie below the point, and at least q n - `rows` lie at or
+    below it. Each value is first rounded to the nearest point of the grid.
 
     Attributes
     ----------
     attribute
         The name of the attribute.
     quantile
-        The exact share q of the rows that lie below the quantile.
+        The quantile q, between 0 and 1, as an exact fraction.
     value
-        The point.
+        The released point.
     rows
-        The largest number of rows between the point and the exact quantile. It follows from the plan alone.
+        The bound on the number of rows between the point and an exact quantile. It follows from the plan.
     step
         The distance between neighbouring points of the grid.
 
@@ -182,22 +183,22 @@ class QuantileEstimate(Tabular, DrawableResult):
 
     @classmethod
     def kind_of(cls, form: Mapping[str, Any]) -> type[StoredResult]:
-        """See `StoredResult`: a miner that is asked for groups returns a table of them."""
+        """Return the class that reads `form`. A miner with groups returns a table of groups instead."""
         return groups_or(cls, form)
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> QuantileEstimate:
-        """See `StoredResult`."""
+        """Build the result from its form (see `StoredResult.read`)."""
         return cls(str(form["attribute"]), form["quantile"], form["value"], form["rows"], form["step"])
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The value, and the number of rows that it may be off by."""
+        """The value, and the number of rows by which it may miss the quantile, as text."""
         off = math.ceil(self.rows)
         return f"{self.value:.10g}", count_text(off, "row")
 
     def draw(self, axes: Any) -> None:
-        """Draw the point on an axis of the attribute, such as the axis of a plotted histogram."""
+        """Draw the point on the axis of the attribute, which may be the axis of a plotted histogram."""
         axes.plot([self.value], [0], "o", color="#0b5394")
         axes.set_yticks([0], [f"quantile {decimal_text(self.quantile)} (± {math.ceil(self.rows)} rows)"])
         axes.set(xlabel=self.attribute)

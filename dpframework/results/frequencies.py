@@ -1,10 +1,10 @@
-"""Frequencies, noisy counts of the cells of a table of up to three attributes, with sums of cells as margins.
+"""Frequencies: noisy counts of the cells of a table of up to three attributes, with their margins.
 
-Everything here is post-processing of one release, and costs no privacy. Each count has noise of the same variance v.
-A margin is a table of sums of cells. Where the noise of cells is independent, a sum of k cells has the variance k v.
-Where the total is exact, the noise of all s cells adds up to 0. Then any two cells have the covariance -v / (s - 1),
-and a sum of k cells has the variance k v (s - k) / (s - 1). Margins of margins agree, also in their variances, and all
-have the same total.
+Everything here is post-processing of one release. The noise of each count has the same variance v. A margin is a table
+of sums of cells. If the noise of the cells is independent, the noise of a sum of k cells has the variance k v. If the
+total is exact, the noise of all s cells adds up to 0. Then the noise of any two cells has the covariance -v / (s - 1),
+and the noise of a sum of k cells has the variance k v (s - k) / (s - 1). A margin of a margin is the margin of the
+table, with the same variance. All margins have the same total.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class Frequencies(CountTable):
     Attributes
     ----------
     counts
-        Released counts, or sums of them, with one axis for each attribute. They may be negative.
+        Released counts, or sums of released counts, with one axis for each attribute. They may be negative.
     variance
         The variance of the noise of each count.
     exact_total
-        Whether the noise of all counts adds up to 0, as K-norm noise does where the number of rows is public.
+        Whether the noise of all counts adds up to 0. So it is for K-norm noise if the number of rows is public.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class Frequencies(CountTable):
     exact_total: bool = attrs.field(default=False, kw_only=True, validator=attrs.validators.instance_of(bool))
 
     def __attrs_post_init__(self) -> None:
-        """Refuse counts that are not one for each cell."""
+        """Refuse counts if there is not one finite number for each cell."""
         self._require_counts()
 
     @property
@@ -85,12 +85,12 @@ class Frequencies(CountTable):
         return self.variance * cells * (self.counts.size - cells) / max(self.counts.size - 1, 1)
 
     def margin(self, *names: str) -> Frequencies:
-        """Return the frequencies of some attributes, in the order of `names`, as sums over the other attributes.
+        """Return the margin of some attributes, in the order of `names`: the sums over all other attributes.
 
         Raises
         ------
         InputError
-            If a name is unknown or given twice, or none is given.
+            If a name is unknown or given twice, or if no name is given.
         """
         if not names or len(set(names)) < len(names):
             raise InputError("a margin is of one attribute or several, each named once")
@@ -100,30 +100,30 @@ class Frequencies(CountTable):
         kept = [self.names.index(name) for name in names]
         others = tuple(axis for axis in range(len(self.names)) if axis not in kept)
         summed = self.counts.sum(axis=others)
-        order = np.argsort(np.argsort(kept))  # the remaining axes are still in the table's order
+        order = np.argsort(np.argsort(kept))  # `summed` has its axes in the table's order, not in that of `names`
         cells = self.counts.size // max(summed.size, 1)
         labels, variance = [self.labels[k] for k in kept], self.variance_of_sum(cells)
         return Frequencies(names, labels, summed.transpose(order), variance, exact_total=self.exact_total)
 
     def nonnegative(self) -> NDArray[np.float64]:
-        """Return the counts nearest to the released ones that are not negative and have the same total.
+        """Return the counts that are nearest to the released counts, are not negative, and have the same total.
 
-        "Nearest" is in squared distance. The same number is subtracted from all cells, and negative cells become 0.
-        Margins of the result agree, too. In a table of many small cells, the result is nearer to the exact counts than
-        the released counts are. The interval of a cell still belongs to its released count. If the total is not
-        positive, all counts are 0.
+        Distances are squared distances. In effect the same number is subtracted from all cells, and negative results
+        become 0. Margins of the result agree with each other, too. In a table of many small cells, the result is closer
+        to the exact counts than the released counts are. Confidence intervals are still about the released counts. If
+        the total is not positive, all returned counts are 0.
         """
         flat = self.counts.ravel().astype(np.float64)
         return nearest_on_simplex(flat, max(flat.sum(), 0.0)).reshape(self.counts.shape)
 
     def cells(self) -> list[tuple[tuple[str, ...], float, float, float]]:
-        """Return for each cell its labels, its count, and the ends of its 95 % interval, cut off at 0."""
+        """Return, for each cell, its labels, its count, and the ends of its 95 % interval. Negative ends become 0."""
         margin = Noisy.margin_of(self.variance)
         found = zip(itertools.product(*self.labels), self.counts.ravel().tolist(), strict=True)
         return [(labels, count, max(count - margin, 0.0), max(count + margin, 0.0)) for labels, count in found]
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe with a row for each cell, its labels, count, low and high."""
+        """Return a polars dataframe with one row for each cell: its labels, count, low and high."""
         import polars as pl
 
         cells = self.cells()
@@ -131,19 +131,19 @@ class Frequencies(CountTable):
         return pl.DataFrame(self._label_columns() | numbers)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-safe form that `from_dict` reads, with the margin of the 95 % intervals beside it."""
+        """Return a JSON-safe form that `from_dict` reads. It also has the margin of the 95 % intervals."""
         within = Noisy.margin_of(self.variance)
         return {**super().to_dict(), "exact_total": self.exact_total, "within": within}
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Frequencies:
-        """See `StoredResult`."""
+        """Build the result from its form (see `StoredResult.read`)."""
         return cls(*cls._fields_of(form), exact_total=form.get("exact_total", False))
 
     def draw(self, axes: Any) -> None:
-        """Draw bars with intervals, or a map of cells where there are several attributes."""
+        """Draw bars with intervals or, for several attributes, a map of cells."""
         views.draw(self, axes)
 
     def _text_table(self) -> TextTable:
-        """Return a table with a row for each cell, or a cross table with sums if the last attribute has few labels."""
+        """Return a cross table with sums if the last attribute has few labels, or else one row for each cell."""
         return views.table(self)

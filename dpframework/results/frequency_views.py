@@ -1,4 +1,4 @@
-"""Two ways to show frequencies: as a table of text and as a plot."""
+"""Show frequencies as a text table or as a plot."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dpframework.results.table_text import TextTable
 if TYPE_CHECKING:
     from dpframework.results.frequencies import Frequencies
 
-_SHOWN = 50  # the most rows of a printed table
-_COLUMNS = 8  # the most columns of a cross table; with more labels each cell has a row of its own
+_SHOWN = 50  # the largest number of rows of a printed table
+_COLUMNS = 8  # the largest number of columns of a cross table; with more labels each cell has its own row
 
 
 def table(found: Frequencies) -> TextTable:
-    """Return a table of the counts, with a line below it that explains them."""
+    """Return a table of the counts, with a legend below it."""
     *outer, across = found.labels
     rows: list[Sequence[str]]
     if outer and len(across) <= _COLUMNS:
@@ -48,7 +48,7 @@ def _reach(variance: float) -> int:
 
 
 def draw(found: Frequencies, axes: Any) -> None:
-    """Draw one attribute as bars with intervals, and several as a map of cells."""
+    """Draw one attribute as bars with intervals, or several attributes as a map of cells."""
     if len(found.names) == 1:
         places = range(len(found.labels[0]))
         counts = found.counts.tolist()

@@ -1,4 +1,4 @@
-"""Results of searches that go on where released counts are large: a grid of two attributes, and bounds of one."""
+"""Results of adaptive searches: a grid of cells over two attributes, and bounds of one attribute."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _STRIP = {"figsize": (6, 1.5)}  # inches
-MOST_SHOWN = 12  # how many cells of a grid are printed
+MOST_SHOWN = 12  # the largest number of printed cells
 
 
 def _edges(given: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
@@ -41,16 +41,17 @@ def _counts(given: Iterable[float]) -> tuple[float, ...]:
 @final
 @attrs.frozen
 class AdaptiveGrid(Tabular, DrawableResult):
-    """Noisy counts of the cells of a grid over two numeric attributes. Cells are small where there are many rows.
+    """Noisy counts of the cells of a grid over two numeric attributes. Cells are smaller where there are more rows.
 
     Attributes
     ----------
     names
-        The attributes.
+        The names of the two attributes.
     edges
-        For each attribute the edges of its bins. A cell covers one or more consecutive bins of each attribute.
+        For each attribute, the edges of its bins. A cell covers one or more consecutive bins of each attribute.
     cells
-        For each cell and each attribute, its first bin and the first bin after its last one. Cells do not overlap.
+        For each cell and each attribute, the position of the cell's first bin, and 1 plus the position of its last bin.
+        Cells do not overlap.
     counts
         The released counts, one for each cell. They may be negative.
     variance
@@ -80,7 +81,10 @@ class AdaptiveGrid(Tabular, DrawableResult):
 
     @property
     def per_bin(self) -> NDArray[np.float64]:
-        """The count of each pair of bins, as if a cell's rows were spread evenly. Negative counts are taken as 0."""
+        """The counts by pairs of bins, shape (bins, bins), with each cell's rows spread evenly over its bins.
+
+        Negative counts are replaced by 0.
+        """
         shape = [len(one) - 1 for one in self.edges]
         found = np.zeros(shape)
         for cell, count in zip(self.cells, self.counts, strict=True):
@@ -88,13 +92,13 @@ class AdaptiveGrid(Tabular, DrawableResult):
         return found
 
     def matrices(self) -> Sequence[Matrix]:
-        """Return one matrix, a map with the second attribute from bottom to top and the first from left to right."""
+        """Return one matrix: a map with the first attribute from left to right and the second from bottom to top."""
         labels = [[f"{one[k]:g} to {one[k + 1]:g}" for k in range(len(one) - 1)] for one in self.edges]
         title = f"rows by {' and '.join(self.names)}, spread evenly within each cell"
         return [Matrix(title, labels[1][::-1], labels[0], self.per_bin.T[::-1].tolist())]
 
     def draw(self, axes: Any) -> None:
-        """Draw each cell as a box, the darker the more rows it has for its size."""
+        """Draw each cell as a box. Cells with more rows for their size are darker."""
         from matplotlib.patches import Rectangle
 
         sizes = [math.prod(b - a for a, b in one) for one in self.ranges]
@@ -118,11 +122,11 @@ class AdaptiveGrid(Tabular, DrawableResult):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> AdaptiveGrid:
-        """See `StoredResult`."""
+        """Build the result from its form (see `StoredResult.read`)."""
         return cls(form["names"], form["edges"], form["cells"], form["counts"], form["variance"])
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe with one row for each cell: its range of each attribute and its noisy count."""
+        """Return a polars dataframe with one row for each cell: its ranges of values, and its noisy count."""
         import polars as pl
 
         ends = {
@@ -145,20 +149,20 @@ class AdaptiveGrid(Tabular, DrawableResult):
 @final
 @attrs.frozen
 class FoundBounds(Tabular, DrawableResult):
-    """Bounds of a numeric attribute beyond which few rows lie, with noisy counts of the rows.
+    """Released bounds of a numeric attribute beyond which few rows lie, with noisy counts of the rows.
 
     Attributes
     ----------
     attribute
         The name of the attribute.
     lower, upper
-        The bounds, which are edges of bins of the schema.
+        The bounds. They are edges of the attribute's bins in the schema.
     below, within, above
-        The noisy numbers of rows below the lower bound, between the bounds, and from the upper bound on.
+        The noisy numbers of rows below the lower bound, between the bounds, and at or above the upper bound.
     variance
         The variance of the noise of each of these three counts.
     looks
-        How many releases of counts led to the bounds.
+        The number of releases of counts (looks) that led to the bounds.
     """
 
     name_in_errors = "bounds that were found"
@@ -185,7 +189,7 @@ class FoundBounds(Tabular, DrawableResult):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> FoundBounds:
-        """See `StoredResult`."""
+        """Build the result from its form (see `StoredResult.read`)."""
         return cls(str(form["attribute"]), *(form[name] for name in list(attrs.fields_dict(cls))[1:]))
 
     def to_frame(self) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""One number for each group of rows, with its interval or its error in rows, as one table."""
+"""A table of results by group: one number for each group of rows, with its interval or its error in rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dpframework.results.table_text import TextTable
 if TYPE_CHECKING:
     import polars as pl
 
-_PRINTED = 50  # the most groups in a printed table
-_DRAWN = 60  # the most groups in a plot
+_PRINTED = 50  # the largest number of groups in a printed table
+_DRAWN = 60  # the largest number of groups in a plot
 _COLUMNS = ("value", "low", "high", "rows", "step")
 
 #: The result of one group.
@@ -33,23 +33,23 @@ def _as_results(given: Iterable[OfGroup]) -> tuple[OfGroup, ...]:
 @final
 @attrs.frozen
 class Groups(Tabular, DrawableResult):
-    """A number for each group of rows.
+    """One number for each group of rows.
 
-    The groups follow from the schema. There is one for each label, or for each combination of labels, even if no row
-    has it. Each interval holds with 95 % probability by itself, unless `note` says that all hold at once.
+    The groups follow from the schema: there is one group for each combination of labels, even if no row has it. Each
+    interval holds with a probability of 95 % by itself. If all intervals hold at once, `note` says so.
 
     Attributes
     ----------
     names
-        The attributes that make the groups.
+        The names of the attributes that make the groups.
     what
         The name of the number, such as "mean of cost".
     groups
-        The labels of each group, one for each of the names.
+        The labels of each group, one for each name.
     results
-        The estimate of each group, all of one class.
+        The result of each group. All have the same class.
     note
-        The sentence below a table of estimates. Empty for the usual sentence about intervals.
+        The sentence below a table of estimates. If it is empty, a default sentence about intervals is shown.
 
     Examples
     --------
@@ -80,16 +80,16 @@ class Groups(Tabular, DrawableResult):
             raise InputError("the results of groups are of different classes; give results of one class")
 
     def __len__(self) -> int:
-        """Return how many groups there are."""
+        """Return the number of groups."""
         return len(self.groups)
 
     def __getitem__(self, labels: str | tuple[str, ...]) -> OfGroup:
-        """Return the result of a group, by its label or the labels of all attributes.
+        """Return the result of one group, by its label or by a tuple with the label of each attribute.
 
         Raises
         ------
         InputError
-            If there is no such group. The message names the nearest one.
+            If there is no such group. The message gives the nearest name.
         """
         wanted = (labels,) if isinstance(labels, str) else tuple(labels)
         if wanted not in self.groups:
@@ -104,8 +104,9 @@ class Groups(Tabular, DrawableResult):
     def to_frame(self) -> pl.DataFrame:
         """Return a polars dataframe with one row for each group.
 
-        The first columns are the attributes, as text. Estimates have the columns `value`, `low` and `high`, quantiles
-        `value`, `rows` and `step`. An attribute with one of these names is called "group value", and so on.
+        The first columns are the attributes, as text. Estimates add the columns `value`, `low` and `high`. Quantiles
+        add `value`, `rows` and `step`. If an attribute has one of these names, its column is called "group value", and
+        so on.
         """
         import polars as pl
 
@@ -128,14 +129,14 @@ class Groups(Tabular, DrawableResult):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Groups:
-        """See `StoredResult`."""
+        """Build the result from its form (see `StoredResult.read`)."""
         kinds: Mapping[str, type[OfGroup]] = {"quantiles": QuantileEstimate, "estimates": Estimate}
         kind = kinds[form["of"]]
         results = [kind.from_dict(one) for one in form["results"]]
         return cls(form["names"], str(form["what"]), form["groups"], results, str(form["note"]))
 
     def draw(self, axes: Any) -> None:
-        """Draw one line for each of the first 60 groups, from top to bottom, with its interval."""
+        """Draw the value and the interval of each of the first 60 groups, from top to bottom."""
         shown = list(itertools.islice(self.items(), _DRAWN))
         for at, (_, one) in enumerate(shown):
             axes.plot([one.value], [at], "o", color="#0b5394")

@@ -1,4 +1,4 @@
-"""Turn results into values that JSON can write, and into JSON."""
+"""Turn any result into JSON-safe values, and into JSON text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def to_json_safe(result: Any) -> Any:
-    """Return a result as JSON-safe values, by its `to_dict`, its `tolist` (numpy), its items, or its text."""
+    """Return a result as JSON-safe values: by `to_dict`, by `tolist` (numpy), by its items, or else as text."""
     if hasattr(result, "to_dict"):
         return result.to_dict()
     if hasattr(result, "tolist"):
@@ -22,12 +22,12 @@ def to_json_safe(result: Any) -> Any:
 
 
 def json_text(form: Any) -> str:
-    """Return JSON for any result, also of a plugin, since an error here would lose a result that is paid for."""
+    """Return JSON for any result. Values of unknown types are written as text, since an error would lose the result."""
     return json.dumps(_finite(form), indent=2, default=lambda inner: _finite(to_json_safe(inner)))
 
 
 def _finite(form: Any) -> Any:
-    """Replace NaN and infinities, which JSON does not have, by null."""
+    """Replace NaN and infinities, which JSON does not have, by None."""
     if isinstance(form, Mapping):
         return {str(key): value if isinstance(value, str | int) else _finite(value) for key, value in form.items()}
     if isinstance(form, list | tuple):

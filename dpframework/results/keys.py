@@ -1,4 +1,4 @@
-"""Released keys, which are values of an open attribute (one without a public list of values), with noisy counts."""
+"""Released keys with noisy counts. Keys are values of an open attribute, whose values the schema does not list."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from dpframework.results.table_text import TextTable
 if TYPE_CHECKING:
     import polars as pl
 
-_SHOWN = 50  # the most keys in a printed table
-_DRAWN = 40  # the most bars in a plot
+_SHOWN = 50  # the largest number of keys in a printed table
+_DRAWN = 40  # the largest number of bars in a plot
 
 
 @final
 @attrs.frozen
 class ReleasedKeys(Mapping[str, int]):
-    """The keys that a release shows, in the order of their texts, with their noisy counts.
+    """The keys of one release, in alphabetical order, with their noisy counts.
 
     Attributes
     ----------
     texts
-        The keys, sorted, each once. So their order says nothing about the rows.
+        The keys. They are sorted, so that their order reveals nothing about the rows.
     counts
         The noisy count of each key.
 
@@ -47,7 +47,7 @@ class ReleasedKeys(Mapping[str, int]):
     counts: tuple[int, ...] = attrs.field(converter=as_whole_numbers)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse keys that are not sorted, a key given twice, and another number of counts than of keys."""
+        """Refuse unsorted or duplicate keys, and a number of counts that is not the number of keys."""
         if len(self.texts) != len(self.counts):
             raise InputError(f"{len(self.texts)} keys have {len(self.counts)} counts; one for each is needed")
         if list(self.texts) != sorted(set(self.texts)):
@@ -55,7 +55,7 @@ class ReleasedKeys(Mapping[str, int]):
 
     @classmethod
     def shown(cls, texts: Iterable[str], counts: Iterable[int]) -> ReleasedKeys:
-        """Return the keys whose counts are not 0. The texts must be sorted."""
+        """Return the keys whose counts are not 0. `texts` must be sorted."""
         pairs = [(text, count) for text, count in zip(texts, counts, strict=True) if count]
         return cls([text for text, _ in pairs], [count for _, count in pairs])
 
@@ -73,7 +73,7 @@ class ReleasedKeys(Mapping[str, int]):
         Raises
         ------
         KeyError
-            If the key was not released. That does not tell whether some row has it.
+            If the key was not released. Some rows may have it nevertheless.
         """
         place = bisect.bisect_left(self.texts, key)
         if self.texts[place : place + 1] != (key,):
@@ -95,18 +95,18 @@ class KeyTable(Tabular, DrawableResult):
     attribute
         The name of the attribute.
     released
-        The keys and their counts.
+        The keys and their noisy counts.
     within
-        The noise of a count is no larger than this in 95 % of releases.
+        In 95 % of releases, the noise of a count is at most this.
     half, always
-        A key of `half` rows is shown with a probability of at least 1/2, and a key of `always` rows with a probability
-        of at least `sure`. A key without rows is never shown.
+        Two sizes of keys. A key of `half` rows is released with a probability of at least 1/2, and a key of `always`
+        rows with a probability of at least `sure`. A key without rows is never released.
     sure
-        The probability that counts as "always", which is 1 or nearly 1.
+        The probability for `always`, which is 1 or nearly 1.
     unit
         The unit of the counts, such as "rows".
     each
-        The results for each key and for all other rows, if the miner was asked for them.
+        The results for each key and for all other rows; None if the miner's parameter `each` was not given.
 
     Examples
     --------
@@ -129,17 +129,17 @@ class KeyTable(Tabular, DrawableResult):
     each: ByKey | None = attrs.field(default=None)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse results by key for other keys than the released ones."""
+        """Refuse results by key whose keys are not the released keys."""
         if self.each is not None and self.each.keys != self.released.texts:
             raise InputError("the results by key are of other keys than those that were released")
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys, in the order of their texts."""
+        """The keys, in alphabetical order."""
         return self.released.texts
 
     def __len__(self) -> int:
-        """Return how many keys there are."""
+        """Return the number of keys."""
         return len(self.released)
 
     def __getitem__(self, key: str) -> int:
@@ -148,18 +148,18 @@ class KeyTable(Tabular, DrawableResult):
         Raises
         ------
         InputError
-            If the key was not released. That does not tell whether some row has it.
+            If the key was not released. Some rows may have it nevertheless.
         """
         if key not in self.released:
             raise InputError(f"key {key!r} was not released; {nearest(str(key), self.keys)}")
         return self.released[key]
 
     def rows(self) -> list[tuple[str, int, float, float]]:
-        """Return each key with its count and the ends of its 95 % interval, cut off at 1."""
+        """Return each key with its count and the ends of its 95 % interval. Ends below 1 become 1."""
         return [(key, n, max(n - self.within, 1.0), max(n + self.within, 1.0)) for key, n in self.released.items()]
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe with a row for each key, its count, low and high."""
+        """Return a polars dataframe with one row for each key: the key, its count, low and high."""
         import polars as pl
 
         rows = self.rows()
@@ -185,18 +185,18 @@ class KeyTable(Tabular, DrawableResult):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> KeyTable:
-        """See `StoredResult`."""
+        """Build the result from its form (see `StoredResult.read`)."""
         released = ReleasedKeys(form["keys"], form["counts"])
         shown = form["within"], form["half"], form["always"]
         each = ByKey.read(released.texts, form["each"]) if "each" in form else None
         return cls(str(form["attribute"]), released, *shown, form["sure"], form["unit"], each)
 
     def largest_first(self) -> list[tuple[str, int]]:
-        """Return the keys with their counts, the largest first. Equal counts are in the order of their keys."""
+        """Return the keys with their counts, the largest counts first. Keys with equal counts stay sorted."""
         return sorted(self.released.items(), key=lambda one: -one[1])
 
     def draw(self, axes: Any) -> None:
-        """Draw bars with intervals, of the largest counts if there are many."""
+        """Draw the counts as bars with intervals. If there are many keys, draw the largest counts."""
         shown = self.largest_first()[:_DRAWN]
         counts = [count for _, count in shown]
         axes.barh(range(len(shown)), counts, xerr=self.within, color="#0b5394", ecolor="0.5")

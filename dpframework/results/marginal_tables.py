@@ -1,9 +1,9 @@
-"""Marginals of a workload (a list of sets of attributes), with their standard errors. The marginals agree.
+"""Released marginals of a workload (a list of sets of attributes), with their standard errors.
 
-Everything here is post-processing of the releases, and costs no privacy. The numbers are unbiased, so they may be
-negative, and they are not whole. Suppose that a marginal has all attributes of a second one, and further attributes.
-Then sums of its cells are exactly the cells of the second marginal. The stated error of the second marginal is smaller
-than the error that these sums would have if the noise of the cells were independent.
+Everything here is post-processing of releases. The counts are unbiased, so they may be negative, and they are not whole
+numbers. The marginals agree: if you sum one marginal over some of its attributes, you get exactly the marginal of the
+other attributes. The noise of cells is correlated. So the stated error of a smaller marginal is less than the error of
+sums of cells with independent noise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dpframework.results.table_text import TextTable
 if TYPE_CHECKING:
     import polars as pl
 
-_SHOWN = 40  # the most rows of a printed table, and the most bars of a plot
+_SHOWN = 40  # the largest number of rows of a printed table, and of bars in a plot
 
 
 def _as_counts(counts: ArrayLike) -> NDArray[np.float64]:
@@ -45,17 +45,17 @@ def _as_residuals(given: Iterable[tuple[Iterable[str], float]]) -> tuple[tuple[t
 @final
 @attrs.frozen
 class MarginalTable(CountTable):
-    """The marginal of some attributes, with an unbiased estimate of the number of rows in each cell.
+    """The marginal (contingency table) of some attributes, with an unbiased noisy count for each cell.
 
     Attributes
     ----------
     counts
-        The estimates in rows, with one axis for each attribute. They may be negative.
+        The noisy counts, with one axis for each attribute. They may be negative.
     variance
         The variance of the noise of each count.
     residuals
-        For each residual of the marginal (see `marginal_residuals`), its attributes and the variance of the noise of
-        its numbers. Empty if these are not known.
+        The marginal is a sum of residuals, one for each subset of its attributes (see `marginal_residuals`). For each
+        residual, its attributes and the variance of the noise of one of its numbers. Empty if unknown.
 
     Examples
     --------
@@ -80,22 +80,22 @@ class MarginalTable(CountTable):
         return math.sqrt(self.variance)
 
     def total(self, **among: str | Iterable[str]) -> Noisy:
-        """Return the count of several cells together, such as those of a range of ages, with its own error.
+        """Return the sum of several cells, such as those of a range of ages, with the error of this sum.
 
-        The noise of cells is correlated. So this error is not the error of a sum of independent counts. In a larger
-        range more of the noise cancels.
+        The noise of cells is correlated, so the error is not that of a sum of independent counts. If more cells are
+        summed, more of the noise cancels.
 
         Parameters
         ----------
         among
-            For each attribute, by its name, one label or several. The sum runs over all labels of an attribute that is
-            left out.
+            For each attribute, by its name, one label or several labels. If an attribute is left out, all of its labels
+            are summed.
 
         Raises
         ------
         InputError
-            If the marginal has no such attribute or label, if a label is given twice, if an empty list of labels is
-            given, or if the variances of the residuals are not known.
+            If the marginal has no such attribute or label, if a label is given twice, if a list of labels is empty, or
+            if the variances of the residuals are not known.
 
         Examples
         --------
@@ -130,16 +130,16 @@ class MarginalTable(CountTable):
         return [labels.index(label) for label in wanted]
 
     def nonnegative(self) -> NDArray[np.float64]:
-        """Return the nearest counts that are not negative and have the same total. They are biased.
+        """Return the nearest counts that are not negative and have the same total. These counts are biased.
 
-        On average, counts of cells with few rows become too large, and counts of cells with many rows too small, by the
-        same amount in total. Do not add up many of them, and do not expect two marginals to agree. If the total is not
-        positive, all counts are 0.
+        On average, counts of cells with few rows become too large. Counts of cells with many rows become too small, by
+        the same amount in total. So do not add up many of these counts, and do not expect that two marginals agree. If
+        the total is not positive, all counts are 0.
         """
         return self._frequencies().nonnegative()
 
     def whole(self) -> NDArray[np.int64]:
-        """Return `nonnegative` counts, rounded to whole numbers by largest remainders. They are biased, too."""
+        """Return the `nonnegative` counts, rounded to whole numbers by largest remainders. They are biased, too."""
         exact = self.nonnegative().ravel()
         found = np.floor(exact).astype(np.int64)
         lacking = round(float(exact.sum())) - int(found.sum())
@@ -147,7 +147,7 @@ class MarginalTable(CountTable):
         return found.reshape(self.counts.shape)
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe with a row for each cell: its labels, count, standard error, low and high."""
+        """Return a polars dataframe with one row for each cell: its labels, count, standard error, low and high."""
         import polars as pl
 
         counts, margin = self.counts.ravel(), Noisy.margin_of(self.variance)
@@ -161,11 +161,11 @@ class MarginalTable(CountTable):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> MarginalTable:
-        """See `StoredResult`."""
+        """Build the result from its form (see `StoredResult.read`)."""
         return cls(*cls._fields_of(form), form.get("residuals", ()))
 
     def draw(self, axes: Any) -> None:
-        """Draw bars with intervals, or a map of cells where there are several attributes."""
+        """Draw bars with intervals or, for several attributes, a map of cells."""
         self._frequencies().draw(axes)
 
     def _text_table(self) -> TextTable:
@@ -180,20 +180,22 @@ class MarginalTable(CountTable):
 
 
 def axis_share(size: int, summed: int, *, inside: bool) -> float:
-    """Return the variance of a sum over some values of an axis, as a multiple of a residual's cell variance.
+    """Return the factor that one attribute contributes to the variance of a sum of cells, for one residual.
 
-    Along an axis of the residual its n numbers add up to 0, and the sum of r of them has r (n - r) / (n - 1) times the
-    variance of one. Along any other axis one number of the residual is spread evenly, so that each of the n values
-    gets 1 / n of it. The sum of r of these values has r**2 / n**2 times the variance of that number.
+    The variance is that of one number of the residual, times one factor for each attribute of the marginal. Let the
+    attribute have n values, of which r are summed. If the residual has the attribute, its n numbers along this axis add
+    up to 0, and the sum of r of them has r (n - r) / (n - 1) times the variance of one. If the residual does not have
+    the attribute, each of the n values gets 1 / n of a number of the residual. The sum of r values then has r**2 / n**2
+    times the variance of that number.
 
     Parameters
     ----------
     size
-        The number n of values of the axis.
+        The number n of values of the attribute.
     summed
-        How many of them are added up, r.
+        The number r of summed values.
     inside
-        Whether the residual has this axis. If not, it is repeated along the axis.
+        Whether the residual has the attribute.
     """
     if inside:
         return summed * (size - summed) / (size - 1) if size > 1 else 0.0
@@ -207,14 +209,14 @@ def _as_tables(tables: Iterable[MarginalTable]) -> tuple[MarginalTable, ...]:
 @final
 @attrs.frozen
 class MarginalTables(Tabular, DrawableResult):
-    """The marginals of a workload and of all subsets of its sets. Any two agree on the attributes that they share.
+    """The marginals of a workload, and of all subsets of its sets. Any two agree on their common attributes.
 
     Attributes
     ----------
     tables
-        The marginals, those of fewer attributes first.
+        The marginals, sorted by their number of attributes.
     total
-        The number of rows. Its variance is 0 where it is public.
+        The number of rows. Its variance is 0 if the number is public.
 
     Examples
     --------
@@ -237,7 +239,7 @@ class MarginalTables(Tabular, DrawableResult):
         return iter(self.tables)
 
     def __getitem__(self, names: str | tuple[str, ...]) -> MarginalTable:
-        """Return the marginal of one attribute or of several, with its axes in the order of the names given.
+        """Return the marginal of one attribute or of several, with its axes in the order of `names`.
 
         Raises
         ------
@@ -254,10 +256,10 @@ class MarginalTables(Tabular, DrawableResult):
         raise InputError(f"there is no marginal of {' by '.join(wanted)}; {nearest(' by '.join(wanted), known)}")
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars dataframe with a row for each cell of each marginal.
+        """Return a polars dataframe with one row for each cell of each marginal.
 
-        Columns: `marginal` (names joined by " by "), `cell` (labels joined by " by "), `count`, `standard error`, `low`
-        and `high`. The last four are numbers of rows of the private table.
+        The columns are `marginal` (names joined by " by "), `cell` (labels joined by " by "), `count`, `standard
+        error`, `low` and `high`. The last four are in rows of the private table.
         """
         import polars as pl
 
@@ -274,11 +276,11 @@ class MarginalTables(Tabular, DrawableResult):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> MarginalTables:
-        """See `StoredResult`."""
+        """Build the result from its form (see `StoredResult.read`)."""
         return cls([MarginalTable.read(one) for one in form["tables"]], Noisy.from_dict(form["total"]))
 
     def draw(self, axes: Any) -> None:
-        """Draw the standard error of each marginal, in rows, the largest first."""
+        """Draw the standard error of each marginal, in rows, with the largest errors first."""
         shown = sorted(self.tables, key=lambda one: -one.variance)[:_SHOWN]
         places = range(len(shown))
         axes.barh(places, [one.standard_error for one in shown], color="#0b5394")

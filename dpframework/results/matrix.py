@@ -1,4 +1,4 @@
-"""A result as a matrix with labels, which a report shows as a heat map."""
+"""Matrices with labels, which reports show as heat maps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 from dpframework.facts.errors import InputError
 from dpframework.facts.value_checks import as_texts
 
-LEVELS = 10  # the number of shades of a cell
+LEVELS = 10  # the number of shades in a heat map
 
 
 def _numbers(given: Iterable[Iterable[float]]) -> tuple[tuple[float, ...], ...]:
@@ -49,14 +49,14 @@ class Matrix:
 
     @property
     def levels(self) -> tuple[tuple[int, ...], ...]:
-        """How dark each cell is, from 0 for 0 or less to `LEVELS` - 1 for the largest number."""
+        """The shade of each cell, from 0 (for numbers of 0 or less) to `LEVELS` - 1 (for the largest number)."""
         most = max((value for row in self.values for value in row), default=0.0)
         scale = (LEVELS - 1) / most if most > 0 else 0.0
         return tuple(tuple(round(max(value, 0.0) * scale) for value in row) for row in self.values)
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
-        """Each number with few digits, two after the point if all are small."""
+        """Each number as text: with two decimals if all numbers are between -1 and 1, and else as a whole number."""
         small = all(abs(value) <= 1 for row in self.values for value in row)
         return tuple(tuple(f"{value:.2f}" if small else f"{value:.0f}" for value in row) for row in self.values)
 
@@ -71,7 +71,7 @@ class Matrix:
         Raises
         ------
         InputError
-            If the form is something else.
+            If the form is not the output of `to_dict`.
         """
         try:
             read = cls(str(form["title"]), form["rows"], form["columns"], form["values"])
@@ -84,6 +84,6 @@ class Matrix:
 
 
 def matrices_of(result: Any) -> Sequence[Matrix]:
-    """Return the matrices that a result's method `matrices` returns, or none if it has no such method."""
+    """Return the output of a result's method `matrices`, or an empty tuple if it has no such method."""
     found = getattr(result, "matrices", None)
     return tuple(found()) if callable(found) else ()

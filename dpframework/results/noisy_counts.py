@@ -1,6 +1,6 @@
-"""Noisy counts, with the variance of their noise and the intervals that follow from it.
+"""Noisy counts, with the variance of their noise and the confidence intervals that follow from it.
 
-Assumes noise of discrete Laplace or discrete Gaussian mechanisms, in one release or in a sum of independent ones.
+The noise must be discrete Laplace or discrete Gaussian noise, or a sum of such noises that are independent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpframework.facts.errors import InputError
 from dpframework.facts.parameter_checks import finite_from_0, require_level
 from dpframework.facts.value_checks import as_float
 
-CONFIDENCE = 0.95  # the level of intervals, unless another one is asked for
+CONFIDENCE = 0.95  # the default level of confidence intervals
 
 
 def _finite(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
@@ -30,14 +30,15 @@ def _finite(_: Any, attribute: attrs.Attribute[float], value: float) -> None:
 class Noisy:
     """A released count, with the variance of its noise.
 
-    Sums and differences assume that the noise of the counts is independent. A public number has variance 0.
+    Sums and differences assume that the noise of the counts is independent. A public number has the variance 0.
 
     Attributes
     ----------
     value
         The released count; it may be negative.
     variance
-        The variance of the noise. For Gaussian noise it is the calibration's `scale`; for Laplace noise use `laplace`.
+        The variance of the noise. For Gaussian noise, this is the `scale` of the calibration. For Laplace noise, use
+        the method `laplace`.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class Noisy:
 
     @classmethod
     def laplace(cls, value: float, scale: float) -> Noisy:
-        """Return a count with discrete Laplace noise of the given scale, which is in the calibration of its step.
+        """Return a count with discrete Laplace noise of this scale. The calibration of the step has the scale.
 
         Examples
         --------
@@ -62,7 +63,9 @@ class Noisy:
 
     @classmethod
     def mean(cls, numbers: Iterable[Noisy]) -> Noisy:
-        """Return the weighted mean of least variance of noisy counts of the same number, with uncorrelated noise.
+        """Return the weighted mean, with the smallest variance, of noisy versions of one number.
+
+        Their noise must be uncorrelated.
 
         Examples
         --------
@@ -78,17 +81,17 @@ class Noisy:
         return math.sqrt(self.variance)
 
     def margin(self, level: float = CONFIDENCE) -> float:
-        """Return a distance within which the exact count is of the value, with at least this probability."""
+        """Return the half-width of `interval`: the noise is at most this with at least this probability."""
         return self.margin_of(self.variance, level)
 
     @staticmethod
     def margin_of(variance: float, level: float = CONFIDENCE) -> float:
-        """Return the `margin` of a count whose noise has the given variance."""
-        step = 0.5 if variance > 0 else 0.0  # half a row, since noise comes in whole rows
+        """Return the `margin` of a count whose noise has this variance."""
+        step = 0.5 if variance > 0 else 0.0  # half a row, since noise is a whole number of rows
         return quantile(error_of(level)) * heavy_deviation(variance) + step
 
     def interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
-        """Return the interval that holds the exact count with at least this probability, whatever the table.
+        """Return the interval that holds the exact count with at least this probability, on any table.
 
         Raises
         ------
@@ -103,7 +106,7 @@ class Noisy:
         other = as_noisy(other)
         return Noisy(self.value + other.value, self.variance + other.variance)
 
-    __radd__ = __add__  # so that `sum` works
+    __radd__ = __add__  # so that `sum` works on noisy counts
 
     def __sub__(self, other: Noisy | float) -> Noisy:
         """Subtract a count with independent noise, or a public number."""
@@ -129,7 +132,7 @@ class Noisy:
             raise InputError("a noisy count is written as its 'value' and its 'variance', two finite numbers") from None
 
     def __str__(self) -> str:
-        """Write the count and the margin of its 95 % interval."""
+        """Write the count and the half-width of its 95 % interval."""
         return f"{self.value:.0f} ± {math.ceil(self.margin())}" if self.variance else f"{self.value:.0f}"
 
 
@@ -142,12 +145,12 @@ def discrete_laplace_variance(scale: float) -> float:
 
 
 def as_noisy(number: Noisy | float) -> Noisy:
-    """Return a noisy count as it is, and a public number as a count without noise."""
+    """Return a noisy count as it is, or a public number as a count without noise."""
     return number if isinstance(number, Noisy) else Noisy(number, 0)
 
 
 def error_of(level: float) -> float:
-    """Return the probability of a miss at a confidence level, 1 minus the level.
+    """Return the probability that an interval misses the exact number: 1 minus the confidence level.
 
     Raises
     ------
@@ -159,20 +162,22 @@ def error_of(level: float) -> float:
 
 
 def quantile(error: float) -> float:
-    """Return a number of standard deviations that noise of a sum of counts exceeds with at most this probability.
+    """Return the number of standard deviations that noise exceeds, on either side, with at most this probability.
 
-    Sums of independent Laplace and normal noise are normal with a random variance. At one end that variance is a
-    constant (normal noise alone), at the other a single exponential (Laplace noise alone). The larger quantile of these
-    two is taken to be the largest of all: up to a level of 0.9 the one of normal noise, from 0.92 on the one of Laplace
-    noise. No proof is known to us. The tests compute the quantile for many mixtures.
+    The noise is a sum of independent Laplace and normal noise. Such a sum is normal with a random variance. In one
+    extreme case the variance is constant (normal noise alone), in the other it is one exponential (Laplace noise
+    alone). We take the larger of the quantiles in these two cases as a bound for all sums. Up to a level of 0.9 it is
+    that of normal noise, and from 0.92 on that of Laplace noise. We know no proof. Tests compute the quantiles of many
+    such sums.
     """
     return max(-math.log(error) / math.sqrt(2), -NormalDist().inv_cdf(error / 2))
 
 
 def heavy_deviation(variance: float) -> float:
-    """Return a standard deviation for intervals, which is at least the root of the variance.
+    """Return the standard deviation that intervals use. It is at least the square root of the variance.
 
-    It is the deviation of continuous Laplace noise of the same scale. This is larger than the deviation of discrete
-    noise, so that intervals also cover the tails of noise that is nearly always 0.
+    It is the standard deviation of continuous Laplace noise with the same scale as discrete Laplace noise of this
+    variance. It is larger than that of the discrete noise. So intervals also cover the tails of noise that is nearly
+    always 0.
     """
     return 1 / (math.sqrt(2) * math.asinh(1 / math.sqrt(2 * variance))) if variance > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Base classes of results that can be stored as JSON, printed as tables or drawn."""
+"""The base classes of results that can be stored as JSON, printed as tables, or drawn."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from dpframework.results.table_text import TextTable
 
 
 class StoredResult(NotebookText, abc.ABC):
-    """A result that can be stored as JSON. `from_dict` reads the output of `to_dict`."""
+    """The base class of results that can be stored as JSON. `from_dict` reads the output of `to_dict`."""
 
     __slots__ = ()
 
-    #: The name of the class in errors, with its article, such as "an estimate".
+    #: The name of the class in error messages, with an article, such as "an estimate".
     name_in_errors: ClassVar[str]
 
     @classmethod
     def kind_of(cls, form: Mapping[str, Any]) -> type[StoredResult]:
-        """Return the class that reads a saved result of a miner whose results are of this class.
+        """Return the class that reads a saved result. The miner's results usually have this class.
 
-        Override this where a miner returns another kind of result with some parameters.
+        Override this if the miner returns results of another class for some parameters.
         """
         return cls
 
     def _repr_html_(self) -> str:
-        """Return the matrices of the result as HTML tables, or its text if it has none."""
+        """Return the matrices of the result as HTML tables, or its text if it has no matrices."""
         tables = [
             html_table(
                 [matrix.title, *matrix.columns],
@@ -56,7 +56,7 @@ class StoredResult(NotebookText, abc.ABC):
         Raises
         ------
         InputError
-            If the form is something else.
+            If the form is not the output of `to_dict`.
         """
         try:
             found = cls.read(form)
@@ -64,14 +64,14 @@ class StoredResult(NotebookText, abc.ABC):
             return found
         except InputError:
             raise
-        except Exception:  # what a wrong form makes `read` raise depends on the class, which may be a plugin's
+        except Exception:  # for a wrong form, `read` may raise any error, also in a plugin's class
             raise InputError(f"this is not {cls.name_in_errors} that dpframework wrote") from None
 
     def require_usable(self) -> None:
-        """Raise an error of any kind if this result cannot be written, printed, or shown as matrices.
+        """Raise an error, of any class, if this result cannot be stored, printed, or shown as matrices.
 
-        A file that was changed may hold a number in place of a text, or a list that is too short. The class that reads
-        the file may notice that only later.
+        A changed file may have a number in place of a text, or a list that is too short. Reading the file may not
+        detect this, but using the result does.
         """
         parsed_json(self.to_json())
         str(self).encode()
@@ -81,11 +81,11 @@ class StoredResult(NotebookText, abc.ABC):
     @classmethod
     @abc.abstractmethod
     def read(cls, form: Mapping[str, Any]) -> Self:
-        """Build a result from its form. `from_dict` turns Python's errors about a wrong form into one sentence."""
+        """Build a result from its form. If this raises an error, `from_dict` turns it into one sentence."""
 
 
 def axes_or_new(ax: Any | None, **figure: Any) -> Any:
-    """Return the given matplotlib axes, or the axes of a new figure with these options.
+    """Return the given matplotlib axes or, if `ax` is None, the axes of a new figure with these options.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def axes_or_new(ax: Any | None, **figure: Any) -> Any:
 
 
 def without_math(drawn: Any) -> Any:
-    """Return a figure or axes whose texts stay as they are. Else matplotlib reads a label between $ as a formula."""
+    """Return a figure or axes with formulas disabled. Otherwise matplotlib reads text between two $ as a formula."""
     from matplotlib.text import Text
 
     for text in drawn.figure.findobj(Text):
@@ -113,7 +113,7 @@ def without_math(drawn: Any) -> Any:
 
 
 class Tabular(StoredResult):
-    """A result that is printed as a table, and shown as one in a notebook."""
+    """The base class of results that are printed as a table, and shown as a table in a notebook."""
 
     __slots__ = ()
 
@@ -139,7 +139,7 @@ class Drawable(abc.ABC):
         Parameters
         ----------
         ax
-            Axes to draw on. New ones are made if there are none.
+            The axes to draw on. If None, a new figure is made.
 
         Raises
         ------
@@ -154,11 +154,11 @@ class Drawable(abc.ABC):
 
 
 class DrawableResult(StoredResult, Drawable):
-    """A result that can be stored as JSON and drawn."""
+    """The base class of results that can be stored as JSON and drawn."""
 
     __slots__ = ()
 
-    #: Options of a new figure.
+    #: The options of a new figure.
     figure: ClassVar[Mapping[str, Any]] = {}
 
     def _plot(self, ax: Any | None) -> Any:

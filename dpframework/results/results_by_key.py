@@ -1,4 +1,4 @@
-"""Results by released key: one for each key that was shown, and one for all other rows together."""
+"""Results by released key: one result for each key, and one for all other rows together."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 OTHER = "all others"
-_PRINTED = 50  # the most rows of a printed table
-_COLUMNS = 8  # the most counts in a row of a printed table
+_PRINTED = 50  # the largest number of rows of a printed table
+_COLUMNS = 8  # the largest number of counts in one of these rows
 
 #: The result for one key.
 OfKey: TypeAlias = "Frequencies | Estimate"
@@ -31,21 +31,22 @@ def _as_results(given: Iterable[OfKey]) -> tuple[OfKey, ...]:
 @final
 @attrs.frozen
 class ByKey:
-    """A result for each released key, and one for the rows of no released key.
+    """A result for each released key, and one for all other rows.
 
     Attributes
     ----------
     keys
         The released keys, sorted.
     results
-        The result for each key, and last the result for all other rows. Their key was not released, or they have none.
+        The result for each key, and last the result for all other rows: rows whose key was not released, or that have
+        no key.
     """
 
     keys: tuple[str, ...]
     results: tuple[OfKey, ...] = attrs.field(converter=_as_results)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse results that are not one more than the keys, and results of two classes."""
+        """Refuse results of different classes, or a number of results that is not one more than the number of keys."""
         if len(self.results) != len(self.keys) + 1:
             raise InputError(
                 f"{len(self.keys)} keys have {len(self.results)} results; one more result than keys is needed"
@@ -54,7 +55,7 @@ class ByKey:
             raise InputError("the results of keys are of different classes; give results of one class")
 
     def __len__(self) -> int:
-        """Return how many keys there are."""
+        """Return the number of keys."""
         return len(self.keys)
 
     def __getitem__(self, key: str) -> OfKey:
@@ -63,7 +64,7 @@ class ByKey:
         Raises
         ------
         KeyError
-            If the key was not released. That does not tell whether some row has it.
+            If the key was not released. Some rows may have it nevertheless.
         """
         if key not in self.keys:
             raise KeyError(key)
@@ -79,7 +80,7 @@ class ByKey:
         yield from zip((*self.keys, None), self.results, strict=True)
 
     def to_frame(self, attribute: str) -> pl.DataFrame:
-        """Return the frames of all results in one, with the key in the first column. The key is null for `other`."""
+        """Return the dataframes of all results in one. The first column has the key, which is null for `other`."""
         import polars as pl
 
         frames = [

@@ -1,4 +1,4 @@
-"""The released number of rows of each unit that later steps read."""
+"""The result of the miner `rows-per-unit`: a number of rows per privacy unit, which later steps can use as a limit."""
 
 from __future__ import annotations
 
@@ -30,22 +30,23 @@ def _share(value: Any) -> Fraction:
 @final
 @attrs.frozen
 class RowsPerUnit(Tabular, DrawableResult):
-    """A number of rows that is enough for all but a share of the units, and how many further units may have more.
+    """A number of rows that is enough for all but a share of the units, with its error in units.
 
-    With 95 % probability, whatever the table, at most the share `outside` of all units, and `units` others, have more.
+    On any table, and with a probability of 95 %, the units with more rows are at most the share `outside` of all units
+    plus `units` further units.
 
     Attributes
     ----------
     unit
-        The name of a unit, such as the name of the column of ids.
+        The name of the privacy unit, which is the name of the column of ids.
     rows
-        The number of rows.
+        The released number of rows.
     most
-        The largest possible number of rows: as many as the study keeps of each unit.
+        The largest possible number: the number of rows that the study keeps of each unit.
     outside
-        The share of the units that the miner was asked to leave with more rows.
+        The share of the units that may have more rows, a parameter of the miner.
     units
-        The number of further units that may have more rows. It follows from the plan alone.
+        The number of further units that may have more rows. It follows from the plan.
 
     Examples
     --------
@@ -79,7 +80,7 @@ class RowsPerUnit(Tabular, DrawableResult):
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> RowsPerUnit:
-        """See `StoredResult`."""
+        """Build the result from its form (see `StoredResult.read`)."""
         return cls(str(form["unit"]), form["rows"], form["most"], form["outside"], form["units"])
 
     def draw(self, axes: Any) -> None:

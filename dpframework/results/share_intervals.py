@@ -1,8 +1,8 @@
-"""Intervals of the share of one noisy count in the sum of two.
+"""Confidence intervals for the share of one count in the sum of two counts, from noisy counts.
 
-For exact counts, D(j) = (1 - j) first - j second is positive if and only if the share of the first is above j. The
-noise of D is known, so an interval leaves out a share j if D is further from 0 than noise reaches (Fieller's
-inversion).
+Let D(j) = (1 - j) first - j second. For exact counts, D(j) is 0 if j is the share of the first count, and it is
+positive if the share is above j. The noise of D(j) is known. So the interval leaves out a share j if D(j), computed
+from the noisy counts, is further from 0 than noise can explain (Fieller's inversion).
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ import math
 
 from dpframework.results.noisy_counts import Noisy, heavy_deviation
 
-STEPS = 60  # the most steps of Newton's method, more than are ever needed
-GRID = 2**50  # ends of intervals are multiples of 1 / GRID, since digits beyond are rounding
+STEPS = 60  # the largest number of steps of Newton's method, more than it needs
+GRID = 2**50  # ends of intervals are multiples of 1 / GRID, since further digits are rounding errors
 
 
 def least_share(first: Noisy, second: Noisy, most: float) -> float:
-    """Return the first j in [0, 1] at which (1 - j) first - j second is within reach of noise, or 1 if there is none.
+    """Return the lower end of the interval: the smallest j in [0, 1] for which noise can explain D(j).
 
-    The difference is linear in j, and the reach of noise convex. So their gap is concave, and Newton's steps from 1
-    come down to the first such j and never pass it.
+    It is 1 if there is no such j. D(j) is linear in j, and the reach of noise is convex in j. So D(j) minus the reach
+    is concave, and Newton's steps from j = 1 decrease to the smallest such j without passing it.
 
     Parameters
     ----------
     first, second
-        The counts.
+        The two noisy counts.
     most
-        How far noise reaches, in standard deviations.
+        The reach of noise, in standard deviations.
     """
     deviations = heavy_deviation(first.variance), heavy_deviation(second.variance)
     j = 1.0
@@ -47,15 +47,15 @@ def least_share(first: Noisy, second: Noisy, most: float) -> float:
 
 
 def noise_at(first: Noisy, second: Noisy, j: float) -> tuple[float, float]:
-    """Return the deviation of the noise of (1 - j) first - j second, and half of the larger step of this noise.
+    """Return the standard deviation of the noise of (1 - j) first - j second, and half of its larger step.
 
-    The noise comes in steps, since the noise of a count is a whole number.
+    The noise of a count is a whole number, so this noise is a sum of steps of 1 - j and of j.
     """
     return _mix_noise(heavy_deviation(first.variance), heavy_deviation(second.variance), j)
 
 
 def _mix_noise(first: float, second: float, j: float) -> tuple[float, float]:
-    """Return what `noise_at` returns, given the deviations of both counts."""
+    """Return the output of `noise_at`, from the standard deviations of both counts."""
     step = max((1 - j) * (first > 0), j * (second > 0)) / 2
     return math.hypot((1 - j) * first, j * second), step
 

@@ -1,4 +1,4 @@
-"""The numbers closest to given ones among those that are not negative and have a given sum."""
+"""The projection of numbers on a simplex: on numbers that are not negative and have a given sum."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 
 
 def nearest_on_simplex(values: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    """Return the closest numbers, in squared distance, that are not negative and add up to `total` on the last axis.
+    """Return the closest numbers, in squared distance, that are not negative and add up to `total`.
 
     Source: Duchi, Shalev-Shwartz, Singer and Chandra 2008, figure 1.
 
     Parameters
     ----------
     values
-        Any numbers, such as noisy counts.
+        Any numbers, such as noisy counts, shape (..., n). Each row along the last axis is projected by itself.
     total
-        The sum, 0 or more.
+        The sum along the last axis, at least 0.
 
     Examples
     --------

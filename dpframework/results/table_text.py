@@ -1,4 +1,4 @@
-"""Tables of results, as text in columns and as HTML."""
+"""Tables of results, written as text in columns or as HTML."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import attrs
 from dpframework.facts.notebook_html import html_line, html_table
 from dpframework.facts.value_checks import as_texts
 
-_WIDTH = 118  # the most characters of a line of the legend
+_WIDTH = 118  # the largest number of characters in a line of the legend
 
 
 def align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return one line for each row, with each column as wide as its widest cell.
+    """Return one line for each row. Each column is as wide as its widest cell.
 
     Examples
     --------
@@ -33,16 +33,16 @@ def _rows(rows: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
 @final
 @attrs.frozen
 class TextTable:
-    """A table of a result, with lines below that explain it.
+    """A printed table, with a legend below it.
 
     Attributes
     ----------
     heads
-        The head of each column.
+        The heading of each column.
     rows
-        The cells.
+        The cells of each row, as text.
     more
-        How many rows are not shown; 0 if all are.
+        The number of rows that are not shown; 0 if all are shown.
     legend
         A sentence that explains the numbers.
 
@@ -65,7 +65,7 @@ class TextTable:
         return [f"and {self.more} more, in to_frame and to_json"] if self.more > 0 else []
 
     def text(self) -> str:
-        """Return the table in columns, and below it the legend."""
+        """Return the table as text in columns, with the legend below it."""
         return "\n".join([*align_columns([self.heads, *self.rows]), *self._rest, *textwrap.wrap(self.legend, _WIDTH)])
 
     def html(self) -> str:

@@ -9,7 +9,7 @@ from dpframework import checks, mechanisms
 from dpframework.study.hookspecs import hookimpl
 from dpframework.tables.built_in import BUILT_IN as ENGINES
 
-#: The basic miners, by name: the module in `dpframework.basics` and the class. A module is loaded when a study first
+#: The everyday miners, by name: the module in `dpframework.basics` and the class. A module is loaded when a study first
 #: uses one of its miners.
 MINERS = {
     "count": "count_miner:CountMiner",
@@ -41,7 +41,7 @@ ACCOUNTANTS = {
 
 @hookimpl(tryfirst=True)
 def dpframework_miners() -> list[EntryPoint]:
-    """Return the basic miners, such as counts and histograms, as entry points."""
+    """Return the everyday miners, such as counts and histograms, as entry points."""
     return [EntryPoint(name, f"dpframework.basics.{place}", "dpframework") for name, place in MINERS.items()]
 
 
