@@ -28,7 +28,7 @@ class _Node:
     children
         The nodes of the parts that are asked for, by the number of the part.
     number
-        The number of the part that is counted. None where a cut divides the rows further.
+        The part's number, if it is counted. None where a cut divides the rows further.
     """
 
     parts: dict[int, str] | None = None

@@ -67,7 +67,7 @@ class ShuffleFindings:
     Attributes
     ----------
     ids
-        Findings about ids, each with the number of its view: 0 for the left or only one, 1 for the right one.
+        Findings about ids, each with the number of its view: 0 for the left view or the only one, 1 for the right view.
     unfit
         Pairs of an attribute's name and a way in which some of its cells lie outside the schema.
     """

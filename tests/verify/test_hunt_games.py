@@ -1,4 +1,4 @@
-"""How outputs are chosen that lose most on two tables, and how the games of a hunt go on and end."""
+"""How outputs are chosen that lose most on two tables, and how the games of a search go on and end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpframework.mechanisms import DiscreteLaplace, Exponential
 from dpframework.queries import Count, Histogram, PiecewiseScores
 from dpframework.verify.miners import loss_search, worst_transcript_search
 from dpframework.verify.miners.audit_subject import Subject
-from dpframework.verify.miners.loss_search import Hunt
+from dpframework.verify.miners.loss_search import LossSearch
 from dpframework.verify.miners.table_search import WorstPair
 from dpframework.verify.miners.worst_transcript_search import (
     _beyond,
@@ -189,27 +189,27 @@ def test_outputs_that_are_given_are_put_out() -> None:
 
 
 class Play:
-    """A hunt on small tables, of which each part can be replaced."""
+    """A search on small tables, of which each part can be replaced."""
 
     def __init__(self, pairs: Any = (), patience: Any = None) -> None:
         self.told: list[str] = []
         subject = Subject(Two(), SCHEMA, ADD, patience=patience or Patience())
-        self.hunt: Any = Hunt(subject, Fraction(2), 2.1, 9, np.random.default_rng(0), self.told.append)
+        self.search: Any = LossSearch(subject, Fraction(2), 2.1, 9, np.random.default_rng(0), self.told.append)
         self.games: list[tuple[Pair, int]] = []
-        self.hunt._weigh_draws = lambda *_: (WorstPair(Pair(b"drawn", b"", b""), 0.5), "drawn")
-        self.hunt._search.random_pair = lambda: Pair(b"random", b"", b"")
+        self.search._weigh_draws = lambda *_: (WorstPair(Pair(b"drawn", b"", b""), 0.5), "drawn")
+        self.search._search.random_pair = lambda: Pair(b"random", b"", b"")
         losses = iter(pairs)
 
         def game(start: Pair, most: int) -> Any:
             self.games.append((start, most))
-            self.hunt._chosen += 10
+            self.search._chosen += 10
             loss = next(losses)
             return WorstPair(Pair(b"game %d" % len(self.games), b"", b""), loss), f"transcript {len(self.games)}"
 
-        self.hunt._game = game
+        self.search._game = game
 
     def worst(self, pairs: int, reached: float = 0.0) -> tuple[float, str]:
-        found, transcript = self.hunt.worst([], [], pairs, reached)
+        found, transcript = self.search.worst([], [], pairs, reached)
         return found.loss, transcript
 
     @property
@@ -221,17 +221,17 @@ def test_games_are_played_until_the_claim_is_reached() -> None:
     play = Play([0.25, 1.0, 0.75, 1.5, 1.25, 1.0])
     assert play.worst(60) == (1.5, "transcript 4")
     assert play.starts == [b"random", b"drawn", b"random", b"game 2", b"random", b"game 4"]
-    assert play.hunt.tried == 60
+    assert play.search.tried == 60
     assert play.told[:3] == [
         "25% of the claim reached on 0 of 60 pairs of tables",
         "25% of the claim reached on 10 of 60 pairs of tables",
         "50% of the claim reached on 20 of 60 pairs of tables",
     ]
-    assert [transcript for _, transcript in play.hunt.ends] == [f"transcript {k}" for k in range(1, 7)]
+    assert [transcript for _, transcript in play.search.ends] == [f"transcript {k}" for k in range(1, 7)]
     assert Play([0.25] * 20).worst(200)[0] == 0.5
     many = Play([0.25] * 20)
     many.worst(200)
-    assert len(many.hunt.ends) == 12
+    assert len(many.search.ends) == 12
     for losses, games in (([1.94] * 9, 4), ([1.93] * 9, 9), ([0.1] * 4 + [1.94] * 5, 5), ([2.1] * 9, 4)):
         play = Play(losses)
         play.worst(90)
@@ -256,11 +256,11 @@ def test_a_game_goes_on_as_long_as_the_loss_grows() -> None:
             asked.append(pair)
             return WorstPair(pair, next(own)), SimpleNamespace(events=(), name=f"chosen {len(asked)}")
 
-        play.hunt._choose_outputs_for = choose
-        play.hunt._search.climb = lambda loss, pair, number, *, enough: (
+        play.search._choose_outputs_for = choose
+        play.search._search.climb = lambda loss, pair, number, *, enough: (
             WorstPair(Pair(pair.shared + b"+", b"", b""), next(moves)) if (number, enough) == (40, 1.94) else None
         )
-        found, transcript = Hunt._game(play.hunt, Pair(b"start", b"", b""), 100)
+        found, transcript = LossSearch._game(play.search, Pair(b"start", b"", b""), 100)
         return found.loss, transcript.name, len(asked)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -278,7 +278,7 @@ def test_a_game_goes_on_as_long_as_the_loss_grows() -> None:
 
 def test_outputs_are_chosen_on_either_table() -> None:
     subject = Subject(Two(), SCHEMA, ADD)
-    one: Any = Hunt(subject, Fraction(3), 3.1, 9, np.random.default_rng(0), lambda what: None)
+    one: Any = LossSearch(subject, Fraction(3), 3.1, 9, np.random.default_rng(0), lambda what: None)
     found, transcript = one._choose_outputs_for(Pair(b"\0" * 20, b"", b"\2"))
     assert found.pair == Pair(b"\0" * 20, b"", b"\2")
     assert 2 - 1e-9 <= found.loss <= 3 + 1e-9  # both counts beyond the answers
@@ -305,7 +305,7 @@ def test_drawn_transcripts_are_weighed_on_shares_of_the_pairs(monkeypatch: pytes
 
     def drawn(steered: list[Any], pairs: int) -> Any:
         calls.clear()
-        one: Any = Hunt(subject, Fraction(2), 2.1, 9, np.random.default_rng(0), lambda what: None)
+        one: Any = LossSearch(subject, Fraction(2), 2.1, 9, np.random.default_rng(0), lambda what: None)
         for what in ("at_random", "exhaustive", "worst", "climb"):
             setattr(one._search, what, weigh(what))
         transcripts = [

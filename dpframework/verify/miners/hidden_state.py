@@ -2,8 +2,8 @@
 
 A run may leave nothing behind but its releases. A query that keeps rows hands them to everyone who gets the plan. A
 query that keeps the counts of its first table gives them as its answer on every later table, so a replay in the same
-process sees no difference. So one check (`Behaviour.examine_memory`) puts the state from before the first run back
-before each of its replays. Runs with the same releases on different tables must then leave the same state.
+process sees no difference. So one check (`Behaviour.examine_memory`) restores the state from before the first run, each
+time before it replays a run. Runs with the same releases on different tables must then leave the same state.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The hunt for the largest realised loss, over transcripts and over pairs of neighbouring tables.
+"""The search for the largest realised loss, over transcripts and over pairs of neighbouring tables.
 
 A transcript is the record of a run. The realised loss is the difference of the log-densities of its outputs on the two
 tables of a pair. To weigh a transcript on a pair is to compute this loss. Transcripts with drawn outputs are weighed on
 random pairs, on all small pairs, and on pairs of very many equal rows. Then a game of two alternating moves is played
 from several pairs. One move takes the outputs that lose most on the pair (see `worst_transcript_search`). The other
-move climbs to a pair on which these outputs lose more. The hunt ends early once its largest loss is near the claim,
+move climbs to a pair on which these outputs lose more. The search ends early once its largest loss is near the claim,
 since little more can be found.
 """
 
@@ -37,8 +37,8 @@ MOST_ENDS = 12  # for how many games the last pair is kept
 
 
 @final
-class Hunt:
-    """The search for the pair and the transcript of one subject with the largest loss.
+class LossSearch:
+    """The search for the pair and the transcript with the largest loss of one subject.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Hunt:
     rng
         The random generator of the search.
     tell
-        A function that shows progress. It is called before each game with a text that says how far the hunt is.
+        A function that shows progress. It is called before each game with a text that says how far the search is.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     """Yield the queries that some runs ask.
 
     Of queries with equal facts and a mechanism of the same name, only the first is yielded. For a plugin, up to
-    `MOST_ALIKE` of these queries are yielded, those that equal an earlier one excepted.
+    `MOST_ALIKE` unequal queries are yielded.
     """
     seen: dict[Any, list[Query]] = {}
     kinds = subject.universe.kinds

@@ -26,7 +26,7 @@ from dpframework.verify.miners.audit_report import AuditReport, Violation
 from dpframework.verify.miners.audit_subject import Subject
 from dpframework.verify.miners.author_witness_replay import WitnessReplay, replay_witness
 from dpframework.verify.miners.delta_tail_test import TailReport, check_tail_of
-from dpframework.verify.miners.loss_search import TIGHT, Hunt
+from dpframework.verify.miners.loss_search import TIGHT, LossSearch
 from dpframework.verify.miners.query_trace import with_climbed_rows
 from dpframework.verify.miners.same_behaviour_check import MOST_ROWS, SMALL, Behaviour, loss_text
 from dpframework.verify.miners.steering import steer
@@ -241,13 +241,13 @@ class _Audit:
     ) -> tuple[float, Violation | None]:
         """Search for the largest realised loss. Return it with small tables that show it, unless a claim is broken."""
         behaviour = self.behaviour
-        # The hunt has its own generator, so that its findings do not depend on how many runs came before.
+        # The search has its own generator, so that its findings do not depend on how many runs came before.
         rng = np.random.default_rng([self.seed, 3])
-        hunt = Hunt(self.subject, claim, behaviour.allowed, self.most, rng, self.tell)
+        search = LossSearch(self.subject, claim, behaviour.allowed, self.most, rng, self.tell)
         pairs = (self.replays // 2 - behaviour.reruns) * SHORT // max(SHORT, _length(transcripts))
-        found, telling = hunt.worst(transcripts, steered, max(pairs, 40), reached)
-        self.weighed, self.exhaustive = hunt.tried, hunt.exhaustive
-        for ended in hunt.ends:
+        found, telling = search.worst(transcripts, steered, max(pairs, 40), reached)
+        self.weighed, self.exhaustive = search.tried, search.exhaustive
+        for ended in search.ends:
             if not self.subject.patience.over:
                 behaviour.examine_pair(*ended)
         worst = max(found.loss, 0.0)

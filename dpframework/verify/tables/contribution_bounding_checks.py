@@ -1,8 +1,8 @@
 """Checks of contribution bounding: one more unit must add at most k rows to a table and change no other row.
 
 Here k is the number of rows to which each unit is bounded. A claim about units is about tables that differ by up to k
-rows. It carries over to the data only if neighbouring data gives such tables. So at most k rows of each unit may be
-kept, and the choice must depend on the unit's own rows alone.
+rows. It carries over to the data only if neighbouring data sets are read as such tables. So at most k rows of each unit
+may be kept, and the choice must depend on the unit's own rows alone.
 
 Rows are chosen by a private key. For each of several keys, the tables with and without a unit are compared. If one more
 unit adds at most k rows under each key, then every release loses at most its claim under each key. The same then holds

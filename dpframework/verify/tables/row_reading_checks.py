@@ -1,8 +1,8 @@
 """Checks that tables are read row by row: no row changes how another row is read, or whether it is read.
 
-A claim is about tables of codes. It carries over to the data only if neighbouring data gives neighbouring tables. So
-the codes of a row must follow from that row alone, and no row may stop the reading. A library that holds a column as an
-array of one type breaks this easily, since one more cell may change the type of all cells.
+A claim is about tables of codes. It carries over to the data only if neighbouring data sets are read as neighbouring
+tables. So the codes of a row must follow from that row alone, and no row may stop the reading. A library that holds a
+column as an array of one type breaks this easily, since one more cell may change the type of all cells.
 """
 
 from __future__ import annotations
