@@ -58,8 +58,7 @@ def verify_examples(
     replays
         About how many replays each audit makes. A replay compares the probabilities of one run's outputs on two tables.
     runs
-        How often the distinguishing test runs the miner on each of two tables: those for which the audit found the
-        largest loss. 0 leaves this test out.
+        How often the distinguishing test runs on each of the two tables with the largest loss. 0 leaves the test out.
     seed
         The seed of everything drawn except the mechanisms' private draws.
     seconds
@@ -71,9 +70,8 @@ def verify_examples(
     unit
         Whom the claims are to protect: the tables of a replay differ by one such unit. If it is a row, each example's
         own unit is taken (see `Example.unit_for`). If a column of ids names the units, a further check tests that
-        reading bounds the rows of each unit (see `check_bounding`). This check uses the schema of the first example. If
-        a schema derives columns, the first such schema's columns are tested, too, for any unit (see
-        `check_derivation`).
+        reading bounds the rows of each unit (see `check_bounding`). It uses the first example's schema. Whatever the
+        unit, the derived columns of the first schema that has some are tested, too (see `check_derivation`).
 
     Raises
     ------

@@ -64,17 +64,15 @@ def audit(
     Transcripts, the records of what runs make public, are made on random tables, with the claimed noise and with wider
     noise. For each transcript, the miner runs again with the same outputs: on the transcript's own table, on the same
     rows in another order, on neighbours, and on unrelated tables. In each of these runs, the miner must follow its
-    releases alone, and each release must be possible. Then the log-densities of the outputs are compared on random,
-    small and very large pairs of neighbours. Finally, two searches alternate: one for the outputs that lose most on a
-    pair, and one for a pair on which these outputs lose more.
+    releases alone, and each release must be possible. Then the outputs' log-densities are compared on random, small and
+    very large pairs of neighbours. Finally, two searches alternate: for the worst outputs, and for the worst pair.
 
     Parameters
     ----------
     miner
         The miner.
     schema
-        The schema of the miner's tables. Use a few attributes with two or three values each. The search then comes near
-        the worst case.
+        The schema of the miner's tables. A few attributes of two or three values are best for the search.
     relation
         The neighbouring relation.
     delta
@@ -97,8 +95,7 @@ def audit(
     Raises
     ------
     InputError
-        If `replays` is below 100, the miner refuses the schema or has no finite claim, or the schema allows one kind of
-        row only.
+        If `replays` is below 100, the miner refuses the schema or has no finite claim, or all rows are of one kind.
     """
     relation = Relation.parse(relation)
     given: dict[str, Any] = {"patience": Patience(seconds), "unit": unit, "accounting": accounting}
