@@ -164,7 +164,7 @@ class Study:
         """Add planned releases without a miner. A run makes all of them, in order.
 
         The result of a single step is its release. Otherwise the result is a dictionary of releases by their names (see
-        `plan_runner.release_all`).
+        `runner_without_miner.release_all`).
 
         Raises
         ------
