@@ -144,7 +144,7 @@ class AccountedPlan(Plan):
         return {total.accountant.name: total.loss for total in totals if total is not None}
 
     def accountant(self) -> Accountant[Any]:
-        """Return an accountant with the plan's budget: of those that total the plan, the one with the smallest total.
+        """Return an accountant with the plan's budget, of the notion of loss in which the plan's total is smallest.
 
         Raises
         ------

@@ -54,10 +54,10 @@ spend exact deltas only after releases that revealed little, and so use nearly a
 (`tests/accountant/test_adaptive.py` reaches 1.99 delta in this way).
 
 **Why the order is fixed before it is needed.** For one plan that is fixed beforehand, the smallest total over all
-orders is valid, and so is the smallest over all splits into pure parts and zCDP parts. If the order is chosen after the
-releases, each of many bounds may fail with probability delta, and the analyst picks among the bounds. With one order
-all transcripts share the same M, so delta is paid once. No such theorem is known for privacy loss distributions, so
-they are not used here.
+orders is valid. So is the smallest total over all splits of the plan into pure parts and zCDP parts. If the order is
+chosen after the releases, each of many bounds may fail with probability delta, and the analyst picks among the bounds.
+With one order all transcripts share the same M, so delta is paid once. No such theorem is known for privacy loss
+distributions, so they are not used here.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class AdaptiveBudget:
             the conversion.
         """
         if self.order is not None and charge.order != self.order:
-            raise PlanRefused("the charge is at another order than those before it")
+            raise PlanRefused("the charge is at a different order than the charges before it")
         if charge.order is not None and (charge.order <= 1 or not self.delta):
             raise PlanRefused("the charge is at an order that the budget cannot have")
         own = charge.delta.under(self.relation)

@@ -275,7 +275,8 @@ class Accountant(abc.ABC, Generic[A]):
             if any(run.charges for run in self._opened):
                 raise PlanRefused(
                     f"{self.name} accounting holds for plans that are fixed before the first release, and an earlier "
-                    "plan of this budget has made one; plan both in one study, or use a ledger or another accounting"
+                    "plan of this budget has made a release; plan both in one study, or use a ledger or another "
+                    "accounting"
                 )
             amount, exact = self.amount_of(plan.root, plan), self.exact_delta(plan)
             if exact and self._charged and self.converts:

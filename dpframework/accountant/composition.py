@@ -19,7 +19,7 @@ no row is replaced or moves, so the sum over at most k rows is at most the large
 at most the larger of two numbers: the largest R, and the sum of the two largest A. `parallel` returns these two bounds.
 
 Let q be the rate of a sample of units, and let f(x) = log(1 + q (e**x - 1)). Releases that would lose at most a A / k
-on all units lose at most f(a A / k) on the sample. f is convex and 0 at 0, so f(a A / k) is at most a f(A) / k. So
+on all units lose at most f(a A / k) on the sample. As f is convex and f(0) = 0, f(a A / k) is at most a f(A) / k. So
 `sample` keeps the bound too, on a part and on the whole table.
 """
 
@@ -92,7 +92,7 @@ def sample(part: ByRelation, rate: Fraction) -> ByRelation:
     S the distribution if the row is in the sample too. On the table with the row the output has the distribution M = q
     S + (1 - q) N, and on the neighbour without the row N. As S <= e**epsilon N, M <= (1 + q (e**epsilon - 1)) N. As S
     >= e**-epsilon N, N <= M / (1 - q (1 - e**-epsilon)). The factor 1 / (1 - q (1 - e**-epsilon)) is at most 1 + q
-    (e**epsilon - 1), so the logarithm of the latter bounds the loss in both directions. The bound also holds for the
+    (e**epsilon - 1). So log(1 + q (e**epsilon - 1)) bounds the loss in both directions. The bound also holds for the
     mean over samples of the other rows (Balle, Barthe and Gaboardi 2018, Theorem 8).
 
     A resumed run draws its sample again. So some of the releases, with epsilon a, come from one sample, and the others,
@@ -102,8 +102,8 @@ def sample(part: ByRelation, rate: Fraction) -> ByRelation:
     of f is also convex and 0 at 0. A rho that is not amplified adds up as usual. A privacy loss distribution, however,
     may have larger losses after a second sample.
 
-    Under replace-one, a sample may hold the one row, the other row, or neither. Such mixtures are not compared here, so
-    nothing is claimed.
+    Under replace-one, a sample may hold the old row, the new row, or none of them. Such mixtures are not compared here,
+    so nothing is claimed.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """The exact delta of releases: how it composes, next to the loss in any notion.
 
-The output of a release may be a mixture: with probability 1 - d it comes from the *core*, a distribution whose loss is
-bounded, and with probability d from a rest, of which nothing is claimed (see `mechanisms.release_losses`). This d is
-the release's *exact delta*. Accountants compose the losses of the cores. This module composes the deltas.
+The output of a release may be a mixture (see `mechanisms.release_losses`). With probability 1 - d it comes from the
+*core*, a distribution whose loss is bounded. With probability d it comes from a *rest*, about which nothing is claimed.
+This d is the release's *exact delta*. Accountants compose the losses of the cores. This module composes the deltas.
 
 **Theorem.** A composition has the composed losses of the cores, and the following delta:
 

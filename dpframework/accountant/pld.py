@@ -5,10 +5,10 @@ dominate the step's loss, it is used. Otherwise the event is that of the worst m
 without a pure epsilon, of the same rho.
 
 Branches and parts that differ are bounded by one of their events, if it dominates all others. Here an event dominates
-if it has at least the same releases, with at least the same pure epsilons: whoever sees its releases can drop some or
-add noise to others, which is post-processing, and adaptive composition preserves this order (Zhu, Dong and Wang 2022,
-Theorem 10). If no event dominates, branches and parts are bounded by the worst mechanism of their composed pure
-epsilon, or else of their composed rho (see `composition`).
+another event if it has at least the releases of the other, with at least the same pure epsilons. The reason: dropping
+some releases and adding noise to others is post-processing. Adaptive composition preserves this order (Zhu, Dong and
+Wang 2022, Theorem 10). If no event dominates, branches and parts are bounded by the worst mechanism of their composed
+pure epsilon, or else of their composed rho (see `composition`).
 """
 
 from __future__ import annotations

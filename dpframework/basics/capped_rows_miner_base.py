@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # These modules are loaded if the number of rows is released.
 
 #: The note of an error bound if the number of rows per unit is released.
 _AT_MOST = "for all rows per unit that the study keeps; smaller in proportion if a smaller number is released"
-_LOST = "at most the released number of rows of each unit count"
+_LOST = "of each unit, at most the released number of rows is counted"
 
 M = TypeVar("M", bound=Miner)
 

@@ -101,9 +101,7 @@ class CountMiner(GroupedMiner):
         schema = Schema([Boolean("ill"), Numeric("age", 0, 90, cuts=[40])])
         young = {"and": [{"equals": ["ill", "true"]}, {"below": ["age", 40]}]}
         return {
-            "rows": Example(
-                schema, cls(epsilon=1), loose="a row in place of another does not change how many there are"
-            ),
+            "rows": Example(schema, cls(epsilon=1), loose="replacing a row does not change the number of rows"),
             "described": Example(schema, cls(young, epsilon=1)),
             "rows-public": Example(attrs.evolve(schema, rows=6), cls(young, epsilon=1)),
             "groups": Example(schema, cls({"below": ["age", 40]}, by="ill", epsilon=1)),

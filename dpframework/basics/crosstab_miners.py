@@ -3,9 +3,9 @@
 Each of these miners releases one query: counts in disjoint cells, with integer noise on every cell. Its sensitivities
 are those of a histogram. An added row raises one cell by 1. Independent Laplace noise fits such a change, since its
 density depends on the l1 norm of the noise. A replaced row lowers one cell and raises another. If the number of rows is
-public, noise that adds up to 0 fits this change better (`dpframework.mechanisms.KNorm`): for two cells its variance is
-a quarter of that of Laplace noise, and for four cells about half. Margins are sums of cells, so they agree with each
-other and cost nothing.
+public, noise that adds up to 0 fits this change better (`dpframework.mechanisms.KNorm`). For two cells its variance is
+a quarter of the variance of Laplace noise, and for four cells about half. Margins are sums of cells, so they agree with
+each other and cost nothing.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _biases(attributes: Iterable[Attribute]) -> Iterator[str]:
             yield f"values of '{one.name}' beyond its bounds count in the first or last bin"
         if not one.missing:
             yield f"rows without '{one.name}' count as {one.labels[0]}"
-    yield "counts are not cut off at 0; whoever does that makes small ones too large on average"
+    yield "counts are not clipped at 0; clipping would make small counts too large on average"
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ class GroupedMiner(RowsMiner):
         for one in found:
             if isinstance(one, Open):
                 raise InputError(
-                    f"attribute '{one.name}' is open, so that no group of it is known beforehand; use the miner 'keys' "
+                    f"attribute '{one.name}' is open, so its groups are not known beforehand; use the miner 'keys' "
                     f'with each, such as attribute = "{one.name}", each = {{ mean = "NAME" }}'
                 )
         number = math.prod(one.size for one in found)

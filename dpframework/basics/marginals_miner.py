@@ -2,10 +2,10 @@
 
 The marginal of a set of attributes is its contingency table. What is released are residuals (`queries.Residuals`): the
 residual of a set is the part of its marginal that does not follow from the marginals of its subsets. Every marginal is
-a sum of residuals, and summing is post-processing. Noise is distributed over the residuals so that the weighted sum of
-the variances of all cells is as small as possible (`marginals_workload`), or the largest variance of a cell
-(`minimax_weights`). In zCDP the noise is Gaussian. In pure epsilon it is Laplace noise or noise in the shape of blocks
-(`mechanisms.BlockNorm`), whichever has the smaller predicted error, unless you ask for Laplace noise.
+a sum of residuals, and summing is post-processing. The noise is distributed over the residuals so as to minimize the
+weighted sum of the variances of all cells (`marginals_workload`) or the largest variance of a cell (`minimax_weights`).
+In zCDP the noise is Gaussian. In pure epsilon it is Laplace noise or noise in the shape of blocks
+(`mechanisms.BlockNorm`), whichever has the smaller predicted error. You can also ask for Laplace noise.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MOST_RANGES = 1 << 16  # the plan tries at most this many ranges of a marginal 
 _LISTED = 12
 _NOISE = ("least-error", "laplace")
 _OBJECTIVES = ("mean", "largest")
-_UNBIASED = "counts are not cut off at 0; whoever does that makes small ones too large on average"
+_UNBIASED = "counts are not clipped at 0; clipping would make small counts too large on average"
 
 
 def _sets_of_names(value: Iterable[str | Iterable[str]] | None) -> tuple[tuple[str, ...], ...] | None:
@@ -166,7 +166,7 @@ class MarginalsMiner(RowsMiner):
         used = {a.name: a for one in wanted for a in one}
         for name, a in used.items():
             if isinstance(a, Open):
-                raise InputError(f"attribute '{name}' is open: nobody lists its values; release its keys first")
+                raise InputError(f"attribute '{name}' is open: its values are not listed; release its keys first")
         of = tuple(a for a in schema if a.name in used and a.size > 1)
         if not of:
             raise InputError("no attribute has two values or more; there is nothing to count")

@@ -40,10 +40,10 @@ _GRID = 257  # the number of values of a that are tried for a variance's interva
 class MeanMiner(NumberMiner):
     """The mean of a numeric attribute over the rows that have a value. Each value is clamped to bounds.
 
-    **If the number n of these rows is public** (the schema has `rows`, no value may be missing, and neither `where` nor
-    `by` is given), the sum of the differences from the middle of the bounds is released and divided by n. Let w be the
-    width of the bounds. Adding a row changes the sum by at most w / 2, and replacing a row by at most w. So under
-    replace-one the noise of the mean has the standard deviation sqrt(2) w / (epsilon n).
+    **If the number n of these rows is public**, the sum of the differences from the middle of the bounds is released
+    and divided by n. For this the schema must have `rows`, no value may be missing, and `where` and `by` must not be
+    given. Let w be the width of the bounds. Adding a row changes the sum by at most w / 2, and replacing a row by at
+    most w. So under replace-one the noise of the mean has the standard deviation sqrt(2) w / (epsilon n).
 
     **Otherwise** a pair of numbers is released (`queries.BoundDistances`): A, the sum of the values' distances from the
     lower bound, and B, the sum of their distances from the upper bound, both in units of w. Each row adds 1 to A + B,
@@ -321,7 +321,7 @@ class VarianceMiner(NumberMiner):
                 whole=square / 4,
                 whole_text=f"the largest variance, {square / 4:,.10g}",
                 likely=square / 8,
-                likely_text="half of the largest one, so that the middle would be as good a guess",
+                likely_text="half of the largest variance, so that the middle would be as good a guess",
                 note=errors_by_rows(error, self) if rows is None else self.note(WORST_ROWS),
                 biases=[*self.biases(query)],
                 steps=("moments",),

@@ -57,7 +57,8 @@ class _RankMiner(NumberMiner):
         within, far = calibration.preview.within, float(max(self.rank, 1 - self.rank))
         bound = part.rows_bound(self.planned(quantile_text(self.rank)), within, BoundKind.NUMBER)
         if part.size.largest is not None:
-            bound = attrs.evolve(bound, likely=far * part.size.largest, likely_text="any point would miss it by")
+            likely_text = "the largest number of rows by which a point can miss it"
+            bound = attrs.evolve(bound, likely=far * part.size.largest, likely_text=likely_text)
         if part.rows is not None:
             bound = attrs.evolve(bound, amount=min(within, far * part.rows))
         bound = attrs.evolve(bound, note=WORST_ROWS)
@@ -84,7 +85,7 @@ class _RankMiner(NumberMiner):
 @final
 @attrs.frozen
 class QuantileMiner(_RankMiner):
-    """A point of a public grid that is nearly a quantile of a numeric attribute: it misses it by a few rows.
+    """A point of a public grid that is at most a few rows away from a quantile of a numeric attribute.
 
     The point is selected by permute-and-flip or, with a rho, by the exponential mechanism. The score of a point is 0
     minus the number of rows by which the point misses the quantile (`queries.QuantileScores`). Let the grid have m
@@ -144,7 +145,7 @@ class QuantileMiner(_RankMiner):
 @final
 @attrs.frozen
 class MedianMiner(_RankMiner):
-    """A point of a public grid that is nearly the median of a numeric attribute: it misses it by a few rows.
+    """A point of a public grid that is at most a few rows away from the median of a numeric attribute.
 
     It is the quantile 1/2 of `QuantileMiner`.
 

@@ -141,9 +141,9 @@ class TopKMiner(GroupedMiner):
     has the noise of a single count, whatever `k` is. (Under replace-one a row may lower one count and raise another, so
     there is more noise.) If k values were selected one after another, each selection would get 1/k of the budget.
 
-    The shown values are chosen by their noisy counts, so the confidence intervals are made to hold for all values at
-    once: each may fail with a probability of 5 % divided by the number of values. Rows without a value are not ranked.
-    With `by`, one release holds the counts of all values in all groups, and the values are sorted within each group.
+    The shown values are chosen by their noisy counts. So the confidence intervals must hold for all values at once:
+    each may fail with a probability of 5 % divided by the number of values. Rows without a value are not ranked. With
+    `by`, one release holds the counts of all values in all groups, and the values are sorted within each group.
 
     For an open attribute, whose values are not listed in the schema, see `KeysMiner`.
 
@@ -174,9 +174,7 @@ class TopKMiner(GroupedMiner):
     def _attribute_to_count(self, schema: Schema) -> Attribute:
         attribute = schema[self.attribute]
         if isinstance(attribute, Open):
-            raise InputError(
-                f"attribute '{attribute.name}' is open; use the miner 'keys', which shows what is frequent"
-            )
+            raise InputError(f"attribute '{attribute.name}' is open; use the miner 'keys', which finds frequent values")
         if self.attribute in self.by:
             raise InputError(f"by names '{self.attribute}', whose values are counted; name other attributes")
         return attribute
@@ -204,7 +202,7 @@ class TopKMiner(GroupedMiner):
         if calibration is None:
             return part.bounds_of_steps()
         bound = part.bound_of(f"counts of the values of '{self.attribute}'{self.group_text}", calibration)
-        biases = ["values are shown for their noisy counts, which are too large on average"]
+        biases = ["values are shown because of their noisy counts, so these are too large on average"]
         return [attrs.evolve(bound, steps=("counts",), biases=biases)]
 
     def mine_rows(self, table: PrivateTable) -> Groups:

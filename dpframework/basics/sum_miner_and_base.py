@@ -36,7 +36,7 @@ from dpframework.run.private_table import PrivateTable
 #: releases.
 ROWS_BETWEEN = 2_000
 #: The note of an error bound if the bounds come from an earlier release.
-AT_MOST = "for the public bounds; smaller in proportion if narrower ones are released"
+AT_MOST = "for the public bounds; smaller in proportion if narrower bounds are released"
 
 Q = TypeVar("Q", bound=WithinBounds)
 
@@ -87,7 +87,7 @@ class NumberMiner(GroupedMiner):
         ends = "the released bounds" if self.own_sources else f"[{query.lower:g}, {query.upper:g}]"
         yield f"values of '{self.attribute}' beyond {ends} count as the nearer bound"
         if query.attribute.missing:
-            yield f"rows without '{self.attribute}' are left out, so fewer rows than the table has may count"
+            yield f"rows without '{self.attribute}' are left out, so fewer rows may be used than the table has"
         else:
             lowest = "the lower bound" if self.own_sources else f"{query.lower:g}"
             yield f"rows without '{self.attribute}' count as {lowest}"

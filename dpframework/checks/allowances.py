@@ -49,19 +49,19 @@ def _finds(examine: Callable[[Any], Iterator[tuple[Severity, str]]]) -> Callable
 ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
     {
         NOISY_SELECTION: Allowance(
-            "A selection may be worse than the best candidate by a quarter of the table or more. That is as private as "
-            "any other, and may be good enough where many choices are made.",
+            "A selection may be worse than the best candidate by a quarter of the table or more. This does not weaken "
+            "privacy, and may be good enough if many choices are made.",
             "DP024",
             _has_bound(lambda bound: bound.hides_choice),
         ),
         NOISY_RESULT: Allowance(
-            "A result's error may be larger than the result can be expected to be. That is as private as any other, "
-            "and may be good enough where only large groups are read.",
+            "A result's error may be larger than the expected result itself. This does not weaken privacy, "
+            "and may be good enough if only large groups are read.",
             "DP025",
             _has_bound(lambda bound: bound.hides_number),
         ),
-        weak_protection_checks.LARGE_EPSILON: Allowance(
-            "The total epsilon may be above 1, or even above 10. The claim holds, and promises less.",
+        claim_strength_checks.LARGE_EPSILON: Allowance(
+            "The total epsilon may be above 1, or even above 10. The claim still holds, but promises less.",
             "DP026",
             _finds(weak_protection_checks.large_epsilon),
         ),
@@ -75,15 +75,15 @@ ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
             "DP027",
             _finds(weak_protection_checks.one_row_each),
         ),
-        weak_protection_checks.SMALL_GROUPS: Allowance(
-            "Several results may count groups of a few rows. Each person is protected as the plan says. What is true "
-            "of all people in a small group may become known of each.",
+        claim_strength_checks.SMALL_GROUPS: Allowance(
+            "Several results may count groups of a few rows. Each person is protected as the plan says. But facts "
+            "that hold for all people in a small group may become known.",
             "DP028",
             _finds(weak_protection_checks.small_groups),
         ),
-        weak_protection_checks.WEAK_UNIT: Allowance(
-            "The unit may be weaker than the names of ids suggest, because the names mislead, or because the owner "
-            "wants to protect no more than that.",
+        claim_strength_checks.WEAK_UNIT: Allowance(
+            "The privacy unit may be weaker than the names of id columns suggest. The names may mislead, or the owner "
+            "may want to protect just this unit.",
             "DP029",
             _finds(weak_protection_checks.weak_unit),
         ),
@@ -99,11 +99,12 @@ def unknown_allowance(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
         if name in ALLOWANCES:
             if not ALLOWANCES[name].needed(plan):
                 noisy = name in (NOISY_SELECTION, NOISY_RESULT)
-                why = "no error that is known is that large" if noisy else "nothing in the plan needs it"
+                why = "no known error is that large" if noisy else "nothing in the plan needs it"
                 yield Severity.WARNING, f"the study allows '{name}', and {why}"
             continue
         known = KNOWN_ASSUMPTIONS | plan.assumptions.keys() | ALLOWANCES.keys()
         if name in known:
-            yield Severity.WARNING, f"the study allows '{name}', which nothing assumes; no step needs it"
+            yield Severity.WARNING, f"the study allows '{name}', but nothing in the plan assumes it"
         else:
-            yield Severity.ERROR, f"the study allows '{name}', which nothing assumes; {nearest(name, known)}"
+            told = f"the study allows '{name}', which is no known assumption or risk; {nearest(name, known)}"
+            yield Severity.ERROR, told

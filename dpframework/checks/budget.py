@@ -46,7 +46,7 @@ def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
     if own is not None and own > allowed:
         yield (
             Severity.ERROR,
-            f"the releases have a delta of {float(own):g} of their own under {plan.relation}, the study's is "
+            f"the releases have a delta of {float(own):g} of their own under {plan.relation}, and the study's delta is "
             f"{float(allowed):g}; raise it, or lower the deltas of the steps",
         )
     elif allowed == (own or 0):
@@ -60,7 +60,7 @@ def no_finite_total(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
             if isinstance(placed.node, Spend) and placed.node.caps.epsilon is None:
                 yield (
                     Severity.ERROR,
-                    f"block '{placed.path}' has no cap on epsilon; set delta > 0 in the study, or give the block one",
+                    f"block '{placed.path}' has no cap on epsilon; set delta > 0 in the study, or give the block a cap",
                 )
 
 

@@ -19,8 +19,8 @@ KNOWN_ASSUMPTIONS = frozenset(
 def relation_not_supported(plan: Plan) -> Iterator[tuple[Severity, str]]:
     """Find steps without a claim under the study's relation.
 
-    Under replace-one, a step also needs a claim under add-or-remove-one if it is released from parts of the table, or
-    if a unit may be replaced by one with fewer rows.
+    Under replace-one, some steps also need a claim under add-or-remove-one: steps that are released from parts of the
+    table, and all steps if a unit may be replaced by a unit with fewer rows.
     """
     unclaimed: dict[str, list[str]] = {}
     for path, step in plan.placed_steps():
@@ -157,8 +157,8 @@ def asserted_rows(plan: Plan) -> Iterator[tuple[Severity, str]]:
             plan,
             DATA_FITS_SCHEMA,
             f"the owner asserts '{DATA_FITS_SCHEMA}': {_ENDS}",
-            f"reading with out_of_domain = '{plan.out_of_domain}' assumes '{DATA_FITS_SCHEMA}': a row that the "
-            "schema does not hold ends the run; list it in the study's allow, or choose 'clamp' or 'missing'",
+            f"reading with out_of_domain = '{plan.out_of_domain}' assumes '{DATA_FITS_SCHEMA}': a row that does "
+            "not fit the schema ends the run; list it in the study's allow, or choose 'clamp' or 'missing'",
         )
     if plan.facts.rows is not None:
         if plan.relation is not Relation.ADD_OR_REMOVE_ONE:  # otherwise DP018 reports it

@@ -18,11 +18,11 @@ from dpframework.plan.plan import DATA_FITS_SCHEMA, ROWS_FROM_QUERY
 ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "mcmc-converged": (
-            "A Markov chain has come as close to its target as if it had run for ever. Nobody can check that.",
+            "A Markov chain has converged to its target distribution. This cannot be checked.",
             "DP005",
         ),
         "real-arithmetic": (
-            "Noise that is made in floating point is as good as noise in real numbers. Nothing built in needs this.",
+            "Noise drawn in floating point is as private as noise in real numbers. Nothing built in needs this.",
             "DP005",
         ),
         INFERRED: (
@@ -30,12 +30,12 @@ ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "DP006",
         ),
         DATA_FITS_SCHEMA: (
-            "Every value lies in its attribute's public domain. A run ends at the first one that does not, which "
-            "reveals that there is one.",
+            "Every value lies in its attribute's public domain. A run ends at the first value outside, which "
+            "reveals that there is such a value.",
             "DP021",
         ),
         ROWS_ASSERTED: (
-            "Nobody has more rows than the study says. No column of ids bounds them, so this is the owner's word.",
+            "Nobody has more rows than the study says. No column of ids enforces this: it is the owner's word.",
             "DP021",
         ),
         ROWS_FROM_QUERY: (
@@ -44,7 +44,7 @@ ASSUMPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "DP005",
         ),
         "row-count-public": (
-            "The number of rows is public: replace-one compares tables of one size. It needs no allowance.",
+            "The number of rows is public: replace-one compares tables of the same size. This needs no allowance.",
             "DP018",
         ),
     }

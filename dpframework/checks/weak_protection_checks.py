@@ -108,8 +108,8 @@ def small_groups(plan: AccountedPlan) -> Iterator[tuple[Severity, str]]:
         return
     names = first_names([f"'{name}'" for name in found], 3)
     what = (
-        f"results {names} count groups of about {max(found.values()):.2g} rows or fewer: together they may tell much "
-        "of a few people who are alike"
+        f"results {names} count groups of about {max(found.values()):.2g} rows or fewer: together they may reveal much "
+        "about a few similar people"
     )
     yield _unless_allowed(plan, SMALL_GROUPS, what, "merge values, or publish fewer results")
 

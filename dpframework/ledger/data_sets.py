@@ -319,7 +319,7 @@ class DataSet:
         if not given:
             raise PlanRefused(f"{what} is not approved; 'dpframework ledger approve' approves it, by its hash")
         if given[-1].revoked is not None:
-            raise PlanRefused(f"{what} is no longer approved; {given[-1].revoked} took the approval back")
+            raise PlanRefused(f"{what} is no longer approved; {given[-1].revoked} revoked the approval")
         if any(approval.left for approval in given):
             raise PlanRefused(f"{what} is approved, but not for this data")
         runs = sum(approval.runs for approval in given)

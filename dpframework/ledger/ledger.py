@@ -36,8 +36,7 @@ class Ledger:
     path
         A file that `Ledger.create` made.
     pin
-        The owner's pin, a note of the ledger's last entry (see `Pin`). By default there is none. Without a pin, it is
-        not detected if the file is replaced by an older copy.
+        The owner's pin (see `Pin`). By default there is none, and replacing the file by an older copy is not detected.
 
     Raises
     ------

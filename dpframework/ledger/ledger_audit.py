@@ -55,14 +55,16 @@ def audit_entries(path: Path, entries: Sequence[Entry], head: str | None, runs: 
     known = {entry.hash for entry in entries}
     if head is not None and head not in known:
         raise LedgerTampered(
-            f"{path}: no entry has the hash {head}; the ledger was cut, written anew, or is another one"
+            f"{path}: no entry has the hash {head}; the ledger was cut or rewritten, or is another ledger"
         )
     for run, noted in runs.items():
         if not records.has_run(run):
-            raise LedgerTampered(f"{path}: run {run} is gone; the ledger was put back, or is another one")
+            raise LedgerTampered(
+                f"{path}: run {run} is gone; the ledger was replaced by an older copy, or is another ledger"
+            )
         if noted not in known:
             raise LedgerTampered(
-                f"{path}: what run {run} recorded last is gone; the ledger was put back, or written anew"
+                f"{path}: the last entry of run {run} is gone; the ledger was replaced by an older copy, or rewritten"
             )
     return entries[-1].head
 

@@ -5,8 +5,7 @@ These steps follow one another, and each is stored on disk before the next one b
 1. The journal, if there is one, gets the run's id.
 2. The ledger records that the table will now be read.
 3. After the reading, the ledger charges the whole total of the plan.
-4. For each release, the ledger records its charge, the output is drawn, and the journal stores the output. Only then do
-   the miner and the observers see it.
+4. For each release, the ledger records its charge, its output is drawn, the journal stores it, and it is returned.
 5. The ledger records the end of the run.
 """
 
@@ -54,8 +53,7 @@ class LedgerRun(Observer):
     data
         The files from which its table is read. They are needed if the approval is limited to certain files.
     key
-        The key, for `read_table`, by which the rows that each privacy unit keeps are chosen. A resumed run has the same
-        key, and so the same rows.
+        The key, for `read_table`, that decides which rows of each unit are kept. A resumed run has the same key.
     subject
         The study's name, the person who runs it, the purpose, and the period.
     """
@@ -99,18 +97,14 @@ class LedgerRun(Observer):
 
     @property
     def head(self) -> str:
-        """The hash of the ledger's last entry about this run.
-
-        Note it to detect later whether the ledger was replaced.
-        """
+        """The hash of the ledger's last entry about this run, by which a replaced ledger can be detected later."""
         return self._head.hash
 
     @contextlib.contextmanager
     def recording(self, plan: Plan, randomness: Randomness) -> Iterator[None]:
         """Return a context that refuses a plan that may not be run, and that records how the `with` block ends.
 
-        `open` must be called in the block, and charges the plan. If the block is interrupted, or the ledger or the
-        journal fails, the run stays unfinished.
+        In the block, `open` charges the plan. The run stays unfinished if the block is interrupted or the ledger fails.
 
         Raises
         ------
@@ -168,10 +162,7 @@ class LedgerRun(Observer):
             self._journal.remove()
 
     def discard_of(self, run: str) -> None:
-        """Remove the journal if it belongs to the given run, and this run has ended.
-
-        Store its results elsewhere first.
-        """
+        """Remove the journal if the given run has ended and owns it. Store its results elsewhere first."""
         with self._journal.visited() as journal:
             if journal is None or journal.owner is None or journal.owner.run != run:
                 return
@@ -239,8 +230,8 @@ class LedgerRun(Observer):
     def refused(self, why: str) -> None:
         """Record that the run ended while the table was read. This uses up one approved run.
 
-        Whether the rows can be read, and fit what their owner states, depends on the rows. This reveals something about
-        the rows that no epsilon bounds, so the owner must approve a retry. Nothing is charged.
+        Whether the rows can be read, and fit what their owner states, depends on the rows. No epsilon bounds what this
+        reveals, so nothing is charged, and a retry needs another approved run.
 
         Raises
         ------
@@ -279,7 +270,7 @@ class LedgerRun(Observer):
             # For an unfinished run, the ledger and the journal must agree.
             cannot = f"run {self.id} cannot be resumed"
             if recorded.approval.revoked is not None:
-                raise PlanRefused(f"{cannot}; {recorded.approval.revoked} took its approval back")
+                raise PlanRefused(f"{cannot}; {recorded.approval.revoked} revoked its approval")
             approved = recorded.approval.data
             if approved is not None and not approved.holds(self._files):
                 raise PlanRefused(f"{cannot}; it was begun on other data, which was approved for it")
@@ -339,15 +330,12 @@ class LedgerRun(Observer):
         with self._chain.writing() as transaction:
             for entry in self._news(transaction):
                 if entry.kind == "revocation" and self._plan and entry.content["plan"] == self._plan.hash:
-                    raise ReleaseRefused(f"step '{path}': {entry.content['by']} took the approval of its run back")
+                    raise ReleaseRefused(f"step '{path}': {entry.content['by']} revoked the approval of its run")
             transaction.append(kind, {"run": self.id, "number": number, "path": path})
             self._head = transaction.head
 
     def _news(self, transaction: Transaction) -> list[Entry]:
-        """Return the data set's new entries since this run's last entry.
-
-        Refuse if another process has resumed the run.
-        """
+        """Return the data set's new entries, and refuse if another process has resumed the run."""
         require_own(self._process)
         news = transaction.read(self._head)
         if any(entry.content.get("run") == self.id for entry in news):

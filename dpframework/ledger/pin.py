@@ -81,7 +81,8 @@ class Pin:
         if not entries or entries[0].hash != self._identity:
             return f"is not the ledger that {self.path} notes: its first entry is another one"
         if len(entries) < self._number or entries[self._number - 1].hash != self._hash:
-            return f"was put back, cut or written anew: entry {self._number}, which {self.path} notes, is gone"
+            gone = f"entry {self._number}, which {self.path} notes, is gone"
+            return f"was replaced by an older copy, cut or rewritten: {gone}"
         return None
 
     def note(self, identity: str, head: Head) -> None:

@@ -72,7 +72,7 @@ class Decision:
             return "unsigned"
         if self.signature is None:
             raise SignatureError("it is not signed")
-        vouched = "" if allowed is not None or own is not None else ", which nobody vouches for here"
+        vouched = "" if allowed is not None or own is not None else ", whose owner is not known here"
         return f"signed by {verify_signature(self.signature, self.text, allowed)}{vouched}"
 
 

@@ -1,10 +1,10 @@
 """The signers of a ledger: people with keys, one of whom must sign each decision.
 
-A decision is an entry that gives or takes authority, or states something on which the cap depends: a data set with its
-cap, an approval, a revocation, a change of the signers, or a release outside of the ledger. In a ledger with signers, a
-person who is a signer at that time must sign each decision. The signature covers the ledger's id, the hash of the entry
-before, the kind and the content (see `text_to_sign`). Through that hash it also seals all earlier entries, and it
-cannot be moved to another place.
+Five kinds of entries are decisions: a data set with its cap, an approval, a revocation, a change of the signers, and a
+release outside of the ledger, which may be charged to the cap. In a ledger with signers, a person who is a signer at
+that time must sign each decision. The signature covers the ledger's id, the hash of the entry before, the kind and the
+content (see `text_to_sign`). Through that hash it also seals all earlier entries, and it cannot be moved to another
+place.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_signers(path: str | os.PathLike[str]) -> dict[str, str]:
                 "'board@example.org ssh-ed25519 AAAA...', without options"
             )
         if name in found or key in found.values():
-            raise InputError(f"{path}, line {number}: this name or this key stands above already; name each once")
+            raise InputError(f"{path}, line {number}: this name or this key was given before; give each once")
         found[name] = key
     if not found:
         raise InputError(f"{path}: names no signer; write a line NAME KEY-TYPE KEY for each")

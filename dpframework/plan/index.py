@@ -257,8 +257,8 @@ class PlanIndex:
 
         A step's releases depend on the attributes that its query reads. They also depend on the attributes that cut the
         table into the parts that the step reads, since these decide which rows are counted. Parts that are made from a
-        release may be cut by any attribute, unless the plan names the attributes. A composition has the attributes of
-        all its steps.
+        release may be cut by any attribute, except if the plan names the attributes. A composition has the attributes
+        of all its steps.
         """
         rows: list[Reads] = []  # for each node, the attributes that decide which rows the nodes below it read
         for placed in self.nodes:

@@ -235,7 +235,7 @@ def _parallel_label(node: Parallel) -> str:
 def _cut_text(node: Parallel) -> str:
     match node.by:
         case None:
-            return "nobody declared"
+            return "not declared"
         case FromRelease():
             about = f", of {', '.join(node.by.attributes)}" if node.by.attributes else ""
             return f"by {node.by}{about}"

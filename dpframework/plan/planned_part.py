@@ -100,7 +100,7 @@ class PlannedPart:
         if any(one.chosen for one in alike):
             steps = tuple(one.path for one in alike)
             return ErrorBound(
-                text, None, note="depends on what the miner asks for as it goes", size=self.size, steps=steps
+                text, None, note="depends on what the miner asks for during the run", size=self.size, steps=steps
             )
         known = [one for one in alike if one.calibration is not None]
         if not known:

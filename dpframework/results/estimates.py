@@ -72,7 +72,7 @@ class Estimate(Tabular, DrawableResult):
 
     def __attrs_post_init__(self) -> None:
         if not self.low <= self.value <= self.high:
-            raise InputError(f"the interval of '{self.what}' does not hold its value")
+            raise InputError(f"the interval of '{self.what}' does not contain its value")
 
     def to_frame(self) -> pl.DataFrame:
         """Return a polars dataframe of one row, with the columns what, value, low and high."""

@@ -93,7 +93,7 @@ class Frequencies(CountTable):
             If a name is unknown or given twice, or if no name is given.
         """
         if not names or len(set(names)) < len(names):
-            raise InputError("a margin is of one attribute or several, each named once")
+            raise InputError("a margin needs at least one attribute, each named once")
         for name in names:
             if name not in self.names:
                 raise InputError(f"there is no attribute {name!r} in this table; {nearest(name, self.names)}")

@@ -51,7 +51,7 @@ class ReleasedKeys(Mapping[str, int]):
         if len(self.texts) != len(self.counts):
             raise InputError(f"{len(self.texts)} keys have {len(self.counts)} counts; one for each is needed")
         if list(self.texts) != sorted(set(self.texts)):
-            raise InputError("released keys must be sorted, each once")
+            raise InputError("released keys must be sorted, without duplicates")
 
     @classmethod
     def shown(cls, texts: Iterable[str], counts: Iterable[int]) -> ReleasedKeys:
@@ -131,7 +131,7 @@ class KeyTable(Tabular, DrawableResult):
     def __attrs_post_init__(self) -> None:
         """Refuse results by key whose keys are not the released keys."""
         if self.each is not None and self.each.keys != self.released.texts:
-            raise InputError("the results by key are of other keys than those that were released")
+            raise InputError("the results by key belong to other keys than the released ones")
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ class MarginalTable(CountTable):
             if label not in labels:
                 raise InputError(f"attribute '{name}' has no label '{label}'; {nearest(label, labels)}")
         if len(set(wanted)) < max(len(wanted), 1):
-            raise InputError(f"labels of '{name}' are given twice, or none is; give each once")
+            raise InputError(f"labels of '{name}' are given twice, or no label is given; give each once")
         return [labels.index(label) for label in wanted]
 
     def nonnegative(self) -> NDArray[np.float64]:

@@ -45,7 +45,7 @@ class Matrix:
 
     def __attrs_post_init__(self) -> None:
         if len(self.values) != len(self.rows) or any(len(row) != len(self.columns) for row in self.values):
-            raise InputError(f"the matrix '{self.title}' has not one number for each row and column")
+            raise InputError(f"the matrix '{self.title}' needs one number for each row and column")
 
     @property
     def levels(self) -> tuple[tuple[int, ...], ...]:

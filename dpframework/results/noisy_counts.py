@@ -164,11 +164,11 @@ def error_of(level: float) -> float:
 def quantile(error: float) -> float:
     """Return the number of standard deviations that noise exceeds, on either side, with at most this probability.
 
-    The noise is a sum of independent Laplace and normal noise. Such a sum is normal with a random variance. In one
-    extreme case the variance is constant (normal noise alone), in the other it is one exponential (Laplace noise
-    alone). We take the larger of the quantiles in these two cases as a bound for all sums. Up to a level of 0.9 it is
-    that of normal noise, and from 0.92 on that of Laplace noise. We know no proof. Tests compute the quantiles of many
-    such sums.
+    The noise is a sum of independent Laplace and normal noise. Such a sum is normal with a random variance. There are
+    two extreme cases: the variance is constant (normal noise alone), or it is one exponential (Laplace noise alone). We
+    take the larger of the quantiles in these two cases as a bound for all sums. Up to a level of 0.9 the quantile of
+    normal noise is larger, and from 0.92 on the quantile of Laplace noise. We know no proof. Tests compute the
+    quantiles of many such sums.
     """
     return max(-math.log(error) / math.sqrt(2), -NormalDist().inv_cdf(error / 2))
 

@@ -69,8 +69,8 @@ class Gate:
         """Make several releases that were charged before, and return their values in order.
 
         There are four stages: observers are told of all charges, all queries are evaluated, all outputs are drawn, and
-        observers are told of all outputs. The exact answers do not depend on how many releases are made together, nor
-        do the draws of a seeded run.
+        observers are told of all outputs. The exact answers, and the draws of a seeded run, do not depend on how many
+        releases are made together.
 
         Raises
         ------
@@ -180,7 +180,7 @@ class Gate:
 
     @contextlib.contextmanager
     def ending(self, *, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """End the run if the `with` block fails, unless `unless()` is true: the block would fail on every table."""
+        """End the run if the `with` block fails, except if `unless()` tells that it would fail on every table."""
         try:
             yield
         except DPFrameworkError as error:
@@ -305,8 +305,8 @@ class Gate:
     def _guard(self, what: str, function: Callable[[], T]) -> T:
         """Call a function that sees private rows. In a private run its output, warnings and errors are not shown.
 
-        If the function fails, only the class of the error is named, and only if it is a class of Python or of
-        dpframework. Any other class could be named after a value in the table. A seeded run shows everything.
+        If the function fails, the class of the error is named if it is a class of Python or of dpframework, and nothing
+        else. Any other class could be named after a value in the table. A seeded run shows everything.
         """
         private = self.randomness.private
         try:

@@ -33,8 +33,7 @@ def require_sources(name: str, miner: Miner, earlier: Mapping[str, Miner]) -> No
         if source not in earlier:
             remedy = nearest(source, earlier) if earlier else "write that step above it"
             raise InputError(
-                f"step '{name}' uses the result of step '{source}', and no miner comes before it under that name; "
-                f"{remedy}"
+                f"step '{name}' uses the result of step '{source}', and no earlier step has that name; {remedy}"
             )
     if (why := miner.misfit({source: earlier[source] for source in miner.sources})) is not None:
         raise InputError(f"step '{name}': {why}")

@@ -220,7 +220,7 @@ class PrivateTable:
             return self.schema[by]
         if isinstance(by, Attribute):
             if self.schema[by.name] != by:
-                raise ReleaseRefused(f"attribute '{by.name}' is not the one of this table's schema")
+                raise ReleaseRefused(f"attribute '{by.name}' differs from the one in this table's schema")
             return by
         if isinstance(by, Cases):
             return by

@@ -141,7 +141,7 @@ class Scope:
             return self.charge(step)
         if step not in self._steps.get(step.name, ()):
             raise ReleaseRefused(
-                f"step '{step.name}' is not the one that the plan holds; release what was planned, by its name"
+                f"step '{step.name}' differs from the planned step of that name; release the planned step, by its name"
             )
         return self.charge(step.name)
 

@@ -207,7 +207,7 @@ def _find_bound(whole: StudyPlan, miners: Mapping[str, Miner], step: str, within
     if bound.amount is None:
         if bound.size.about is None and bound.note.startswith("depends"):
             raise InputError(f"the error of '{step}' {_UNKNOWN}")
-        raise InputError(f"'{step}' has no error bound that an epsilon could be found for: {bound.note}")
+        raise InputError(f"'{step}' has no error bound from which an epsilon could be found: {bound.note}")
     return attrs.evolve(wanted, within=amount)
 
 

@@ -63,10 +63,10 @@ def require_engine(plan: Plan, engine: Engine) -> None:
     Raises
     ------
     InputError
-        If the engine reads rows itself and does not bound the rows of a unit. If a query needs something that the
-        engine does not support: keys that are not listed, the first rows of each unit, an answer that is not computed
-        from a contingency table, or data row by row. If a query gathers data row by row, and the public bound on the
-        number of rows is above `MOST_GATHERED`. If the plan samples rows or units, and the engine does not.
+        If the engine reads rows itself and does not bound the rows of a unit. If the engine does not support what a
+        query needs: keys that are not listed, the first rows of each unit, data row by row, or an answer that no
+        contingency table gives. If a query gathers data row by row, and the public bound on the number of rows is above
+        `MOST_GATHERED`. If the plan samples rows or units, and the engine does not.
     """
     unit, row_bound = plan.unit, plan.facts.row_bound
     if engine.reads_itself and unit.id is not None and not engine.bounds_units:
@@ -78,12 +78,12 @@ def require_engine(plan: Plan, engine: Engine) -> None:
         if step.facts.unlisted and not engine.gathers and type(engine).tally is Engine.tally:
             raise InputError(
                 f"engine '{engine.name}' gives out counts of listed cells only, and step '{step.name}' asks for keys "
-                "that nobody lists; use another engine"
+                "that are not listed; use another engine"
             )
         if step.facts.places and not engine.places_rows:
             raise InputError(
-                f"engine '{engine.name}' does not tell which row of its unit each row is, and step '{step.name}' reads "
-                "the first rows of each unit; use engine 'memory', 'mapped', 'threads', 'duckdb' or 'postgres'"
+                f"engine '{engine.name}' does not know the position of each row in its unit, and step '{step.name}' "
+                "reads the first rows of each unit; use engine 'memory', 'mapped', 'threads', 'duckdb' or 'postgres'"
             )
         if engine.groups and not (step.query.has_tables or step.query.gathers):
             raise InputError(
@@ -92,7 +92,7 @@ def require_engine(plan: Plan, engine: Engine) -> None:
             )
         if not step.query.gathers:
             continue
-        gathering = f"step '{step.name}' gathers something of each row ({step.query.text})"
+        gathering = f"step '{step.name}' gathers data of each row ({step.query.text})"
         if not engine.gathers:
             raise InputError(
                 f"engine '{engine.name}' gives out counts only, and {gathering}; run it on one machine, with engine "
@@ -100,8 +100,8 @@ def require_engine(plan: Plan, engine: Engine) -> None:
             )
         if row_bound is not None and row_bound > MOST_GATHERED:
             raise InputError(
-                f"{gathering}, and the schema's table may have more than the {MOST_GATHERED:,} rows that this is done "
-                "for; use other parameters or another miner, or lower max_rows if the table has fewer rows"
+                f"{gathering}, and the schema's table may have more than the {MOST_GATHERED:,} rows up to which "
+                "this is possible; use other parameters or another miner, or lower max_rows if the table has fewer rows"
             )
     kind, what = type(engine), "samples"
     draws = kind.sample is not Engine.sample
@@ -125,7 +125,7 @@ def require_samples_anew(plan: AccountedPlan, budget: Accountant[Any]) -> None:
     for accountant in (budget, plan.accountant()):
         if plan.index.samples and not accountant.samples_anew:
             raise PlanRefused(
-                f"this run cannot be resumed; a sample would be drawn anew, and its total in {accountant.name} "
+                f"this run cannot be resumed; a sample would be drawn again, and its total in {accountant.name} "
                 "accounting holds for releases from one sample"
             )
 

@@ -47,21 +47,18 @@ class Study:
     schema
         The public facts about the table.
     epsilon, delta
-        The budget. If delta is above 0, totals may also be computed in zCDP, Renyi divergence or privacy loss
-        distributions, and the smallest one is used.
+        The budget. If delta is above 0, totals in zCDP, Renyi divergence and privacy loss distributions count, too.
     relation
         "add-or-remove-one" or "replace-one".
     allow
         The names of the assumptions and risks that are accepted.
     out_of_domain
-        What reading does with values outside the schema (see `read_table`). By default "clamp", or "error" if
-        'data-fits-schema' is allowed. It is part of the plan. If you read the table yourself, use the same value.
+        What reading does with values outside the schema (see `read_table`), which is part of the plan. By default
+        "clamp", or "error" if 'data-fits-schema' is allowed. If you read the table yourself, use the same value.
     unit
-        The column of ids of the persons whom the study protects. By default the study protects single rows. Read tables
-        with `unit=study.unit`.
+        The column of ids of the persons to protect. By default single rows. Read tables with `unit=study.unit`.
     rows_per_unit
-        The largest number of rows of one unit. If it is above 1 and `unit` is not given, the plan needs the assumption
-        'rows-per-unit-asserted'.
+        The largest number of rows of one unit. Above 1 and without `unit`, it is assumed ('rows-per-unit-asserted').
     period, date
         For a study that protects a person in one period: "day", "week" or "month", and the column of dates. The plan
         holds for every period. Read the table of one period with `unit=study.unit.during("2026-03")`.
@@ -113,14 +110,12 @@ class Study:
     def add(self, name: str, miner: Miner | Share) -> None:
         """Add a miner, or a miner with a share of the budget (see `share`). The miner is planned at once.
 
-        The budget parameters of miners with shares are computed later, when the study is planned, since they depend on
-        all of its steps.
+        The budget parameters of miners with shares depend on all steps, so they are computed when the study is planned.
 
         Raises
         ------
         InputError
-            If the name is taken, if the miner cannot be added (the message says why), or if shares add up to more than
-            1.
+            If the name is taken, the miner cannot be added (the message says why), or shares add up to more than 1.
         """
         if isinstance(miner, Share):
             try:
@@ -203,12 +198,11 @@ class Study:
         Parameters
         ----------
         step
-            The name of a step whose result has one error bound, or the path of one release (see
-            `StudyPlan.error_bounds`).
+            The name of a step with one error bound, or the path of one release (see `StudyPlan.error_bounds`).
         within
-            The error that is not exceeded with a probability of 95 %. It is a number in the unit of the result: rows
-            for counts and quantiles, the attribute's unit for sums and means. Or it is a percentage as text, such as "2
-            %": of the number of rows, of the range of a mean, or of the largest sum.
+            The error that is not exceeded with a probability of 95 %. A number is in the unit of the result: rows for
+            counts and quantiles, the attribute's unit for sums and means. A text such as "2 %" is a share of the number
+            of rows, of the range of a mean, or of the largest sum.
         rows
             The approximate number of rows, which becomes public; by default the schema's.
 
@@ -288,8 +282,7 @@ class Study:
         Parameters
         ----------
         engine
-            The engine that will evaluate counts. By default this process does so, in memory. The engine's code is part
-            of the plan.
+            The engine that will evaluate counts, whose code is part of the plan. By default this process, in memory.
 
         Raises
         ------
@@ -386,18 +379,15 @@ class Study:
         observers
             Objects that are told of every charge and release, in addition to the observers of plugins.
         accountant
-            An accountant whose budget several studies of the same people share. By default the study has its own
-            budget.
+            An accountant whose budget several studies of the same people share. By default the study's own budget.
         ledger
-            The run in a ledger, as `Ledger.run` returns it. The whole plan is charged to the ledger before the first
-            release.
+            The output of `Ledger.run`. The whole plan is charged to this ledger before the first release.
 
         Raises
         ------
         PlanRefused
             If a check refuses the plan, if it does not fit the accountant's budget, or if the ledger has no approval or
-            not enough budget for it. Nothing is spent. The table was not read, except if the ledger changed during the
-            reading.
+            too little budget for it. Nothing is spent. The table may have been read if the ledger changed meanwhile.
         InputError
             If the table cannot be read or has another schema, if a step without a miner leaves choices open, if there
             are no such samplers, or if a query or a mechanism fails.

@@ -222,7 +222,9 @@ def load_study(path: str | os.PathLike[str], registry: Registry | None = None) -
         if data.two_views:
             study.unit.require_joined_by(data.id, "[privacy] ")
             if study.unit.period is not None:
-                raise InputError("[privacy] a study of two views protects no person in a period; leave out the period")
+                raise InputError(
+                    "[privacy] a study of two views cannot protect a person in a period; leave out the period"
+                )
         study.data = data.shown()
         for step in steps:
             _add(study, step, registry or installed())

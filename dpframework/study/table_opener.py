@@ -34,9 +34,8 @@ def open_table(
 ) -> tuple[Table | Rows, Period | None]:
     """Return a run's table, or the rows' handle if the engine reads them itself, and the table's period.
 
-    First the ledger records that the table will be read, unless `given` is a table that was read before. If reading
-    fails, the ledger records the kind of failure, and a private run shows only this kind. A failure that does not
-    depend on the rows does not use up the approval.
+    First the ledger records that the table will be read, unless it is in memory. If reading fails because of the rows,
+    the ledger records the kind of failure. A private run shows nothing else of it. Other failures use up no approval.
 
     Parameters
     ----------
@@ -135,11 +134,11 @@ def _unread(
     reads_files = engine.reads_files or not engine.reads_tables
     if isinstance(given, DatabaseTable) and not engine.reads_tables:
         raise NotOpened(
-            f"engine '{engine.name}' reads no tables of a database; give the study {_source_for(engine)}, or choose "
+            f"engine '{engine.name}' cannot read tables of a database; give the study {_source_for(engine)}, or choose "
             "engine 'duckdb' or 'postgres'"
         )
     if isinstance(given, TableFiles) and not reads_files:
-        raise NotOpened(f"engine '{engine.name}' reads no files; give the study {_source_for(engine)}")
+        raise NotOpened(f"engine '{engine.name}' cannot read files; give the study {_source_for(engine)}")
     require_joined(engine, given)
     return attrs.evolve(given, values=values, ordered=plan.index.samples, placed=plan.reads_places)
 
@@ -155,7 +154,7 @@ def require_joined(engine: Engine, given: TableFiles | DatabaseTable) -> None:
     views = isinstance(given, TableFiles) and given.right is not None
     if views and engine.reads_files and not engine.joins_views:
         raise NotOpened(
-            f"engine '{engine.name}' joins no files of two views; join them into one file, or use another engine"
+            f"engine '{engine.name}' cannot join the files of two views; join them into one file, or use another engine"
         )
 
 

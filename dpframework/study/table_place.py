@@ -102,7 +102,8 @@ class Data:
         """
         if "options" in form and not unrestricted:
             raise InputError(
-                f"{where}has options, and a study names no store; the owner's configuration names it (see 'place')"
+                f"{where}has options, and a study file cannot name a store; the owner's configuration names it (see "
+                "'place')"
             )
         refuse_unknown(form, EXPERIMENT_KEYS if unrestricted else STUDY_KEYS, f"{where}unknown key")
         given: dict[str, Any] = {"folder": folder, "unrestricted": unrestricted}

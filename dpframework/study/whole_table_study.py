@@ -69,7 +69,7 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
     """
     asked = dict(_iterate_steps(schema))
     if not asked:
-        raise InputError("all attributes of the schema are open; use the miner 'keys', which shows what is frequent")
+        raise InputError("all attributes of the schema are open; use the miner 'keys', which finds frequent values")
     study = Study(schema, epsilon=epsilon, delta=delta, **options)
     weights = [error ** (1 / 3 if study.budget.delta else 1 / 2) for _, _, error in asked.values()]
     parts = [max(int(_PARTS * weight / sum(weights)), 1) for weight in weights]

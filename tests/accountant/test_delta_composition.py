@@ -172,7 +172,7 @@ def test_a_plan_with_exact_delta_is_written_and_read(plan_of: Callable[..., dpf.
 @pytest.mark.parametrize(
     ("node", "delta", "says"),
     [
-        (PLANS["two"], "0.03", "a delta of 0.04 of their own under add-or-remove-one, the study's is 0.03"),
+        (PLANS["two"], "0.03", "a delta of 0.04 of their own under add-or-remove-one, and the study's delta is 0.03"),
         (PLANS["two"], "0", "a delta of 0.04 of their own"),
         (PLANS["beside rho"], "0.02", "set a delta above 0.02 in the study"),
     ],

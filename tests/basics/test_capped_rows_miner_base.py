@@ -194,7 +194,7 @@ def test_an_engine_that_does_not_tell_units_apart_is_refused() -> None:
         def map(self, rows: Any, function: Any) -> list[Any]:
             return [function(block) for block in rows]
 
-    with pytest.raises(dpf.InputError, match="'elsewhere' does not tell which row of its unit each row is"):
+    with pytest.raises(dpf.InputError, match="'elsewhere' does not know the position of each row in its unit"):
         study_of("count").plan(Elsewhere())
 
 

@@ -94,17 +94,18 @@ SUM |= {"likely_text": "the largest sum that the table can have"}
 RANGE = {"kind": "number", "likely_text": "half of its range, so that the middle would be as good a guess"}
 MEAN = RANGE | {"whole": 100, "whole_text": "the range from 0 to 100", "likely": 50}
 VARIANCE = {"kind": "number", "whole": 2500, "whole_text": "the largest variance, 2,500", "likely": 1250}
-VARIANCE |= {"likely_text": "half of the largest one, so that the middle would be as good a guess"}
+VARIANCE |= {"likely_text": "half of the largest variance, so that the middle would be as good a guess"}
 SHARE = RANGE | {"whole": 1, "whole_text": "the range from 0 to 1", "likely": 0.5}
-MISS = OF_TABLE | {"kind": "number", "unit": "rows", "likely_text": "any point would miss it by"}
+MISS = OF_TABLE | {"kind": "number", "unit": "rows"}
+MISS |= {"likely_text": "the largest number of rows by which a point can miss it"}
 WORST, GROUP = (
     {"note": "on the worst rows"},
     "depends on the number of rows of a group (±{} for 1,000, ±{} for 100,000)",
 )
 CLAMPED = ("values of 'age' beyond [0, 100] count as the nearer bound", "rows without 'age' count as 0")
 TESTED = ("rows are left out if 'ill = true' tests a value that they lack",)
-SHOWN = ("values are shown for their noisy counts, which are too large on average",)
-CUT_OFF = "counts are not cut off at 0; whoever does that makes small ones too large on average"
+SHOWN = ("values are shown because of their noisy counts, so these are too large on average",)
+CUT_OFF = "counts are not clipped at 0; clipping would make small counts too large on average"
 BINNED = ("values of 'age' beyond its bounds count in the first or last bin", "rows without 'age' count as [0, 25)")
 GRID = (*CLAMPED, "values of 'age' count as the nearest of 101 points, 1 apart")
 

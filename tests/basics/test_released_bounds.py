@@ -130,7 +130,7 @@ def test_the_total_stands_in_the_plan_before_any_bounds_are_known():
     assert again.hash == plan.hash
     assert [again.index.nodes[n].path for n in again.index.nodes[-1].uses] == ["found"]
     widest = plan.with_rows(1000).error_bounds()["mean"][0]
-    assert "smaller in proportion if narrower ones are released" in widest.note
+    assert "smaller in proportion if narrower bounds are released" in widest.note
 
 
 def test_noise_shrinks_with_the_bounds_while_epsilon_stays():

@@ -79,7 +79,7 @@ def test_histograms_are_one_step_in_zcdp_and_one_of_each_size_in_pure_epsilon() 
 
 
 def test_counts_say_where_values_without_a_cell_of_their_own_go() -> None:
-    cut_off = "counts are not cut off at 0; whoever does that makes small ones too large on average"
+    cut_off = "counts are not clipped at 0; clipping would make small counts too large on average"
     beyond = "values of 'age' beyond its bounds count in the first or last bin"
     assert list(_biases([AGE])) == [beyond, "rows without 'age' count as [0, 30)", cut_off]
     assert list(_biases([ILL])) == [cut_off]

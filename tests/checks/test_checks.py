@@ -258,7 +258,8 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ),
         (
             "error",
-            "the releases have a delta of 1e-07 of their own under add-or-remove-one, the study's is 1e-08; raise it",
+            "the releases have a delta of 1e-07 of their own under add-or-remove-one, and the study's delta is 1e-08; "
+            "raise it",
             (asked(dpf.queries.Count(), PartitionSelection("0.5", "1e-7")), {"delta": "1e-8"}),
             (asked(dpf.queries.Count(), PartitionSelection("0.5", "1e-7")), {"delta": "1e-7"}),
         ),
@@ -308,7 +309,7 @@ CASES: dict[str, list[tuple[str, str, tuple[Any, dict[str, Any]], tuple[Any, dic
         ("error", "did you mean 'mcmc-converged'", (count(), {"allow": ("mcmc-converge",)}), (count(), {})),
         (
             "warning",
-            "no step needs it",
+            "but nothing in the plan assumes it",
             (count(), {"allow": ("mcmc-converged",)}),
             (count(assumptions=["mcmc-converged"]), {"allow": ("mcmc-converged",)}),
         ),
@@ -694,9 +695,7 @@ def test_noise_that_overflows_is_one_sentence(plan_of: Callable[..., dpf.StudyPl
 def test_noise_that_is_allowed_and_that_no_result_has_is_found(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     for name in ("noisy-selection", "noisy-result"):
         plan = plan_of(dpf.sequential(best(1), count()), SCHEMA, ADD, allow=[name])
-        assert messages(findings(plan), "DP015") == [
-            f"the study allows '{name}', and no error that is known is that large"
-        ]
+        assert messages(findings(plan), "DP015") == [f"the study allows '{name}', and no known error is that large"]
         noisy = plan_of(dpf.sequential(best("0.05"), count(epsilon="0.01")), SCHEMA, ADD, allow=[name])
         assert not messages(findings(noisy), "DP015")
 
@@ -741,7 +740,7 @@ def test_a_misspelt_allowance_is_refused_with_what_was_meant(
     for names in ([allowed], ["ours-only", allowed], [allowed, "ours-only"], ["one-row-per-person", allowed]):
         plan = plan_of(node, SCHEMA, ADD, epsilon=1, allow=names)
         (message,) = messages(findings(plan), "DP015")
-        assert message == f"the study allows '{allowed}', which nothing assumes; did you mean '{meant}'?"
+        assert message == f"the study allows '{allowed}', which is no known assumption or risk; did you mean '{meant}'?"
 
 
 @pytest.mark.parametrize(

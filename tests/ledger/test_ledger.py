@@ -347,7 +347,7 @@ def test_an_approval_is_for_so_many_runs_and_can_be_taken_back(ledger):
         study.run(never, ledger=ledger.run("people"))
     ledger.approve("people", plan, by="b")
     ledger.revoke("people", plan.hash[:10], by="the owner")
-    with pytest.raises(dpf.PlanRefused, match="no longer approved; the owner took the approval back"):
+    with pytest.raises(dpf.PlanRefused, match="no longer approved; the owner revoked the approval"):
         study.run(never, ledger=ledger.run("people"))
     with pytest.raises(dpf.InputError, match="no approved plan"):
         ledger.revoke("people", plan.hash, by="the owner")
@@ -834,7 +834,7 @@ def test_a_run_that_samples_is_not_resumed_where_its_total_holds_for_one_sample(
 
     with pytest.raises(dpf.RunStopped):
         study(stopped_after_one).run(TABLE, ledger=ledger.run("people", journal=journal), accountant=budget())
-    with pytest.raises(dpf.PlanRefused, match="cannot be resumed; a sample would be drawn anew, and its total in pld"):
+    with pytest.raises(dpf.PlanRefused, match="cannot be resumed; a sample would be drawn again, and its total in pld"):
         study(both).run(never, ledger=ledger.run("people", journal=journal), accountant=budget())
     other = journal.with_name("other.journal")
     results = study(both).run(TABLE, ledger=ledger.run("people", journal=other), accountant=budget())
@@ -975,7 +975,7 @@ def test_a_journal_or_ledger_that_is_not_as_the_run_left_it(ledger, journal):
         (
             f"UPDATE release SET output = '{lacking}', "
             f"digest = digest('release', '{run}', number, path, origin, '{lacking}')",
-            "of 'no.such:Thing', which no mechanism of the plan puts out",
+            "of 'no.such:Thing', that no mechanism of the plan outputs",
         ),
         (
             "UPDATE owner SET key = 'zz', digest = digest('owner', ledger, data_set, plan, run, 'zz')",
@@ -1072,7 +1072,7 @@ def test_a_ledger_that_was_put_back_is_found_from_the_results_alone(ledger, tmp_
     assert main(verify) == 0
     capsys.readouterr()
     assert main([*verify, "--results", str(files[1])]) == 1
-    assert f"run {gone.run} is gone; the ledger was put back" in capsys.readouterr().err
+    assert f"run {gone.run} is gone; the ledger was replaced by an older copy" in capsys.readouterr().err
     study.run(TABLE, ledger=ledger.run("people"))  # another run takes its place
     assert main([*verify, "--results", str(files[1])]) == 1
     seeded = study.run(TABLE, seed=1)
@@ -1110,9 +1110,9 @@ def test_an_approval_that_is_taken_back_stops_runs(ledger, journal):
         return [*made, table.release("town")]
 
     ledger.approve("people", study_of().plan(), by="b")
-    with pytest.raises(dpf.ReleaseRefused, match="the owner took the approval of its run back"):
+    with pytest.raises(dpf.ReleaseRefused, match="the owner revoked the approval of its run"):
         study_of(None, regretted).run(TABLE, ledger=ledger.run("people", journal=journal))
-    with pytest.raises(dpf.PlanRefused, match="cannot be resumed; the owner took its approval back"):
+    with pytest.raises(dpf.PlanRefused, match="cannot be resumed; the owner revoked its approval"):
         study_of().run(never, ledger=ledger.run("people", journal=journal))
     assert kinds(ledger).count("charge") == 1
 
@@ -1316,7 +1316,7 @@ def test_objects_of_plugins_are_kept_and_others_are_refused():
         fingerprint(value)
     assert fingerprint(dpf.Equals("town", "A")) != fingerprint(dpf.Equals("town", "B"))
     for text in ("os:system", "builtins:eval", "dpframework:miner"):
-        with pytest.raises(dpf.InputError, match="which no mechanism of the plan puts out"):
+        with pytest.raises(dpf.InputError, match="that no mechanism of the plan outputs"):
             from_json({"attrs": text, "fields": {}})
 
 

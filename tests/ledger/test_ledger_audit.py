@@ -48,7 +48,7 @@ def test_an_entry_that_is_missing_is_missed(entries: Sequence[Entry]) -> None:
     run, head = run_of(entries)
     with pytest.raises(LedgerTampered, match=f"run {run} is gone"):
         audit_entries(PATH, [one for one in entries if one.kind in ("ledger", "data set")], None, {run: head})
-    with pytest.raises(LedgerTampered, match="recorded last is gone"):
+    with pytest.raises(LedgerTampered, match=f"the last entry of run {run} is gone"):
         audit_entries(PATH, entries, None, {run: "0" * 64})
 
 

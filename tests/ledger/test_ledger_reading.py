@@ -256,7 +256,7 @@ def test_an_approval_that_is_taken_back_while_a_table_is_read_ends_the_run(study
         ledger.revoke("people", study.plan().hash, by="b")
         return GOOD
 
-    with pytest.raises(dpf.PlanRefused, match="b took its approval back"):
+    with pytest.raises(dpf.PlanRefused, match="b revoked its approval"):
         study.run(others, ledger=ledger.run("people"))
     assert (ledger.data_set("people").left, ledger.data_set("people").approvals[0].left) == (3, 0)
     ledger.verify()

@@ -53,7 +53,7 @@ def test_an_approval_is_signed_and_verified_offline(ledger, plan, keys):
     assert line.endswith(": signed by board@example.org")
     (line,) = ledger.signatures()
     assert "signed by the key SHA256:" in line
-    assert "nobody vouches" in line
+    assert "whose owner is not known here" in line
     assert "signed" in ledger.data_set("patients").approvals[0].sentence
     assert json.loads(json.dumps(ledger.data_set("patients").to_dict()))["approvals"][0]["signature"]
 

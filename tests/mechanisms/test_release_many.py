@@ -276,7 +276,7 @@ def test_steps_may_be_given_themselves_and_are_those_of_the_plan(opened: Callabl
     step = dpf.step("n", dpf.queries.Count(), DiscreteLaplace(SURE))
     table, _ = opened(step, TABLE)
     dearer = dpf.step("n", dpf.queries.Count(), DiscreteLaplace(2 * SURE))
-    with pytest.raises(dpf.ReleaseRefused, match="is not the one that the plan holds"):
+    with pytest.raises(dpf.ReleaseRefused, match="differs from the planned step"):
         table.release_many([(table, dearer, {})])
     assert table.release_many([(table, step, {})]) == [200]
 

@@ -60,7 +60,7 @@ def test_what_a_miner_chooses_as_it_goes_has_no_bound_beforehand() -> None:
     one = planned("n", DiscreteLaplace(1))
     (bound,) = part(PlannedStep(one.path, one.step, one.calibration, chosen=True)).bounds_of_steps()
     assert bound.amount is None
-    assert "as it goes" in bound.note
+    assert "during the run" in bound.note
 
 
 @given(EPSILONS, st.integers(1, 40))

@@ -412,7 +412,7 @@ def test_a_report_says_what_was_asked_for(tmp_path: Path) -> None:
 
 def test_error_bounds_of_requests_are_not_known_before_a_run(plan_of: Callable[..., dpf.StudyPlan]) -> None:
     ((_, bounds),) = study_of(block()).plan().error_bounds().items()
-    assert {bound.note for bound in bounds} == {"depends on what the miner asks for as it goes"}
+    assert {bound.note for bound in bounds} == {"depends on what the miner asks for during the run"}
 
 
 # --- resumed ----------------------------------------------------------------------------------------------------------

@@ -240,7 +240,7 @@ def test_an_engine_that_lets_listed_counts_out_only_is_refused_before_anything_i
 
     study = dpf.Study(SCHEMA, epsilon=1, delta="1e-6")
     study.add("towns", dpf.miner("keys", attribute="town", epsilon=1, delta="1e-6"))
-    with pytest.raises(dpf.InputError, match="asks for keys that nobody lists; use another engine"):
+    with pytest.raises(dpf.InputError, match="asks for keys that are not listed; use another engine"):
         study.run(dpf.Table.from_codes(SCHEMA, [[0], [0]], keys={"town": ["b"]}), seed=1, engine=Sums())
 
 

@@ -146,8 +146,8 @@ def test_a_marginals_cells_sums_and_whole_numbers() -> None:
     for among, words in (
         ({"c": "c0"}, "no attribute 'c'"),
         ({"a": "a9"}, "no label 'a9'; known: a0, a1"),
-        ({"a": ["a0", "a0"]}, "given twice, or none is"),
-        ({"a": []}, "given twice, or none is"),
+        ({"a": ["a0", "a0"]}, "given twice, or no label is given"),
+        ({"a": []}, "given twice, or no label is given"),
     ):
         with pytest.raises(dpf.InputError, match=words):
             found.total(**among)

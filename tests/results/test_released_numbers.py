@@ -76,7 +76,7 @@ def test_estimates_are_printed_whole() -> None:
 
 @pytest.mark.parametrize(("value", "low", "high"), [(1, 1.1, 2), (1, 0, 0.9), (1, 2, 0)])
 def test_an_interval_holds_its_value(value: float, low: float, high: float) -> None:
-    with pytest.raises(InputError, match="the interval of 'x' does not hold its value"):
+    with pytest.raises(InputError, match="the interval of 'x' does not contain its value"):
         Estimate("x", value, low, high)
     assert Estimate("x", 1, 1, 1).low == 1
 

@@ -315,7 +315,7 @@ def test_results_by_key_end_with_those_of_all_others(monkeypatch: pytest.MonkeyP
     assert KeyTable.read(keys(2).to_dict()) == keys(2)
     assert str(with_each).splitlines()[-1].startswith("Columns: c")
     assert "Columns: c" in with_each._repr_html_()
-    with pytest.raises(dpf.InputError, match="of other keys"):
+    with pytest.raises(dpf.InputError, match="belong to other keys"):
         keys(3, found)
     with pytest.raises(KeyError):
         found["x"]

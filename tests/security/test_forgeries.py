@@ -741,8 +741,8 @@ def test_a_pin_is_needed_where_it_is_named_and_follows_the_ledger(world: World, 
         ('board valid-before="20300101" {key}\n', "is not the name and the key"),
         ("b\N{CYRILLIC SMALL LETTER O}ard {key}\n", "is not the name and the key"),
         ("board ssh-ed25519-cert-v01@openssh.com AAAAIHNzaC1lZDI1NTE5LWNlcnQtdjAxQG9wZW5zc2guY29tAAAA\n", "is not the"),
-        ("board {key}\nboard {other}\n", "line 2: this name or this key stands above"),
-        ("board {key}\nchair {key}\n", "line 2: this name or this key stands above"),
+        ("board {key}\nboard {other}\n", "line 2: this name or this key was given before"),
+        ("board {key}\nchair {key}\n", "line 2: this name or this key was given before"),
     ],
 )
 def test_a_file_of_signers_is_names_and_keys(keys: Path, tmp_path: Path, text: str, says: str) -> None:
@@ -887,5 +887,5 @@ def test_a_ledger_that_was_put_back_is_refused_by_the_commands(
         ["ledger", "revoke", *on, "", "--by", "R", "--pin", "pin"],
     ):
         assert main(command) == 1
-        assert "was put back, cut or written anew" in capsys.readouterr().err
+        assert "was replaced by an older copy, cut or rewritten" in capsys.readouterr().err
     assert main(["run", "study.toml", "--out", "second", "--ledger", *on]) == 0  # which nobody sees without a pin

@@ -476,9 +476,9 @@ def test_an_epsilon_that_cannot_be_found_is_one_sentence(step, options, sentence
         (
             100,
             "depends on the rows",
-            "'own' has no error bound that an epsilon could be found for: depends on the rows",
+            "'own' has no error bound from which an epsilon could be found: depends on the rows",
         ),
-        (None, "none is known", "'own' has no error bound that an epsilon could be found for: none is known"),
+        (None, "none is known", "'own' has no error bound from which an epsilon could be found: none is known"),
     ],
 )
 def test_an_error_without_a_bound_says_what_it_lacks(about, note, sentence, monkeypatch):

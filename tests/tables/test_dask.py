@@ -580,7 +580,7 @@ def test_what_gathers_rows_is_refused_by_the_plan(miner: str, parameters: dict[s
         told = {step.name: label_of(step).endswith(", gathers rows") for _, step in one.placed_steps()}
         assert told == {step.name: step.query.gathers for _, step in plan.placed_steps()}
         assert True in told.values()
-    with pytest.raises(dpf.InputError, match=r"gives out counts only, and step .* gathers something of each row"):
+    with pytest.raises(dpf.InputError, match=r"gives out counts only, and step .* gathers data of each row"):
         made.plan(dpf.Dask())
     for rows, refused in ((10**8, False), (10**8 + 1, True)):
         large = dpf.Study(attrs.evolve(SCHEMA, rows=rows), epsilon=10, relation="replace-one", allow=["mcmc-converged"])

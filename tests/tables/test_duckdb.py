@@ -393,7 +393,7 @@ def test_a_database_is_opened_for_reading_and_leads_to_nothing_else(tmp_path: Pa
         DuckDB(database=tmp_path / "none").open(dpf.DatabaseTable("t", schema))
     with pytest.raises(NotOpened, match="cannot be opened as a DuckDB database, since it is damaged, of another"):
         DuckDB(database=f"{other}.parquet").open(dpf.DatabaseTable("t", schema))
-    with pytest.raises(NotOpened, match=r"engine 'memory' reads no tables of a database; give the study"):
+    with pytest.raises(NotOpened, match=r"engine 'memory' cannot read tables of a database; give the study"):
         study_of_ill(schema).run(dpf.DatabaseTable("t", schema), seed=0)
     for wrong in ({"timeout": 0}, {"threads": 0}):
         with pytest.raises(dpf.InputError, match="must be"):

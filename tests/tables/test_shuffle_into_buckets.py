@@ -274,7 +274,8 @@ def test_an_engine_that_joins_no_files_refuses_those_of_views() -> None:
     study = dpf.Study(VIEWS, epsilon=1, unit="person")
     study.add("ill", dpf.miner("histogram", attribute="ill", epsilon=1))
     files = TableFiles("left", VIEWS, right="right", id="person", unit=study.unit)
-    with pytest.raises(dpf.InputError, match="engine 'duckdb' joins no files of two views; join them into one file"):
+    told = "engine 'duckdb' cannot join the files of two views; join them into one file"
+    with pytest.raises(dpf.InputError, match=told):
         study.run(files, engine=dpf.DuckDB())
 
 
