@@ -150,8 +150,8 @@ class Accountant(abc.ABC, Generic[A]):
     def sample(self, part: A, rate: Fraction) -> A:
         """Bound the cost of releases from a random sample, for one unit added or removed.
 
-        With probability `rate` a unit is in the sample, with all its rows. By default nothing is claimed. An accountant
-        must claim nothing under replace-one, as its claim would need a bound for that.
+        With probability `rate` a unit is in the sample, with all its rows. By default nothing is claimed. Under
+        replace-one nothing may be claimed, since no bound for samples is known there.
         """
         return self.amount(None)
 
@@ -206,9 +206,9 @@ class Accountant(abc.ABC, Generic[A]):
         """Return the loss of releases that have an exact delta, from the amount that their cores cost.
 
         On neighbours u and v, the output's distributions M(u) and M(v) are mixtures: a core, P or Q, with weight 1 - d,
-        and a rest with weight d. The amount bounds the loss between P and Q. Let x = e**epsilon. The plan's delta at
-        epsilon is the sum of (M(u) - x M(v))+ over all outputs, which is at most d plus 1 - d times the sum of
-        (P - x Q)+. So the cores may use the delta that is left after d.
+        and a rest with weight d. The amount bounds the loss between P and Q. Let x = e**epsilon, and write y+ for the
+        larger of y and 0. The plan's delta at epsilon is the sum of (M(u) - x M(v))+ over all outputs. It is at most d
+        plus 1 - d times the sum of (P - x Q)+. So the cores may use the delta that is left after d.
 
         Returns
         -------

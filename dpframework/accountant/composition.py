@@ -16,7 +16,8 @@ takes the amounts of one branch. In `parallel`, a row of the unit may be replace
 row may move, which costs A_i / k in the part i that it leaves and A_j / k in the part j that it enters. Or a row is
 added to part i or removed from it, which costs A_i / k. No part gets more than k rows of the unit. Under add-or-remove
 no row is replaced or moves, so the sum over at most k rows is at most the largest A of a part. Under replace-one it is
-at most the larger of two numbers: the largest R, and the sum of the two largest A. `parallel` returns these two bounds.
+at most the larger of two numbers: the largest R, and the sum of the two largest A. `parallel` returns these bounds for
+the two relations.
 
 Let q be the rate of a sample of units, and let f(x) = log(1 + q (e**x - 1)). Releases that would lose at most a A / k
 on all units lose at most f(a A / k) on the sample. As f is convex and f(0) = 0, f(a A / k) is at most a f(A) / k. So

@@ -250,8 +250,8 @@ def best_order(cost: Callable[[Fraction], float]) -> Fraction:
 
     Every order is valid, so an inexact search only costs a little more. The search finds the best power of two for the
     distance, and then the best exponent in steps of 1/8. If only some releases have a finite pure epsilon, the cost has
-    two local minima: one below and one above the order from which on they are charged their epsilon. The steps of 1/8
-    find the lower one.
+    two local minima, on the two sides of the order from which on these releases are charged their epsilon. The steps of
+    1/8 find the lower one.
     """
 
     def cost_at(exponent: float) -> float:

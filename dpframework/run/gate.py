@@ -280,7 +280,7 @@ class Gate:
         return self._guard(f"deriving '{attribute.name}'", lambda: self.engine.derive(rows, attribute, cases))
 
     def _candidates(self, charge: Charge, answer: Any, inputs: dict[str, Any]) -> Sequence[Any] | None:
-        """Return the candidates of a selection, or None if the mechanism does not select. Each needs one score."""
+        """Return the candidates of a selection, one for each score, or None if the mechanism does not select."""
         if not charge.step.mechanism.selects:
             return None
         query = charge.step.query

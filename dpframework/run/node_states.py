@@ -25,7 +25,9 @@ from dpframework.plan.nodes import Either, Node, Parallel, Post, Repeat, Sample,
 from dpframework.plan.plan import Plan
 from dpframework.plan.spend_block_node import Spend
 
+#: A function that makes a choice of the run final, such as a branch.
 Commit: TypeAlias = Callable[[], None]
+#: The kind and the name by which a state is looked up.
 Key: TypeAlias = "tuple[type[OnceState], str | None]"
 T = TypeVar("T", bound="OnceState")
 

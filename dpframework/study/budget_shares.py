@@ -9,7 +9,7 @@ gives the same noise as the miner's first way. Of all choices of ways, the searc
 at equal noise, since it leaves room for the largest scale. A larger scale reduces the noise of all miners by the same
 factor.
 
-Errors in this search cannot exceed the budget. The accountants that later check and charge the plan also compute its
+An error in this search cannot break the budget: the accountants that later check and charge the plan also compute its
 total here, and parameters are refused if the total is above what the shares may spend. Scales are multiples of a
 millionth of epsilon, so all amounts are rational.
 """
