@@ -31,6 +31,16 @@ def unit_changes(facts: QueryFacts, relation: Relation) -> int | None:
     return math.floor(min(counts)) or None
 
 
+def moves_by_more(facts: QueryFacts) -> bool:
+    """Tell whether a number of an integer answer may move by more than 1, under a relation with a declared bound.
+
+    Under replace-one a number may move by 2 if adding a row can raise it and can lower it, too.
+    """
+    declared = facts.sensitivity(Norm.L1) or facts.sensitivity(Norm.SQUARED_L2)
+    bounded = [] if declared is None else [one for one in Relation if declared.change.under(one) is not None]
+    return not bounded or any(unit_changes(facts, relation) is None for relation in bounded)
+
+
 def unit_shifts(calibration: Calibration, relation: Relation) -> tuple[int, int] | None:
     """Return (n, s): the loss on an integer answer is at most the loss on n integers that each move by s.
 

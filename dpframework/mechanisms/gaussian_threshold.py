@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from dpframework.facts.errors import InputError
 from dpframework.facts.privacy_losses import ByRelation, Relation, float_above, positive_delta, positive_rho, round_up
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.answer_shift_bounds import unit_changes
+from dpframework.mechanisms.answer_shift_bounds import moves_by_more, unit_changes
 from dpframework.mechanisms.base import Calibration, Mechanism
 from dpframework.mechanisms.cell_selection_base import CellSelection, CellVisibility
 from dpframework.mechanisms.gaussian import event_of, lattice_deviation, log_normalizer
@@ -85,8 +85,8 @@ class GaussianThreshold(CellSelection):
     delta: Fraction = attrs.field(converter=positive_delta)
 
     def misfit(self, facts: QueryFacts) -> str | None:
-        """Refuse queries whose answers are not known to be counts that change by at most 1 when a unit is added."""
-        if unit_changes(facts, Relation.ADD_OR_REMOVE_ONE) is None:
+        """Refuse queries whose answers are not known to be counts that change by at most 1."""
+        if moves_by_more(facts) or unit_changes(facts, Relation.ADD_OR_REMOVE_ONE) is None:
             return (
                 "selects cells by their counts, and the query's answer is not known to change by at most 1 in each cell"
             )
@@ -107,6 +107,14 @@ class GaussianThreshold(CellSelection):
         halved = in_parts and relation is Relation.REPLACE_ONE
         fixed = attrs.evolve(self, delta=self.delta / 2) if halved else self
         return Mechanism.calibrate(fixed, facts, relation, in_parts=in_parts, by=by)
+
+    def change(self, facts: QueryFacts) -> ByRelation:
+        """Return how many counts a unit changes, each by 1, which is also the square of the change in the l2 norm.
+
+        The number may follow from the l1 norm alone, whose square is no less.
+        """
+        changed = (unit_changes(facts, relation) for relation in Relation)
+        return ByRelation(*(None if number is None else Fraction(number) for number in changed))
 
     def scale(self, change: Fraction) -> Fraction:
         """Return the variance of the noise."""

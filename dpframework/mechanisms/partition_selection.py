@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpframework.facts.privacy_losses import ByRelation, Relation, positive_delta
 from dpframework.facts.unit import ONE_ROW, UnitChange
-from dpframework.mechanisms.answer_shift_bounds import unit_changes
+from dpframework.mechanisms.answer_shift_bounds import moves_by_more
 from dpframework.mechanisms.base import Calibration, PureMechanism
 from dpframework.mechanisms.cell_selection_base import CellSelection, CellVisibility
 from dpframework.mechanisms.partition_noise import SelectionNoise, selection_noise
@@ -64,7 +64,7 @@ class PartitionSelection(CellSelection, PureMechanism):
 
     def misfit(self, facts: QueryFacts) -> str | None:
         """Refuse queries whose answers are not known to be counts that change by at most 1."""
-        if all(unit_changes(facts, relation) is None for relation in Relation):
+        if moves_by_more(facts):
             return (
                 "selects cells by their counts, and the query's answer is not known to change by at most 1 in each cell"
             )

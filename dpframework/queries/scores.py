@@ -73,13 +73,14 @@ class Supports(CandidateScores):
     def sensitivities(self) -> tuple[Sensitivity, ...]:
         """Adding a row raises each support by 0 or 1, and replacing a row changes it by at most 1.
 
-        The l1 sensitivity is attained if all descriptions hold for a row. For disjoint descriptions, a histogram has a
-        lower l1 sensitivity.
+        The l1 and the squared l2 sensitivity are attained if all descriptions hold for a row. For disjoint
+        descriptions, a histogram has lower ones.
         """
         source = "a row is in each support once or not at all"
         return (
             Sensitivity(Norm.LINF, 1, 1, fall=0, source=source),
             Sensitivity(Norm.L1, self.answer_length, self.answer_length, fall=0, source=source),
+            Sensitivity(Norm.SQUARED_L2, self.answer_length, self.answer_length, fall=0, source=source),
         )
 
     @property

@@ -57,7 +57,7 @@ QUERIES: dict[str, tuple[dpf.Query, set[tuple[Norm, Relation]]]] = {
     "one support": (Supports([dpf.Equals("ill", "true")]), set()),
     "disjoint supports": (
         Supports([dpf.Equals("ill", "true"), dpf.Equals("ill", "false"), dpf.Equals("ill", "missing")]),
-        {(Norm.L1, relation) for relation in Relation},
+        {(norm, relation) for norm in (Norm.L1, Norm.SQUARED_L2) for relation in Relation},
     ),
 }  # fmt: skip
 
