@@ -125,9 +125,13 @@ class Accountant(abc.ABC, Generic[A]):
     def spread(self, parts: Sequence[A], rows: int) -> A:
         """Compose releases from disjoint rows, over which the rows of one unit may spread.
 
-        By default the most expensive part is counted once for each part that can change. Such a part holds some of the
-        unit's rows, and loses no more than if it held all of them. This is valid in every notion of loss that composes.
-        Override it where a smaller bound is proved.
+        By default this composes the most expensive part as often as there are parts that can change. Each of them holds
+        some of the unit's rows, and loses no more than if it held all of them. Under add-or-remove-one at most `rows`
+        parts change. Under replace-one, let `rows` rows leave and as many come. A part that rows only leave, or only
+        enter, takes one of these places and loses as if rows were removed or added. A part that rows leave and enter
+        takes two places. So each two places cost at most what a unit costs that stays in one part, or moves from
+        one part to another, and `parallel` bounds both. This is valid wherever losses compose. Override it where less
+        is lost.
 
         Parameters
         ----------
@@ -136,8 +140,9 @@ class Accountant(abc.ABC, Generic[A]):
         rows
             The largest number of rows of one unit, above 1.
         """
-        changed = rows if self.relation is Relation.ADD_OR_REMOVE_ONE else 2 * rows  # rows leave, others enter
-        return self.repeat(self.either(parts), changed)
+        most = self.either(parts)
+        moved = most if self.relation is Relation.ADD_OR_REMOVE_ONE else self.parallel([most, most])
+        return self.repeat(moved, rows)
 
     @abc.abstractmethod
     def either(self, parts: Sequence[A]) -> A:

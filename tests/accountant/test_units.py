@@ -195,18 +195,46 @@ def test_a_mechanism_without_a_parameter_that_is_known_has_no_claim_for_several_
     assert "define Mechanism.for_rows" in str(plan.refusals()[0])
 
 
-def test_other_accountants_pay_for_each_part_that_rows_may_spread_over() -> None:
-    class Plain(AdditiveAccountant):
-        name = "plain"
-        of_units = True
-        amount = PureAccountant.amount
-        loss = PureAccountant.loss
+class TwiceTheRowsAndA(dpf.Query):
+    """Twice the number of rows, and 1 more for each row with a = true: a replaced row moves it less than one more."""
 
+    name = "twice-the-rows-and-a"
+    answer_length = 1
+    sensitivities = (dpf.Sensitivity("l1", 3, 1, fall=0, source="test"),)
+
+    def count(self, block: dpf.Block, **inputs: Any) -> Any:
+        return np.array([2 * block.rows + int(block.codes("a").sum())])
+
+
+class Plain(AdditiveAccountant):
+    """Pure epsilon, by the rules that an accountant has by default."""
+
+    name = "plain"
+    of_units = True
+    amount = PureAccountant.amount
+    loss = PureAccountant.loss
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_other_accountants_pay_for_rows_that_leave_a_part_for_another(rows: int) -> None:
+    """Where the number of rows is public, a replaced row may move a query less than one that leaves its part."""
+    released = dpf.step("n", TwiceTheRowsAndA(), DiscreteLaplace(1))
+    plan = planned(dpf.parallel(released, by=SCHEMA["c"]), REPLACE, dpf.PrivacyUnit("person", rows), rows=9)
+    total = Plain(REPLACE).total(plan)
+    assert total is not None
+    assert largest_ratio(plan) == pytest.approx(1)
+    assert total == dpf.PrivacyLoss(rows)
+
+
+def test_other_accountants_pay_for_each_part_that_rows_may_spread_over() -> None:
     for relation in (ADD, REPLACE):  # under replace-one four parts may change, each at half of what a move costs
         assert Plain(relation).total(planned(PLANS["parallel"], relation, TWO)) == dpf.PrivacyLoss(2)
-    Plain.of_units = False
-    assert Plain(ADD).total(planned(PLANS["parallel"], ADD, TWO)) is None
-    assert Plain(ADD).total(planned(PLANS["parallel"], ADD, dpf.PrivacyUnit())) == dpf.PrivacyLoss(1)
+
+    class OfRows(Plain):
+        of_units = False
+
+    assert OfRows(ADD).total(planned(PLANS["parallel"], ADD, TWO)) is None
+    assert OfRows(ADD).total(planned(PLANS["parallel"], ADD, dpf.PrivacyUnit())) == dpf.PrivacyLoss(1)
     assert Base.of_units is False
 
 
