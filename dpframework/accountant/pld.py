@@ -166,6 +166,10 @@ class PLDAccountant(Accountant[Events]):
         return PrivacyLoss(epsilon=converted if pure is None else min(converted, pure), delta=self.delta)
 
 
+#: A bound on the error of delta that each composition of distributions adds. dp-accounting composes them by Fourier
+#: transforms in double precision. Their errors are absolute, so they matter where delta is small. 2**-52 for each
+#: composition is 20 times the largest error that was seen.
+COMPOSITION_ERROR = 2.0**-52
 LARGEST_LOSS = 700  # the largest loss whose exponential fits a double; a larger one protects nobody
 
 
@@ -200,14 +204,23 @@ def _loss_of(event: Any) -> float:
 def _epsilon(events: tuple[tuple[Any, int], ...], delta: Fraction) -> float:
     """Return the epsilon at delta of composed events, each given with how often it occurs.
 
-    The epsilon is infinite if the losses are too large for a distribution. Results are cached, since the total of one
-    plan is requested many times.
+    The epsilon is infinite if the losses are too large for a distribution, or delta is too small to be told from errors
+    of floating point. It is cached, since every reader of a plan asks for the same.
     """
     if not events:
         return 0.0
-    if not _fit(events):
+    left = float(delta) - COMPOSITION_ERROR * _count_compositions(events)
+    if left <= 0 or not _fit(events):
         return math.inf
-    return float(distribution(dict(events), fine=float(delta) >= FINEST_DELTA).get_epsilon_for_delta(float(delta)))
+    return float(distribution(dict(events), fine=float(delta) >= FINEST_DELTA).get_epsilon_for_delta(left))
+
+
+def _count_compositions(events: Iterable[tuple[Any, int]]) -> int:
+    """Return how many distributions are composed, also on samples. A single one needs no transform."""
+    counted = list(events)
+    inner = sum(_count_compositions(event.events) for event, _ in counted if isinstance(event, SampledEvent))
+    composed = sum(times for _, times in counted)
+    return inner + (composed if composed > 1 else 0)
 
 
 def _worst_event(epsilon: Fraction | None, rho: Fraction | None) -> Any | None:
