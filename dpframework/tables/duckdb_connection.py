@@ -38,7 +38,7 @@ _KINDS = {
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), CellKind.WHOLE),
     **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"), CellKind.WHOLE),
     **dict.fromkeys(("FLOAT", "DOUBLE"), CellKind.REAL),
-    **dict.fromkeys(("VARCHAR", "HUGEINT", "UHUGEINT"), CellKind.TEXT),
+    **dict.fromkeys(("VARCHAR", "HUGEINT", "UHUGEINT", '"NULL"'), CellKind.TEXT),
     "BOOLEAN": CellKind.TRUTH,
     "BLOB": CellKind.BYTES,
     "UUID": CellKind.UUID,

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import final
 
 from dpframework.facts.errors import InputError, NotOpened
+from dpframework.facts.read_options import ReadOptions
 from dpframework.facts.value_checks import positive_count
 from dpframework.tables.database_table import DatabaseTable
 from dpframework.tables.duckdb_connection import SOURCE, DuckDBConnection
+from dpframework.tables.parquet_files import ParquetFile
 from dpframework.tables.sources import open_source
 from dpframework.tables.sql_connection import quote_name, text
 from dpframework.tables.sql_engine import SqlEngine
-from dpframework.tables.sql_row_choice import PLACE, RowChooser, SqlPiece
+from dpframework.tables.sql_row_choice import DAY, PLACE, RowChooser, SqlPiece
 from dpframework.tables.table_files import TableFiles
 from dpframework.tables.table_paths import is_url
 
@@ -101,6 +104,8 @@ class DuckDB(SqlEngine):
             raise InputError(
                 f"{opened.name}: has a column '{_ROW}', which DuckDB takes for the places of the rows; rename it"
             )
+        for place in places:
+            _require_read_alike(place, columns, source.schema.in_files.read)
         return [
             SqlPiece(_of_file(place, columns, k if placed else None), opened.name) for k, place in enumerate(places)
         ]
@@ -112,6 +117,29 @@ class DuckDB(SqlEngine):
         where = f"schema_name = {text(schema[-1] if schema else 'main')} and table_name = {text(name)}"
         found = self._connection.rows(f"select 1 from duckdb_tables() where database_name = '{SOURCE}' and {where}")
         return "rowid" if found else None
+
+
+def _require_read_alike(place: str, columns: Mapping[str, str], read: ReadOptions) -> None:
+    """Refuse a Parquet file if DuckDB would read other cells in a column than other engines read.
+
+    Some types stand only in the note that Arrow leaves in a file, which DuckDB does not read. It takes a length of time
+    for a number, and a time in a zone for the time in UTC. Very long decimal numbers it rounds.
+
+    Raises
+    ------
+    InputError
+        If a column has such a type. For times in a zone, only if the column is read as dates.
+    """
+    file = ParquetFile.open(place, Path(place).name)
+    file.require_short(columns.values())
+    for alias, name in columns.items():
+        held = None
+        if name in file.durations:
+            held = "lengths of time, which DuckDB takes for numbers"
+        elif name in file.zoned and (alias == DAY or read.of_column(name).is_date):
+            held = "times in a zone, which DuckDB reads in UTC"
+        if held is not None:
+            raise InputError(f"{file.name}: column '{name}' has {held}; use engine 'memory' or 'mapped'")
 
 
 def _of_file(file: str, columns: Mapping[str, str], number: int | None) -> str:

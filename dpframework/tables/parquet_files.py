@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import attrs
@@ -23,6 +23,8 @@ BLOCK_BYTES = 1 << 26  # about how many bytes the texts of a block may take
 MOST_DIGITS = 38  # the most digits of a decimal number that polars holds
 # Bounds on the rows of a block. Blocks of few rows are slow, since a row group is opened again for each block in it.
 FEWEST_ROWS, MOST_ROWS = 1 << 14, 1 << 18
+
+_UNNAMED_ZONE = "unable to parse time zone"  # in polars' error about a zone such as +05:30
 
 T = TypeVar("T")
 _REMEDY = "nothing was read; try again, or correct the owner's configuration"
@@ -56,6 +58,10 @@ class ParquetFile:
         The part of the rows that is read, as (k, n): number k of n equal parts, counted from 0.
     long
         The columns whose decimal numbers have more digits than can be read.
+    zoned
+        The columns of times in a zone other than UTC.
+    durations
+        The columns of lengths of time.
     """
 
     place: str
@@ -64,6 +70,8 @@ class ParquetFile:
     options: Mapping[str, str] | None = attrs.field(default=None, repr=False)  # may hold access keys
     part: tuple[int, int] = (0, 1)
     long: frozenset[str] = frozenset()
+    zoned: frozenset[str] = frozenset()
+    durations: frozenset[str] = frozenset()
 
     @classmethod
     def open(
@@ -83,7 +91,30 @@ class ParquetFile:
         if len(types) > MOST_COLUMNS:
             raise InputError(f"{name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
         long = (name for name, kind in types.items() if (getattr(kind, "precision", None) or 0) > MOST_DIGITS)
-        return attrs.evolve(unread, columns=tuple(types), long=frozenset(long))
+        zoned = (name for name, kind in types.items() if (getattr(kind, "time_zone", None) or "UTC") != "UTC")
+        durations = (name for name, kind in types.items() if kind.base_type().__name__ == "Duration")
+        return attrs.evolve(
+            unread,
+            columns=tuple(types),
+            long=frozenset(long),
+            zoned=frozenset(zoned),
+            durations=frozenset(durations),
+        )
+
+    def require_short(self, names: Collection[str]) -> None:
+        """Refuse columns whose decimal numbers have more digits than can be read.
+
+        Raises
+        ------
+        InputError
+            If one of the columns is such a column.
+        """
+        for name in names:
+            if name in self.long:  # polars would fail on its rows
+                raise InputError(
+                    f"{self.name}: column '{name}' has decimal numbers of more than {MOST_DIGITS} digits, which cannot "
+                    "be read from Parquet; write them as texts, or with fewer digits"
+                )
 
     def blocks(self, positions: Sequence[int]) -> Iterator[list[pl.Series]]:
         """Yield the columns at some positions block by block, or one block without rows for an empty file.
@@ -100,12 +131,7 @@ class ParquetFile:
         remedy = "some of its rows may have been read"  # so the errors are no `NotOpened`
         names = [self.columns[k] for k in positions]
         asked = self._scan().select(names)
-        for name in names:
-            if name in self.long:  # polars would fail on its rows
-                raise InputError(
-                    f"{self.name}: column '{name}' has decimal numbers of more than {MOST_DIGITS} digits, which cannot "
-                    "be read from Parquet; write them as texts, or with fewer digits"
-                )
+        self.require_short(names)
         rows = self._read(lambda: int(self._scan().select(pl.len()).collect().item()), InputError, remedy)
         # A small file that claims to have very many cells is refused.
         with contextlib.suppress(OSError):  # the size of a file at a URL is not known
@@ -137,24 +163,30 @@ class ParquetFile:
             If the action fails, with one sentence that shows no cell. Its class is `kind` if the network failed.
         """
         failed: list[str] = []
+        unnamed: list[bool] = []
 
         def read() -> T:
             try:
                 return action()
-            except OSError as error:
-                # An error of another class may come from the content of the file.
-                failed.extend(reason for kind, reason in _REASONS.items() if isinstance(error, kind))
-                if _UNANSWERED.search(str(error)):
-                    failed.append("the host cannot be reached, or does not answer")
+            except BaseException as error:  # polars panics at a zone without a name, which is no `Exception`
+                unnamed.append(_UNNAMED_ZONE in str(error))
+                # An error that is no `OSError` may come from the content of the file.
+                if isinstance(error, OSError) and is_url(self.place):
+                    failed.extend(reason for kind, reason in _REASONS.items() if isinstance(error, kind))
+                    if _UNANSWERED.search(str(error)):
+                        failed.append("the host cannot be reached, or does not answer")
                 raise
 
-        if not is_url(self.place):
-            return quietly(action, self._broken)
         try:
             return quietly(read, self._broken)
         except InputError:
-            if not failed:
+            if not failed and not any(unnamed):
                 raise
+        if not failed:
+            raise InputError(
+                f"{self.name}: has a column of times in a zone without a name, such as +05:30; "
+                "write its times in UTC, or in a zone such as Europe/Berlin"
+            )
         raise kind(f"{self.name}: cannot be read from its URL: {failed[0]}; {remedy}")
 
     @property

@@ -89,11 +89,14 @@ class RowChooser:
 
         Raises
         ------
+        InputError
+            If the column has times of a type that cannot be read as dates, such as times in nanoseconds.
         DoesNotFit
             If the policy refuses rows without a date, and there is such a row.
         """
         where, options = f"{piece.name}: column '{column}'", self._read.of_column(column)
         kind = self._type(piece, DAY).plain(dates=True)
+        kind.require_served(where)
         cell = kind.cell(f"s.{DAY}")
         found = CellNumbers.of(self._connection, piece.query, cell, kind)
         inside = []
