@@ -76,12 +76,15 @@ class CsvFile:
         starts, _, _ = lines_of(first, read.separator)
         header = first[: starts[1]] if len(starts) > 1 else first
         try:
-            columns = tuple(next(csv.reader(io.StringIO(header.decode(), newline=""), delimiter=read.separator)))
-        except (UnicodeDecodeError, csv.Error, StopIteration):
+            lines = list(csv.reader(io.StringIO(header.decode(), newline=""), delimiter=read.separator))
+            columns = tuple(lines[0])
+        except (UnicodeDecodeError, csv.Error, IndexError):
             raise InputError(
                 f"{path.name}: its first line is not a line of CSV in {_describe(read)}; say how the file is "
                 "written in [read] of the schema (separator, encoding)"
             ) from None
+        if len(lines) > 1:
+            raise InputError(f"{path.name}: its lines end with carriage returns alone; save it with line feeds")
         if len(columns) > MOST_COLUMNS:
             raise InputError(f"{path.name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
         return cls(path, header, tuple(map(in_one_line, columns)), read)
@@ -93,7 +96,7 @@ class CsvFile:
         ------
         InputError
             If the file is damaged or has changed, if a line is too long or has another number of fields than the first,
-            or if the system refuses the file now. The sentence shows no cell.
+            if a quote begins within a field, or if the system refuses the file now. The sentence shows no cell.
         """
         begun = False
         for text in _texts(self.path, self.read.encoding, self.read.skip, refused=InputError):
@@ -113,6 +116,11 @@ class CsvFile:
         starts, fields, blank = lines_of(text, separator)
         if int(np.diff(starts, append=len(text)).max()) > MOST_LINE_BYTES:
             raise _too_long(self.path)
+        if _has_stray_quote(text, separator):
+            raise InputError(
+                f"{self.path.name}: a field holds a quote and does not begin with one; "
+                "put quotes around such a field, and double the quotes in it"
+            )
         # With one column a blank line is a row with a missing value. With several columns it is no row.
         blank = blank & (len(self.columns) > 1)
         if bool(np.any((fields != len(self.columns)) & ~blank)):
@@ -250,6 +258,22 @@ def _outside(
         breaks &= outside
         commas &= outside
     return breaks, commas
+
+
+def _has_stray_quote(text: bytes, separator: str) -> bool:
+    """Return whether a quote begins within a field, as in an unquoted 5" pipe.
+
+    Readers disagree about such a quote. To most it is a character. Here it would begin a text that goes on up to the
+    next quote, perhaps in another row, so that the rows between would be one cell.
+    """
+    if b'"' not in text:
+        return False
+    characters = np.frombuffer(text, dtype=np.uint8)
+    begins = np.flatnonzero(characters == ord('"'))[::2]
+    before = characters[begins[begins > 0] - 1]
+    # A quote right after another one is a doubled quote of a field that was quoted.
+    allowed = (before == ord(separator)) | (before == ord("\n")) | (before == ord('"'))
+    return not bool(allowed.all())
 
 
 def lines_of(text: bytes, separator: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:

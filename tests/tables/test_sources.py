@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,35 @@ def test_a_line_is_blank_or_a_row(tmp_path: Path) -> None:
         )
     }
     assert found == {"two.csv": [["1"], ["2"]], "one.csv": [[None, "1", None]], "none.csv": [[]]}
+
+
+@pytest.mark.parametrize(
+    "rows", ['5" pipe,1\n2,2\n3" pipe,3\n', 'a,1\n b" c,"2"\n', ' "a,b",1\n', 'a""b,1\n', '"a"b"c",1\n']
+)
+def test_a_quote_within_a_field_is_refused_before_it_swallows_rows(rows: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"what,n\n{rows}")
+    says = r"^t\.csv: a field holds a quote and does not begin with one; put quotes around such a field"
+    with pytest.raises(dpf.InputError, match=says):
+        open_source(tmp_path / "t.csv").take(["n"])
+
+
+@given(st.lists(st.tuples(st.text('a",; \n\r', max_size=6), st.integers(0, 9)), max_size=6), st.sampled_from(",;"))
+def test_what_a_writer_of_csv_quotes_is_read(given: list[tuple[str, int]], separator: str) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=separator, lineterminator="\n").writerows([("what", "n"), *given])
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "t.csv").write_bytes(text.getvalue().encode())
+        source = open_source(Path(folder) / "t.csv", read=ReadOptions(separator=separator))
+        assert source.take(["n"])["n"].to_list() == [str(number) for _, number in given]
+
+
+@pytest.mark.parametrize("names", ["age", "age,sex"])
+def test_lines_that_end_with_carriage_returns_alone_are_refused_and_not_one_line(names: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(f"{names}\r30\r40\r".encode())
+    with pytest.raises(dpf.InputError, match=r"^t\.csv: its lines end with carriage returns alone; save it with line"):
+        open_source(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_bytes(b'"age\r\n(in years)"\r\n30\r\n')
+    assert open_source(tmp_path / "t.csv").columns == ("age (in years)",)
 
 
 @pytest.mark.parametrize("changed", ["b,a\n1,2\n", "a\n1\n"])
