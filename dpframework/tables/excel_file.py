@@ -90,9 +90,7 @@ class ExcelFile:
             # Cells have been counted by now, so this must not be `NotOpened`.
             raise InputError(f"{path.name}: has no sheet '{read.sheet}'; correct sheet in [read], or the workbook")
         sheet: Any = read.sheet or 0
-        frame: pl.DataFrame = read_by_library(
-            lambda: workbook.load_sheet(sheet, header_row=None, dtypes="string").to_polars(), broken
-        )
+        frame: pl.DataFrame = read_by_library(lambda: _cells_of(workbook, sheet), broken)
         if not frame.height:
             raise InputError(f"{path.name}: the sheet is empty; its first row must name the columns")
         if frame.width > MOST_COLUMNS:
@@ -110,6 +108,26 @@ class ExcelFile:
     def blocks(self, positions: Sequence[int]) -> Iterator[list[pl.Series]]:
         """Yield the columns at some positions, in one block."""
         yield [self.frame.to_series(k) for k in positions]
+
+
+def _cells_of(workbook: Any, sheet: Any) -> pl.DataFrame:
+    """Return the cells of a sheet as texts.
+
+    The library writes numbers with at most nine decimals. So the sheet is loaded as numbers, too, and a number that a
+    text does not stand for is written anew, with all of its digits.
+    """
+    import polars as pl
+
+    texts, numbers = (
+        workbook.load_sheet(sheet, header_row=None, dtypes=kind).to_polars() for kind in ("string", "float")
+    )
+    columns = []
+    for text, number in zip(texts.iter_columns(), numbers.iter_columns(), strict=True):
+        # Where a text is no number, or a cell is none, the comparison is null.
+        rounded = (text.cast(pl.Float64, strict=False) != number).fill_null(False)
+        whole = number.cast(pl.String).zip_with(rounded, text) if bool(rounded.any()) else text
+        columns.append(whole.alias(text.name))
+    return pl.DataFrame(columns)
 
 
 def _most_cells(path: Path) -> int:

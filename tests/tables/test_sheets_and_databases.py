@@ -119,6 +119,20 @@ def test_a_cell_of_a_sheet_is_the_same_text_whatever_stands_beside_it(tmp_path):
     assert (texts[0], texts[3], texts[4]) == (["1"], ["01067"], ["true"])
 
 
+def test_a_number_of_a_sheet_keeps_its_digits(tmp_path):
+    cells = [1 / 3, 3.2e-12, 5e-324, -2.5e-10, 123456.7890123456, 1e21, -0.0, 7.0, "007", "0.1234567891", True, None]
+    path = sheet_of(tmp_path / "t.xlsx", [(cell, k) for k, cell in enumerate(cells)], ("x", "k"))
+    source = dpf.tables.sources.open_source(path, read=ReadOptions(sheet="visits"))
+    found = source.take(["x"])["x"].to_list()
+    assert [float(text) for text in found[:8]] == [
+        float(f"{cell:.16G}") for cell in cells[:8]
+    ]  # as the file holds them
+    assert found[8:] == ["007", "0.1234567891", "true", None]
+    people = sheet_of(tmp_path / "p.xlsx", [(0.12345678911, 1), (0.12345678912, 2)], ("pid", "age"))
+    schema = dpf.Schema([dpf.Numeric("age", 0, 9, bins=9)], read={"sheet": "visits"})
+    assert dpf.read_table(people, schema, unit=dpf.PrivacyUnit("pid", 1)).rows == 2
+
+
 def test_a_row_of_empty_cells_is_none_and_the_first_sheet_is_read_by_default(tmp_path):
     path = sheet_of(tmp_path / "t.xlsx", [(None, None), (1, 2), (None, None), (3, None), (None, None)], ("a", "b"))
     schema = dpf.Schema([dpf.Numeric("b", 0, 9, bins=9, missing=True)], read={"sheet": "visits"})
