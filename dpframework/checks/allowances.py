@@ -60,7 +60,7 @@ ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
             "DP025",
             _has_bound(lambda bound: bound.hides_number),
         ),
-        claim_strength_checks.LARGE_EPSILON: Allowance(
+        weak_protection_checks.LARGE_EPSILON: Allowance(
             "The total epsilon may be above 1, or even above 10. The claim still holds, but promises less.",
             "DP026",
             _finds(weak_protection_checks.large_epsilon),
@@ -75,13 +75,13 @@ ALLOWANCES: Mapping[str, Allowance] = MappingProxyType(
             "DP027",
             _finds(weak_protection_checks.one_row_each),
         ),
-        claim_strength_checks.SMALL_GROUPS: Allowance(
+        weak_protection_checks.SMALL_GROUPS: Allowance(
             "Several results may count groups of a few rows. Each person is protected as the plan says. But facts "
             "that hold for all people in a small group may become known.",
             "DP028",
             _finds(weak_protection_checks.small_groups),
         ),
-        claim_strength_checks.WEAK_UNIT: Allowance(
+        weak_protection_checks.WEAK_UNIT: Allowance(
             "The privacy unit may be weaker than the names of id columns suggest. The names may mislead, or the owner "
             "may want to protect just this unit.",
             "DP029",
