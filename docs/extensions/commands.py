@@ -4,6 +4,7 @@ python docs/extensions/commands.py
 """
 
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ def described(command: Any, path: str = "dpframework", parent: Any = None) -> It
     """Yield the Markdown of a command, and of those below it."""
     context = command.context_class(command, info_name=path.split()[-1], parent=parent, **command.context_settings)
     usage = command.get_usage(context).removeprefix("Usage: ")
-    yield f"## {path}\n\n{command.help}\n\n```sh\n{usage}\n```\n"
+    yield f"## {path}\n\n{_wrap(command.help)}\n\n```sh\n{usage}\n```\n"
     records = [one.get_help_record(context) for one in command.get_params(context) if one.name != "help"]
     yield "| argument or option | meaning |\n|---|---|"
     yield from (f"| `{_cell(_bare(name))}` | {_cell(meaning)} |" for name, meaning in filter(None, records))
@@ -28,6 +29,11 @@ def described(command: Any, path: str = "dpframework", parent: Any = None) -> It
     for name, below in getattr(command, "commands", {}).items():
         if not below.hidden:
             yield from described(below, f"{path} {name}", context)
+
+
+def _wrap(text: str) -> str:
+    """Break each paragraph of a help text, which has one line for each."""
+    return "\n\n".join(textwrap.fill(line, 120, break_on_hyphens=False) for line in text.split("\n\n"))
 
 
 def _bare(name: str) -> str:

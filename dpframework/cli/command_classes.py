@@ -1,8 +1,12 @@
-"""Commands whose help shows flags without a type, and whose simple arguments are read without pydantic."""
+"""Commands whose help shows flags without a type, and whose simple arguments are read without pydantic.
+
+The paragraphs of a help text are broken at the width of the terminal, not where the docstring breaks them.
+"""
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +14,12 @@ from typer.core import TyperCommand, TyperGroup
 
 
 class _Plain:
-    """A command that shows flags without a type and reads simple parameters itself."""
+    """A command that shows flags without a type, joins the lines of its help, and reads simple parameters itself."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        paragraphs = re.split(r"\n\s*\n", options.get("help") or "")
+        options["help"] = "\n\n".join(" ".join(one.split()) for one in paragraphs) or None
+        super().__init__(*arguments, **options)
 
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]

@@ -266,8 +266,8 @@ AboutRows = Annotated[
         "--rows",
         parser=whole_number,
         metavar="N",
-        help="About how many rows the table has. The number must be public. It shows how large errors are in "
-        "comparison. By default the schema's about_rows or rows.",
+        help="About how many rows the table has, to compare errors with. The number must be public. By default the "
+        "schema's about_rows or rows.",
     ),
 ]
 

@@ -73,7 +73,7 @@ CategoricalColumns = Annotated[
     list[str] | None,
     name_option(completion.attributes, "A column whose numbers are categories; may be repeated."),
 ]
-ReadFile = Annotated[Path | None, path_option("FILE", "A TOML file whose table [read] says how the data is written.")]
+ReadFile = Annotated[Path | None, path_option("FILE", "A TOML file whose table 'read' says how the data is written.")]
 Sheet = Annotated[
     str | None, typer.Option(metavar="NAME", help="The sheet of an Excel file; by default the first one.")
 ]

@@ -575,6 +575,19 @@ def leaves(command, path=()):
         yield from leaves(one, (*path, name))
 
 
+def test_help_is_broken_at_the_width_of_the_terminal_alone(capsys, monkeypatch):
+    """A docstring's own line breaks would end lines of the help early."""
+    monkeypatch.setenv("COLUMNS", "72")
+    _, out, _ = run(capsys, "describe", "--help")
+    assert "smallest. Read and change the file before you plan it." in map(str.strip, out.splitlines())
+
+
+def test_no_help_has_a_bracket_which_would_be_taken_for_markup():
+    texts = [one.help or "" for _, command in leaves(program()) for one in (command, *command.params)]
+    assert len(texts) > 100
+    assert [text for text in texts if "[" in text] == []
+
+
 def test_every_command_has_examples_that_it_takes():
     """Each is parsed as the command line parses it: no word or option of an example is unknown."""
     assert list(program().commands) == list(MODULES)
