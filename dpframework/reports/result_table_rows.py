@@ -78,7 +78,7 @@ class ResultRow:
     def cost(self) -> str:
         """The loss of the part and its share of the plan's loss. Each part in `alike` has the same loss and share."""
         each = " each" if self.alike else ""
-        return self.loss + each + ("" if self.share is None else f", {100 * self.share:.3g} % of all{each}")
+        return self.loss + each + ("" if self.share is None else f", {100 * self.share:.3g} % of the total{each}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe form."""
@@ -133,8 +133,8 @@ def standing_lines(plan: StudyPlan) -> list[str]:
 def size_sentence(plan: StudyPlan) -> str:
     """Say for how many rows the errors are stated, or how to give a number of rows if none is known."""
     if plan.size.about is not None:
-        return f"Errors are for {plan.size.text}."
-    return f"{UNKNOWN_SIZE} Say about how many there are: --rows N, or about_rows in the schema."
+        return f"Errors are stated for {plan.size.text}."
+    return f"{UNKNOWN_SIZE} Say about how many there are with --rows N, or with about_rows in the schema."
 
 
 def bias_rows(rows: Iterable[ResultRow]) -> list[tuple[str, str]]:

@@ -159,7 +159,7 @@ def report_sections(subject: ReportSubject) -> list[Section]:
 def _publish(subject: ReportSubject) -> Section:
     plan = subject.plan
     total, costs = plan.smallest_total(), plan.run_costs()
-    whole = "No total is valid." if total is None else f"Together they cost at most {loss_text(total)}."
+    whole = "No total is valid." if total is None else f"All results together cost at most {loss_text(total)}."
     found: list[SectionBlock] = [
         section_blocks.PublishedResults(tuple(merge(subject.facts.results)), whole, size_sentence(plan))
     ]

@@ -194,7 +194,7 @@ def _table(table: section_blocks.TableBlock) -> RenderableType:
         lines = [Text(f"\n{printable(table.title)}", style="bold")] if table.title else []
         lines += [Text(fit_prose(table.caption, width), style="dim")] if table.caption else []
         for name, *cells in table.rows:
-            told = "; ".join(f"{head} {text}" for head, text in zip(table.heads[1:], cells, strict=True))
+            told = "; ".join(f"{head}: {text}" for head, text in zip(table.heads[1:], cells, strict=True))
             if len(cells) == 1:
                 (told,) = cells  # a single cell needs no head
             lines.append(_head(name, f": {told}", width))

@@ -128,7 +128,7 @@ def test_names(name: str, package: str, miner: str, class_name: str) -> None:
         ("dpframework.trees", "would hide the installed package 'dpframework_trees'"),
         ("NumPy", "would hide the installed package 'numpy'"),
         ("dp-accounting", "would hide the installed package 'dp_accounting'"),
-        ("tests", "that of a folder in every plugin"),
+        ("tests", "every plugin has a folder named"),
         ("dp-id3", "a miner named 'dp-id3' is installed already"),
         ("dpframework-dp-id3", "a miner named 'dp-id3' is installed already"),
         ("dpframework-trees2-", "cannot name a plugin"),

@@ -167,10 +167,10 @@ def row(name: str = "r", **changes: object) -> ResultRow:
 
 
 def test_a_row_says_who_made_a_result_and_what_it_costs() -> None:
-    assert row().cost == "epsilon 1, 50 % of all"
-    assert row(alike=("s", "t")).cost == "epsilon 1 each, 50 % of all each"
+    assert row().cost == "epsilon 1, 50 % of the total"
+    assert row(alike=("s", "t")).cost == "epsilon 1 each, 50 % of the total each"
     assert row(share=None).cost == "epsilon 1"
-    assert row(share=1 / 3).cost == "epsilon 1, 33.3 % of all"
+    assert row(share=1 / 3).cost == "epsilon 1, 33.3 % of the total"
     assert row().made_by == "mean, by = town"
     assert row(alike=("a", "b", "c")).names == "r, a, b, c"
     assert row(alike=("a", "b", "c", "d", "e")).names == "r, a, b, c, and 2 more"
@@ -207,6 +207,6 @@ def test_biases_and_groups_are_told_once_with_the_names_of_results() -> None:
 def test_errors_of_a_plan_are_forty_lines_at_most() -> None:
     lines = error_lines(plan_of(45))
     assert len(lines) == 41
-    assert lines[0].startswith("accuracy, in 95 % of releases: Errors are for about 1,000 rows")
+    assert lines[0].startswith("accuracy, in 95 % of releases: Errors are stated for about 1,000 rows")
     assert lines[1].startswith("  m0: ")
     assert bound_line(ErrorBound("mean", 2.0, "years")) == "mean: within ±2 years"

@@ -98,7 +98,7 @@ def test_a_delta_says_whether_it_may_fail_altogether_and_what_it_is_converted_fr
     study = dpf.Study(SCHEMA, epsilon=1, delta="1e-7")
     study.add_plan("n", dpf.step("n", dpf.queries.Count(), Gaussian("0.015")))
     text = texts(dossier(study.plan()), "variant and delta")
-    assert "The total of zcdp is converted from rho 0.015" in text
+    assert "The zcdp total is converted from rho 0.015" in text
     assert "No release has a delta of its own" in text
     own = dpf.Study(SCHEMA, epsilon=1, delta="1e-7")
     own.add_plan("n", dpf.step("n", dpf.queries.Count(), PartitionSelection("0.5", "1e-7")))
@@ -374,4 +374,4 @@ def test_the_commands_refuse_what_cannot_be_written(study_file: Path, capsys: py
     assert main(["report", "yearly.toml", "--registry", "--owner", "owner.toml"]) == 2
     assert main(["statements", "owner.toml"]) == 2
     assert main(["report", "yearly.toml", "--dossier", "--ledger", "l"]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists and is not replaced" in capsys.readouterr().err

@@ -265,7 +265,7 @@ def test_errors_have_a_scale_in_rows():
         for text in (markdown_report(plan).replace("\\", ""), html_report(plan)):
             assert "The number of rows is not known" in text
             assert "--rows N" in text
-        assert "Errors are for about 500 rows." in markdown_report(plan.with_rows(500))
+        assert "Errors are stated for about 500 rows." in markdown_report(plan.with_rows(500))
         assert plan.with_rows(500).hash == plan.hash
 
 
@@ -385,7 +385,7 @@ def test_equal_results_are_told_once_with_their_names_and_the_cost_of_each():
     page, text = html_report(plan), markdown_report(plan).replace("\\", "")
     opening = text[text.index("## What is published") : text.index("## What somebody")]
     assert "| part 0, part 2, part 3 | planned without a miner | a |" in opening
-    assert "epsilon 0.1 each, 16.7 % of all each |" in opening
+    assert "epsilon 0.1 each, 16.7 % of the total each |" in opening
     assert opening.count("histogram of a: ") == 2
     assert "| part 4 | planned without a miner | a |" in opening
     assert "class Histogram" not in opening + page
