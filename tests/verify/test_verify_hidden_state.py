@@ -10,7 +10,9 @@ import collections
 import contextvars
 import functools
 import os
+import queue
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,6 +39,7 @@ ARRAY = np.full(2, -1)
 ONCE = None
 RECENT: collections.deque[Any] = collections.deque()
 NESTED = SimpleNamespace(inside=SimpleNamespace(counts=[]))
+LOCAL, QUEUE, EMPTY = threading.local(), queue.Queue[Any](), SimpleNamespace()
 VARIABLE: contextvars.ContextVar[Any] = contextvars.ContextVar("counts")
 
 
@@ -64,6 +67,21 @@ def in_rebound_global(counts: Any) -> Any:
 def in_deque(counts: Any) -> Any:
     RECENT.append(counts)
     return RECENT[0]
+
+
+def in_thread(counts: Any) -> Any:
+    LOCAL.__dict__.setdefault("counts", counts)
+    return LOCAL.counts
+
+
+def in_empty_object(counts: Any) -> Any:
+    vars(EMPTY).setdefault("counts", counts)
+    return EMPTY.counts
+
+
+def in_queue(counts: Any) -> Any:
+    QUEUE.put(counts)
+    return QUEUE.queue[0]
 
 
 def in_nested_object(counts: Any) -> Any:
@@ -208,6 +226,9 @@ PLANTED: dict[str, tuple[dpf.Miner, str]] = {
     "an array": (Ill(Counts(in_array)), "global 'ARRAY'"),
     "a global that is set anew": (Ill(Counts(in_rebound_global)), "global 'ONCE'"),
     "a deque": (Ill(Counts(in_deque)), "global 'RECENT'"),
+    "what is local to a thread": (Ill(Counts(in_thread)), "global 'LOCAL'"),
+    "an object that held nothing": (Ill(Counts(in_empty_object)), "global 'EMPTY'"),
+    "a queue": (Ill(Counts(in_queue)), "global 'QUEUE'"),
     "an object in an object": (Ill(Counts(in_nested_object)), "global 'NESTED'"),
     "a default argument": (Ill(Counts(in_default)), "a default argument of 'in_default'"),
     "an attribute of a function": (Ill(Counts(in_function)), "an attribute of 'in_function'"),

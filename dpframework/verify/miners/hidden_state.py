@@ -30,7 +30,7 @@ CORE = __name__.partition(".")[0]
 MOST_VISITED = 20_000  # the most objects that are visited from one root, or for one digest
 ATOMS = (type(None), bool, int, float, complex, str, bytes, range, np.generic, np.dtype)
 # The attributes and slots of objects from these packages are looked at, although they are Python's or the core's.
-WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "threading", "functools"})
+WALKED = frozenset({CORE, "builtins", "collections", "types", "weakref", "threading", "_thread", "queue", "functools"})
 # Objects of these packages are not looked into.
 OPAQUE = frozenset({"numba", "llvmlite", "polars", "pandas", "pyarrow", "pytest", "_pytest", "pluggy", "hypothesis"})
 
@@ -152,7 +152,8 @@ class HiddenState:
             kind: Any = type(value)
             held = [(name, getattr(value, name)) for name in _slots(kind) if hasattr(value, name)]
             held += getattr(value, "__dict__", {}).items()
-            return held or None
+            # An object that holds nothing yet may hold something after a run.
+            return held if hasattr(value, "__dict__") or _slots(kind) else None
         try:
             return [("", pickle.dumps(value))]
         except Exception:  # without a pickle, nothing tells whether it changed
