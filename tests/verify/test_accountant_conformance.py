@@ -267,6 +267,30 @@ class RootOfRepeats(Pure):
         return total if times <= 8 else scaled(total, Fraction(1, math.isqrt(times)))
 
 
+class FirstTerm(Pure):
+    """The root of the sum of squares, without the term for the mean (Dwork, Rothblum and Vadhan 2010, Theorem III.3).
+
+    It is below what is lost only where so many releases are made that the mean matters.
+    """
+
+    @classmethod
+    def delta_for(cls, delta: Fraction) -> Fraction | None:
+        return delta or None
+
+    def amount(self, calibration: Any) -> ByRelation:
+        return PureAccountant.amount(self, calibration).map(lambda epsilon: epsilon and epsilon**2)
+
+    def parallel(self, parts: Any) -> ByRelation:
+        return scaled(super().parallel(parts), Fraction(2))
+
+    def loss(self, amount: ByRelation) -> Any:
+        squares = amount.under(self.relation)
+        if squares is None:
+            return None
+        epsilon = math.sqrt(2 * math.log(1 / self.delta) * squares)
+        return dpf.PrivacyLoss(epsilon=Fraction(epsilon), delta=self.delta)
+
+
 class FirstTwoParts(Pure):
     """A row that moves changes two parts: the first two."""
 
@@ -346,6 +370,7 @@ PLANTED: dict[type[dpf.Accountant[Any]], str] = {
     ),
     RootOfMany: f"6 counts, one after another {ADD} totals epsilon 0.75, and loses 1.5: releases from the same rows",
     RootOfRepeats: f"the same count, 12 times {ADD} totals epsilon 0.5, and loses 1.5: a repeat is charged less",
+    FirstTerm: f"the same count, 100 times {ADD} totals epsilon .*: a repeat is charged less than all its repetitions",
     FirstTwoParts: f"three parts, each more expensive than the one before {REPLACE} totals epsilon 0.5, and loses 0.75",
     FamiliesAsPairs: (
         "by at most 4 of its rows totals epsilon 0.25, and loses 0.5: a unit of several rows is charged less"

@@ -39,6 +39,7 @@ ASSERTED = PrivacyUnit(rows=2)  # no column names the units: the owner of the da
 FAMILY = PrivacyUnit("family", 4)
 LARGE, SMALL = 8, Fraction(1, 32)  # epsilons so large, or so small, that an accountant may use another formula there
 MANY = 6  # a number of releases beyond which an accountant may use another formula
+VERY_MANY = 100  # a number beyond which bounds that grow with its root are smaller than sums
 ADD, REPLACE = Relation
 
 #: The mistake that the plans of each rule reveal. The simplest rules come first: if one of them fails, the later ones
@@ -174,6 +175,7 @@ def _of_rules() -> tuple[Case, ...]:
             sequential(*(_count(f"n{k}", "0.25") for k in range(MANY))),
         ),
         Case("repeat", f"the same count, {2 * MANY} times", repeat(2 * MANY, _count("n", "0.125"))),
+        Case("repeat", f"the same count, {VERY_MANY} times", repeat(VERY_MANY, _count("n", "0.5"))),
         Case("either", "a cheap branch or an expensive one", either(_histogram("k", DiscreteLaplace("0.5")), two)),
         Case("either", "an expensive branch or a cheap one", either(two, _histogram("k", DiscreteLaplace("0.5")))),
         Case(
