@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from dpframework.formulas.evaluation import is_rational
 from dpframework.formulas.formula import Formula, Operation, PublicRange, as_formula
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Scored, Shape
-from dpframework.formulas.sensitivity_claims import Change, Claim, Counts, Neighbours, bound_at
+from dpframework.formulas.threshold_tables import tables_at_thresholds, tables_of_parts
 from dpframework.formulas.total_refutations import find_refuting_rows, find_refuting_totals
 
 CLASSES = 3  # the number of classes of a part in small tables
 PART_ROWS, CELL_ROWS = 9, 6  # how many rows small tables have at most: for scores of parts, and of cells
 FEW_CELLS, MANY_CELL_ROWS = 5, 4  # with more cells than `FEW_CELLS`, small tables have at most `MANY_CELL_ROWS` rows
+LARGER_SLACK = 1e-9  # how far rounding may take a change beyond a bound, as a share of a score of many rows
 SLACK = 1e-9  # how far rounding may take a change beyond a bound
 CLIMB_ROWS = 20_000  # the most rows of a table that a climb reaches
 MOVES = (1, 2, 5, 20, 100, 1000)  # how many rows a step of a climb adds to a cell, or takes from it
@@ -123,6 +124,42 @@ def part_changes(shape: Parts, change: Change) -> list[Neighbours | None]:
     return best
 
 
+def find_jump(shape: Cells, claim: Claim) -> Neighbours | None:
+    """Return the neighbours that break a claim by most, on both sides of a count at which a comparison changes.
+
+    These tables may have any number of rows. The result is None if none of them breaks the claim.
+    """
+    shared = tables_at_thresholds(shape)
+    gaps, low, high = cell_gaps(shape, claim.change, shared, claim.group)
+    slack = LARGER_SLACK * np.maximum(np.abs(shape.scores(shared)), 1)
+    over = gaps - float(bound_at(claim.bound, None)) - slack
+    top = int(over.argmax())
+    return _measure(shape, tuple(low[top].tolist()), tuple(high[top].tolist())) if over[top] > 0 else None
+
+
+def find_larger_part(shape: Parts, claim: Claim) -> Neighbours | None:
+    """Return the neighbours that break a claim by most, of one part with more rows or classes than in small tables.
+
+    It is None if none of `tables_of_parts` breaks the claim, or if the claim is not about one row.
+    """
+    worst: tuple[float, Counts, Counts] | None = None
+    for shared in tables_of_parts(shape) if claim.group == 1 and not shape.body.leaves(Operation.PUBLIC) else ():
+        steps = np.eye(shared.shape[1], dtype=np.int64)
+        before, after = shape.of_parts(shared), np.stack([shape.of_parts(shared + step) for step in steps])
+        up, down = shared + steps[after.argmax(axis=0)], shared + steps[after.argmin(axis=0)]
+        low, high, gaps = {
+            Change.RISE: (shared, up, after.max(axis=0) - before),
+            Change.FALL: (down, shared, before - after.min(axis=0)),
+        }.get(claim.change, (down, up, after.max(axis=0) - after.min(axis=0)))
+        sizes, where = np.unique(shared.sum(axis=1) + 1, return_inverse=True)
+        bounds = np.array([float(bound_at(claim.bound, size)) for size in sizes.tolist()])[where]
+        over = gaps - bounds - LARGER_SLACK * np.maximum(np.abs(before), 1)
+        top = int(over.argmax())
+        if over[top] > (0 if worst is None else worst[0]):
+            worst = float(over[top]), (tuple(low[top].tolist()),), (tuple(high[top].tolist()),)
+    return None if worst is None else _measure(shape, *worst[1:])
+
+
 def _measure(shape: Scored, low: Counts, high: Counts) -> Neighbours:
     """Return neighbours with their change, which is exact if the formula is rational."""
     exact = is_rational(shape.body)
@@ -199,11 +236,14 @@ def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
     random = np.random.default_rng(SEEDS[1])
     large = np.floor(np.exp(random.uniform(0, LOG_ROWS, (DRAWN, cells)))).astype(np.int64)
     drawn = large * (random.random((DRAWN, cells)) < FILLED)
-    starts = np.concatenate([small, drawn])
+    changing = tables_at_thresholds(shape)
+    changing = changing[changing.sum(axis=1) <= CLIMB_ROWS]
+    starts = np.concatenate([small, drawn, changing])
     gaps, *_ = cell_gaps(shape, change, starts, group)
-    tops = starts[np.argsort(-gaps, kind="stable")[:2]]
-    above = drawn[np.argsort(-gaps[len(small) :], kind="stable")[:2]]
-    ends = np.array([climb(shape, change, start, group) for start in np.concatenate([tops, above])])
+    tops = [starts[np.argsort(-gaps, kind="stable")[:2]]]
+    of_drawn, of_changing = np.split(gaps[len(small) :], [len(drawn)])
+    tops += [own[np.argsort(-gap, kind="stable")[:2]] for own, gap in ((drawn, of_drawn), (changing, of_changing))]
+    ends = np.array([climb(shape, change, start, group) for start in np.unique(np.concatenate(tops), axis=0)])
     return cell_change(shape, change, np.concatenate([small, ends]), group)
 
 
@@ -218,7 +258,7 @@ def find_refutation(shape: Shape, claim: Claim) -> Neighbours | None:
         for size, found in enumerate(part_changes(shape, claim.change), start=1):
             if found is not None and found.change > float(bound_at(claim.bound, size)) + SLACK:
                 return found
-        return None
+        return find_larger_part(shape, claim)
     if isinstance(shape, Outer):
         return find_refuting_totals(shape, claim)
     if isinstance(shape, Adds):

@@ -1,6 +1,8 @@
 """Sensitivities derived from a formula: the largest changes on small tables, and a bound that fits these changes.
 
-The bound is a guess until it is proved. The search needs no solver, and finds the same bound on every machine.
+Larger tables are then tried, too: some with more classes, and those on both sides of the counts at which a comparison
+in the formula changes. The bound is a guess until it is proved. To find it takes no solver, and gives the same bound on
+every machine.
 """
 
 from __future__ import annotations
@@ -16,11 +18,21 @@ import numpy as np
 
 from dpframework.facts.errors import InputError
 from dpframework.formulas.formula import Formula, Operation, as_formula, rows
-from dpframework.formulas.largest_change_search import CLIMB_ROWS, cell_gaps, climb, part_changes, search_change
+from dpframework.formulas.largest_change_search import (
+    CLASSES,
+    CLIMB_ROWS,
+    cell_gaps,
+    climb,
+    find_jump,
+    find_larger_part,
+    part_changes,
+    search_change,
+)
 from dpframework.formulas.score_structures import Cells, Parts, Scored
 from dpframework.formulas.sensitivity_claims import LAST_INCREMENT, Change, Claim, Neighbours
 
 DIVISORS = (4, 16)  # the counts of the table with the largest change are divided by these, to see how changes grow
+DECLARE = "no bound can be derived, so declare the claims (FormulaScores.claims)"
 ROUNDING = 1e-9  # the largest difference that counts as rounding
 MOST_ATTAINED_ROWS = CLIMB_ROWS // 50  # a change found on a table with more rows counts as a limit that is not attained
 
@@ -51,8 +63,8 @@ def derive(shape: Scored, group: int = 1) -> tuple[DerivedClaim, DerivedClaim, D
     Raises
     ------
     InputError
-        If changes grow with the table, so that no noise would be enough; if no known form of a bound fits them; if
-        `Cells` have public parameters; or if `group` is above 1 for `Parts`.
+        If changes grow with the table, so that no noise would be enough; if no known form of a bound fits them; if they
+        jump on a larger table; if `Cells` have public parameters; or if `group` is above 1 for `Parts`.
 
     Examples
     --------
@@ -99,7 +111,14 @@ def _derive_for_parts(shape: Parts, change: Change) -> DerivedClaim:
             f"no bound fits the {change} of '{shape.text}', which grows with the rows; "
             f"up to {len(found)} rows: {found[-1]}"
         )
-    return DerivedClaim(Claim(change, bound), found[-1])
+    claim = Claim(change, bound)
+    larger = find_larger_part(shape, claim)
+    if larger is not None:
+        raise InputError(
+            f"the {change} of '{shape.text}' is at most {bound} up to {len(found)} rows in {CLASSES} classes, "
+            f"and more on a larger table: {larger}; {DECLARE}"
+        )
+    return DerivedClaim(claim, found[-1])
 
 
 def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
@@ -138,6 +157,15 @@ def fit_bound(changes: Sequence[Fraction | float]) -> Formula | None:
 
 def _derive_for_cells(shape: Cells, change: Change, group: int) -> DerivedClaim:
     """Return the claim whose bound is the largest change of a score of cells, or a limit that it grows towards."""
+    derived = _limit_for_cells(shape, change, group)
+    jump = find_jump(shape, derived.claim)
+    if jump is not None:
+        raise InputError(f"the {change} of '{shape.text}' jumps at a table of many rows: {jump}; {DECLARE}")
+    return derived
+
+
+def _limit_for_cells(shape: Cells, change: Change, group: int) -> DerivedClaim:
+    """Return the claim that `search_change` finds, without jumps on larger tables than it tries."""
     found = search_change(shape, change, group)
     sizes = [sum(int(str(count)) for count in table) for table in (found.low, found.high)]
     value = max(Fraction(found.change), Fraction())
@@ -149,6 +177,8 @@ def _derive_for_cells(shape: Cells, change: Change, group: int) -> DerivedClaim:
     less, least = (float(cell_gaps(shape, change, end[None], group)[0][0]) for end in ends)
     limit = next((one for one in _simple_above(value) if one <= value * Fraction(11, 10)), None)
     if limit is None or float(value) - less > 0.75 * max(less - least, ROUNDING):
+        if less - least <= ROUNDING:
+            raise InputError(f"the {change} of '{shape.text}' jumps at a table of many rows: {found}; {DECLARE}")
         raise InputError(f"the {change} of '{shape.text}' grows with the rows, so that no noise is enough: {found}")
     return DerivedClaim(Claim(change, as_formula(limit), group), found)
 
