@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpframework.formulas.claims import Change, Claim
 
 import dpframework as dpf
 from dpframework.formulas import (
@@ -22,7 +23,6 @@ from dpframework.formulas import (
     rows_of_part,
     sum_over_classes,
 )
-from dpframework.formulas.claims import Change, Claim
 from dpframework.formulas.largest_change_search import find_refutation
 from dpframework.formulas.threshold_tables import tables_at_thresholds, tables_of_parts, thresholds
 
