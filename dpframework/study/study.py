@@ -105,6 +105,7 @@ class Study:
         self._nodes: dict[str, Sequential] = {}
         self._miners: dict[str, Miner] = {}
         self._shares: dict[str, Share] = {}
+        self._total_share = Fraction(0)
         self._settled = True
 
     def add(self, name: str, miner: Miner | Share) -> None:
@@ -120,7 +121,7 @@ class Study:
         if isinstance(miner, Share):
             try:
                 first = miner.spending(0, miner.share * self.budget.epsilon, self.budget.delta)
-                together = sum((share.share for share in self._shares.values()), miner.share)
+                together = self._total_share + miner.share
                 if together > 1:
                     raise InputError(
                         f"the study's shares add up to {decimal_text(together)}; at most 1 can be shared, so lower "
@@ -129,7 +130,7 @@ class Study:
             except InputError as error:
                 raise InputError(f"step '{name}': {error}") from None
             self._add(name, first)
-            self._shares[name] = miner
+            self._shares[name], self._total_share = miner, together
             return
         self._add(name, miner)
 

@@ -72,7 +72,8 @@ def describe(schema: Schema, epsilon: Amount, *, delta: Amount = 0, **options: A
         raise InputError("all attributes of the schema are open; use the miner 'keys', which finds frequent values")
     study = Study(schema, epsilon=epsilon, delta=delta, **options)
     weights = [error ** (1 / 3 if study.budget.delta else 1 / 2) for _, _, error in asked.values()]
-    parts = [max(int(_PARTS * weight / sum(weights)), 1) for weight in weights]
+    whole = sum(weights)
+    parts = [max(int(_PARTS * weight / whole), 1) for weight in weights]
     if sum(parts) > _PARTS:
         raise InputError(f"the schema has {len(schema.attributes)} attributes, too many to describe in one study")
     parts[0] += _PARTS - sum(parts)

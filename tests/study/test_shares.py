@@ -116,6 +116,25 @@ def test_steps_with_an_epsilon_and_steps_with_a_share_are_one_budget():
         study.plan()
 
 
+def test_the_hundredth_step_with_a_share_takes_no_more_sums_than_the_tenth(monkeypatch):
+    """A study of a wide table has thousands of steps, and to add up all shares at each took most of its time."""
+    study, sums, plain = dpf.Study(COLOURS, epsilon=1), [0], Fraction.__add__
+
+    def counting(one, other):
+        sums[0] += 1
+        return plain(one, other)
+
+    monkeypatch.setattr(Fraction, "__add__", counting)
+    taken = []
+    for k in range(100):
+        before = sums[0]
+        study.add(f"colour {k}", dpf.share(Fraction(1, 100), "histogram", attribute=f"colour {k}"))
+        taken.append(sums[0] - before)
+    assert taken[99] <= taken[9]
+    with pytest.raises(dpf.InputError, match=r"shares add up to 1\.01; at most 1"):
+        study.add("more", dpf.share("0.01", "histogram", attribute="colour 1"))
+
+
 def test_a_miner_that_costs_less_than_its_epsilon_gets_more_until_the_total_is_the_budget():
     @attrs.frozen
     class Thrifty(NoisyMode):
