@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpframework.formulas.evaluation import is_rational
 from dpframework.formulas.formula import Formula, Operation, PublicRange, as_formula
 from dpframework.formulas.score_structures import Adds, Cells, Outer, Parts, Scored, Shape
+from dpframework.formulas.sensitivity_claims import Change, Claim, Counts, Neighbours, bound_at
 from dpframework.formulas.threshold_tables import tables_at_thresholds, tables_of_parts
 from dpframework.formulas.total_refutations import find_refuting_rows, find_refuting_totals
 
