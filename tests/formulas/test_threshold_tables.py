@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpframework.formulas.claims import Change, Claim
 
 import dpframework as dpf
 from dpframework.formulas import (
@@ -24,6 +23,7 @@ from dpframework.formulas import (
     sum_over_classes,
 )
 from dpframework.formulas.largest_change_search import find_refutation
+from dpframework.formulas.sensitivity_claims import Change, Claim
 from dpframework.formulas.threshold_tables import tables_at_thresholds, tables_of_parts, thresholds
 
 a, b = cells("a", "b")
