@@ -267,8 +267,7 @@ def derive(
 
     The expression reads cells after they were put into the schema's domain. So the domain of its results follows from
     the domains of these cells, and never from the rows. A result is missing if a cell that it needs is missing, or if
-    it is undefined, such as x / 0. With `per="row"` neighbouring tables stay neighbours, since each row gives one row,
-    from its own cells.
+    it is undefined, such as x / 0. With `per="row"`, each row gives one row, so neighbouring tables stay neighbours.
 
     Parameters
     ----------
@@ -288,8 +287,7 @@ def derive(
     view
         The side in a two-view table.
     lookup
-        A public table, or a mapping of keys to values. The cell is the value whose key is the result of the expression,
-        or missing if there is no such key.
+        A public table, or a mapping. The cell is the value of the key that the expression gives, or missing without it.
     per
         "row", or "unit" if the expression is `any`, `all`, `count`, `sum`, `min`, `max`, `first`, `last` or `mode` of
         all rows of a unit. The table then has one row per unit (see `dpframework.facts.unit_aggregates`).

@@ -210,8 +210,7 @@ class Study:
         Raises
         ------
         InputError
-            If there is no such result, if its error depends on the number of rows and this number is not given, or if
-            no epsilon makes the result accurate enough.
+            If there is no such result, no epsilon makes it accurate enough, or `rows` is needed and not given.
 
         Examples
         --------
