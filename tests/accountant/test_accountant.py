@@ -430,11 +430,11 @@ REFUSED: dict[str, tuple[Callable[[dpf.PrivateTable], Any], str]] = {
     "another partition name": (lambda t: t.partition("c", name="leafs"), "not in the plan"),
     "partition by unknown attribute": (lambda t: t.partition("q"), "not in the schema"),
     "partition by unknown value": (lambda t: t.partition(dpf.Equals("c", "w")), "no value 'w'"),
-    "dearer step": (lambda t: t.release(count("inner", 9)), "not the one that the plan holds"),
+    "dearer step": (lambda t: t.release(count("inner", 9)), "differs from the planned step of that name"),
     "step of an inner scope": (lambda t: t.release("inner"), "not in the plan"),
     "scope entered twice": (lambda t: t.scope("round"), "made before"),
     "unknown scope": (lambda t: t.scope("rond"), "did you mean 'round'"),
-    "foreign attribute": (lambda t: t.partition(dpf.Categorical("c", ["x", "y"])), "not the one of this table"),
+    "foreign attribute": (lambda t: t.partition(dpf.Categorical("c", ["x", "y"])), "differs from the one in this table"),
     "noise of an unknown step": (lambda t: t.calibration("rowz"), "did you mean 'rows'"),
 }
 

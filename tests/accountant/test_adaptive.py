@@ -321,7 +321,7 @@ def test_an_order_is_fixed_once() -> None:
     budget = filled(budget_of(5, MILLIONTH), release(None, "0.01"))
     for order in (None, budget.order + 1):  # type: ignore[operator]
         amount = PlanCharge(both(Fraction(1)), order and both(Fraction(1)), order)
-        with pytest.raises(dpf.PlanRefused, match="at another order"):
+        with pytest.raises(dpf.PlanRefused, match="at a different order"):
             budget.after(amount)
     for other, order in ((budget_of(5, MILLIONTH), Fraction(1)), (budget_of(5, 0), Fraction(2))):
         with pytest.raises(dpf.PlanRefused, match="an order that the budget cannot have"):

@@ -648,7 +648,7 @@ def test_shares_of_a_budget_are_found_with_a_released_number_of_rows() -> None:
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"rows_per_unit": "many"}, "step 'then' uses the result of step 'many', and no miner comes before it"),
+        ({"rows_per_unit": "many"}, "step 'then' uses the result of step 'many', and no earlier step has that name"),
         ({"rows_per_unit": "ill"}, "rows_per_unit names step 'ill', of miner 'histogram'; name a step of miner"),
         ({"rows_per_unit": "most", "by": "ill", "miner": "median"}, "each group is released by itself: the rows of a"),
         ({"rows_per_unit": 3}, "rows_per_unit is 3; name an earlier step of miner 'rows-per-unit'"),
