@@ -80,8 +80,8 @@ class KeysMiner(Miner):
     attribute
         The name of an open attribute.
     epsilon, rho
-        The budget. An epsilon shows more keys if each unit has one key. A rho shows more keys if units have about four
-        or more.
+        The budget. If each unit has one key, more keys are shown with `epsilon`. If units have about four keys or more,
+        more are shown with `rho`.
     delta
         The largest probability with which a key that a single unit has is shown. It is part of the study's delta.
     each
