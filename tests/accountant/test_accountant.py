@@ -434,7 +434,7 @@ REFUSED: dict[str, tuple[Callable[[dpf.PrivateTable], Any], str]] = {
     "step of an inner scope": (lambda t: t.release("inner"), "not in the plan"),
     "scope entered twice": (lambda t: t.scope("round"), "made before"),
     "unknown scope": (lambda t: t.scope("rond"), "did you mean 'round'"),
-    "foreign attribute": (lambda t: t.partition(dpf.Categorical("c", ["x", "y"])), "differs from the one in this table"),
+    "foreign attribute": (lambda t: t.partition(dpf.Categorical("c", ["x", "y"])), "differs from the one in"),
     "noise of an unknown step": (lambda t: t.calibration("rowz"), "did you mean 'rows'"),
 }
 
