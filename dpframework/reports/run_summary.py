@@ -110,7 +110,7 @@ class RunSummary:
         if not self.private:
             return "NOT PRIVATE: this run was seeded, for experiments only; its results must not be published"
         theirs = ", by OpenDP's samplers" if self.samplers == "opendp" else ""
-        return f"private: drawn from the operating system's cryptographic generator{theirs}"
+        return f"private: the noise was drawn from the operating system's cryptographic generator{theirs}"
 
     def release_counts(self, plan: StudyPlan) -> dict[str, int]:
         """Return how often each planned step was released, by its path in the plan."""

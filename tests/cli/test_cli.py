@@ -134,7 +134,7 @@ def test_run_writes_and_report_reads(capsys, study, tmp_path):
     code, out, err = run(capsys, "run", study(), "--out", out_dir)
     assert code == 0
     assert err == ""
-    assert "private: drawn from the operating system's cryptographic generator" in out
+    assert "private: the noise was drawn from the operating system's cryptographic generator" in out
     assert sorted(p.name for p in out_dir.iterdir()) == ["plan.json", "report.html", "results.json"]
     results = json.loads((out_dir / "results.json").read_text())
     assert results["private"] is True

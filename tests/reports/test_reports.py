@@ -81,7 +81,7 @@ def test_cells_are_escaped_and_tables_keep_their_shape(study):
 def test_markdown_after_a_private_run(study, table):
     results = study.run(table)
     text = markdown_report(results.plan, results)
-    assert "**private: drawn from the operating system's cryptographic generator.**" in text
+    assert "**private: the noise was drawn from the operating system's cryptographic generator.**" in text
     assert "NOT PRIVATE" not in text
     assert re.search(r"\| the whole plan \| .* \| 3 \| ", text)
     assert [line.rsplit("|", 2)[1].strip() for line in text.splitlines() if line.startswith("| both/")] == ["1", "2"]
