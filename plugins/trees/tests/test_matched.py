@@ -62,7 +62,7 @@ def test_a_replaced_row_loses_no_more_of_a_counted_forest_than_its_example_says(
     most = max(most, (0 + 1) / 2 + 1)  # a row that stays in its half, where the split loses all that it claims
     share = float(left_by_row_count(Fraction(1)))
     ceiling = share * (float(CHOICES) / 2 * most + float(1 - CHOICES))
-    assert f"{ceiling:.4f} of it" in BY_COUNT
+    assert f"{ceiling:.4f} of the claim" in BY_COUNT
 
 
 @pytest.mark.parametrize("relation", dpf.Relation)

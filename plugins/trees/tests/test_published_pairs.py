@@ -67,5 +67,5 @@ def test_no_small_table_loses_more_than_the_witnesses_and_no_large_one_more_than
         )
         assert shown.divergence is None
         assert shown.loss == pytest.approx(1 + loss, abs=1e-4)  # the counts have 1, and lose all of it
-        assert f"{ceiling} of it" in example.loose or f"{ceiling} if a row is replaced" in example.loose
+        assert f"{ceiling} of the claim" in example.loose or f"{ceiling} if a row is replaced" in example.loose
         assert 0.9 * ceiling < shown.loss / 2 < max(1 + loss, 1 + bound) / 2 < ceiling
