@@ -316,8 +316,11 @@ def fixes(description: Description, attribute: Attribute, *, holds: bool = True)
     (True, True, False)
     """
     match description:
-        case Equals(attribute=attribute.name):
-            return not isinstance(attribute, Numeric) and (holds or attribute.size == 2)
+        case Equals(attribute=attribute.name, value=value) if not isinstance(attribute, Numeric):
+            # A negated test does not hold on a missing value, unless it is the one that tests for missing values.
+            labels = attribute.labels
+            is_known = attribute.missing_code is not None and value != labels[attribute.missing_code]
+            return holds or len(labels) - is_known == 2
         case Not(part=part):
             return fixes(part, attribute, holds=not holds)
         case And(parts=parts) if holds:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+import dpframework as dpf
 from dpframework.facts.attributes import Attribute, Boolean, Categorical, Numeric, View
 from dpframework.facts.canonical_cells import of_text
 from dpframework.facts.choice_enum import Choice
@@ -187,6 +188,19 @@ def test_a_formula_fixes_a_value_where_one_of_its_joined_tests_does() -> None:
     assert fixes(Not(Or([ill, Not(here)])), town)
     assert fixes(Or([here, ill]), Boolean("ill"), holds=False)
     assert not fixes(And([here, ill]), Boolean("ill"), holds=False)
+
+
+@pytest.mark.parametrize("values", [1, 2, 3])
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_negated_test_fixes_the_one_value_that_is_left(values: int, missing: bool) -> None:
+    """Where a value is missing, only a test for missing values holds or fails: all cells are tried."""
+    attribute = Categorical("c", [f"value {k}" for k in range(values)], missing=missing)
+    schema = Schema([attribute])
+    rows = dpf.InMemory().load(dpf.Table.from_codes(schema, [range(attribute.size)]))[0]
+    for label in attribute.labels:
+        for formula in (Equals("c", label), Not(Equals("c", label))):
+            for holds, held in ((True, formula.holds(rows)), (False, formula.fails(rows))):
+                assert fixes(formula, attribute, holds=holds) == (held.sum() == 1)
 
 
 class Pace(Choice, what="pace"):
