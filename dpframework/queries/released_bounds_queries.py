@@ -13,6 +13,7 @@ Bounds must come from a release. If they came from the rows, a neighbouring tabl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -144,10 +145,12 @@ class ScaledSums(GroupNumbers):
     rounded (a + b) / 2, and M is the larger of the rounded b - c and c - a. The rounded x - c never falls as x rises.
     So what the row adds is in [-1, 1], even if few floats lie between the bounds.
 
-    So adding a row raises a sum by at most R or lowers it by at most F, each 1 or 0. Replacing a row changes the sum of
-    its group by at most R + F if it stays there. If it goes to another group, it changes two sums by at most 1 each.
-    The l1 change is at most 2 in both cases, or R + F with a single group. The squared l2 change is at most max((R +
-    F)**2, 2), or (R + F)**2 with a single group. The linf change is at most R + F, which is at least 1.
+    So adding a row raises a sum by at most R or lowers it by at most F, each 1 or 0. Replacing a row that stays in its
+    group changes the sum by at most D = R + F - m. Here m is the smallest size of t for any a and b. It is the smaller
+    of the public bounds divided by the larger one, in size, if they have one sign and every row has a value. Otherwise
+    it is 0. If the row goes to another group, it changes two sums by at most 1 each. The l1 change is at most 2 in both
+    cases, or D with a single group. The squared l2 change is at most max(D**2, 2), or D**2 with a single group. The
+    linf change is at most max(D, 1), or D with a single group.
 
     The input is `bounds`, as for `AtReleasedBounds`. `unit` returns the two numbers that turn a sum of t into a sum of
     values.
@@ -188,14 +191,22 @@ class ScaledSums(GroupNumbers):
         """The sensitivities that the docstring of the class derives."""
         rise = int(self.centred or self.attribute.upper > 0)
         fall = int(self.centred or self.attribute.lower < 0)
-        stays, leaves = rise + fall, groups_reached(self.by, self.where) > 1
+        stays, leaves = rise + fall - self._least_share, groups_reached(self.by, self.where) > 1
         replaced = {
             Norm.L1: 2 if leaves else stays,
-            Norm.SQUARED_L2: max(stays**2, 2) if leaves else stays**2,
-            Norm.LINF: stays,
+            Norm.SQUARED_L2: max(stays**2, Fraction(2)) if leaves else stays**2,
+            Norm.LINF: max(stays, Fraction(1)) if leaves else stays,
         }
         source = f"a row adds a number between {-fall} and {rise} to one sum, in units of any bounds"
         return tuple(Sensitivity(norm, 1, most, rise=rise, fall=fall, source=source) for norm, most in replaced.items())
+
+    @property
+    def _least_share(self) -> Fraction:
+        """The smallest size of t for any bounds, less a step for its rounding. It is 0 if a row may add nothing."""
+        low, high = sorted((abs(self.attribute.lower), abs(self.attribute.upper)))
+        if self.centred or self.optional or self.attribute.lower < 0 < self.attribute.upper:
+            return Fraction(0)
+        return Fraction(max(math.floor(Fraction(low) / Fraction(high) * STEPS) - 1, 0), STEPS)
 
     def unit(self, bounds: Bounds | None = None) -> tuple[float, float]:
         """Return two numbers in the attribute's own unit: the width of a share of 1, and the value at a share of 0."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -210,8 +211,11 @@ def test_a_use_of_a_part_that_is_not_beside_is_a_finding():
 
 SMALL = dpf.Numeric("x", -4, 4, bins=4)
 POSITIVE, NEGATIVE = dpf.Numeric("x", 0, 8, bins=4), dpf.Numeric("x", -8, 0, bins=4)
+FAR, COLD = dpf.Numeric("x", 10, 90, bins=4), dpf.Numeric("x", -90, -30, bins=4)
 SICK = dpf.Boolean("sick")
 BOUNDS = {
+    FAR: [(10, 90), (10, 10.5), (10, 30), (80, 90)],
+    COLD: [(-90, -30), (-31, -30), (-90, -70)],
     SMALL: [(-4, 4), (-4, -3), (-1, 2), (0, 3), (-2, 0), (-0.125, 3.3)],
     POSITIVE: [(0, 8), (0, 1), (5, 6), (2.5, 7)],
     NEGATIVE: [(-8, 0), (-3, -1)],
@@ -220,9 +224,10 @@ QUERIES: list[Query] = [
     AtReleasedBounds(BoundDistances(SMALL)),
     AtReleasedBounds(GroupMoments(SMALL, by=[SICK], degree=2)),
     AtReleasedBounds(QuantileScores(SMALL, quantile="0.75")),
-    *(ScaledSums(one, by=by) for one in (SMALL, POSITIVE, NEGATIVE) for by in ((), (SICK,))),
+    *(ScaledSums(one, by=by) for one in (SMALL, POSITIVE, NEGATIVE, FAR, COLD) for by in ((), (SICK,))),
     ScaledSums(SMALL, where=dpf.Equals("sick", "true")),
-    *(ScaledSums(one, centred=True) for one in (SMALL, POSITIVE)),
+    *(ScaledSums(one, centred=True) for one in (SMALL, POSITIVE, FAR)),
+    ScaledSums(FAR, where=dpf.Equals("sick", "true")),
 ]
 
 
@@ -254,6 +259,15 @@ def test_the_declared_sensitivity_is_reached_at_some_bounds(query, relation):
         if measured[0].norm == "spread" and isinstance(query, ScaledSums):
             continue  # of scores to select from, which sums are none
         assert max(one.ratio for one in measured) == pytest.approx(1, abs=1e-6), measured[0].norm
+
+
+def test_a_replaced_row_that_has_a_value_far_from_0_moves_a_sum_less_than_one_that_comes():
+    far, missing = ScaledSums(FAR), ScaledSums(attrs.evolve(FAR, missing=True))
+    step = Fraction(1, 2**30)
+    for query, moved in ((far, Fraction(8, 9)), (ScaledSums(COLD), Fraction(2, 3)), (missing, Fraction(1))):
+        assert moved <= query.sensitivities[0].replace_one <= moved + 2 * step
+        assert query.sensitivities[0].add_or_remove_one == 1
+    assert [one.replace_one for one in ScaledSums(FAR, by=[SICK]).sensitivities] == [2, 2, 1]
 
 
 @pytest.mark.parametrize("relation", Relation)
