@@ -137,6 +137,10 @@ def _sensitivities(declared: Iterable[Sensitivity]) -> tuple[Sensitivity, ...]:
     return tuple(declared)
 
 
+def _rounding(given: Amount) -> Fraction:
+    return exact(given, "a query's rounding")
+
+
 def _formulas(given: Iterable[ScoreClaims]) -> tuple[ScoreClaims, ...]:
     """Return the formulas without the functions that compute their scores, since facts hold no code."""
     return tuple(attrs.evolve(one, scorer=None) for one in given)
@@ -182,7 +186,7 @@ class QueryFacts:
     integer: bool
     answer_length: int | None
     sensitivities: tuple[Sensitivity, ...] = attrs.field(converter=_sensitivities)
-    rounding: Fraction = attrs.field(default=Fraction(0), converter=Fraction)
+    rounding: Fraction = attrs.field(default=Fraction(0), converter=_rounding)
     histograms: tuple[int, ...] = attrs.field(default=(), converter=as_whole_numbers)
     gathers: bool = False
     formulas: tuple[ScoreClaims, ...] = attrs.field(default=(), converter=_formulas)

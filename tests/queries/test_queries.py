@@ -426,3 +426,15 @@ def test_a_spread_holds_for_every_replacement_that_a_removal_and_an_addition_mak
     assert max(map(abs, moves)) == declared.change.replace_one == 4
     assert max(a - b for a, b in itertools.product(moves, repeat=2)) == declared.spread.replace_one == 8
     assert max(a - b for a, b in itertools.product(range(-1, 4), repeat=2)) == declared.spread.add_or_remove_one == 4
+
+
+@pytest.mark.parametrize("rounding", [-1, Fraction(-1, 2**20), float("nan")])
+def test_an_error_below_0_is_refused(rounding: Any) -> None:
+    """It would be taken off what a selection pays for."""
+
+    class Exact(dpf.Query):
+        name = "exact"
+
+    Exact.rounding = rounding
+    with pytest.raises(dpf.InputError, match="a query's rounding is"):
+        Exact().facts()
