@@ -9,6 +9,7 @@ import typer
 
 from dpframework.cli.command_classes import Command
 from dpframework.cli.common import Json, RowsPerUnit, Unit, print_json, read_path, write
+from dpframework.facts.path_containment import require_relative
 from dpframework.facts.privacy_losses import decimal_text
 from dpframework.facts.schema import read_schema
 from dpframework.facts.toml import toml_lines
@@ -18,8 +19,15 @@ app = typer.Typer()
 
 @app.command(cls=Command, epilog="Example: dpframework describe visits.csv visits.schema.toml --epsilon 1")
 def describe(
-    data: Annotated[Path, typer.Argument(parser=read_path, metavar="DATA", help="The table. It is not opened.")],
-    schema: Annotated[Path, typer.Argument(parser=read_path, metavar="SCHEMA", help="A schema file.")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            parser=read_path, metavar="DATA", help="The table, as a path from the study's folder. It is not opened."
+        ),
+    ],
+    schema: Annotated[
+        Path, typer.Argument(parser=read_path, metavar="SCHEMA", help="A schema file, as a path from there.")
+    ],
     epsilon: Annotated[str, typer.Option(metavar="EPSILON", help="The budget of the whole study.")] = "1",
     unit: Unit = None,
     rows_per_unit: RowsPerUnit = 1,
@@ -33,6 +41,9 @@ def describe(
     The budget is split among the steps so that the sum of their errors is smallest. Read and change the file before you
     plan it.
     """
+    # A study that names files elsewhere is refused, so it is not written.
+    require_relative(str(data), "the study's [data] path")
+    require_relative(str(schema), "the study's [data] schema")
     from dpframework.study.whole_table_study import describe as study_of  # imported late, since it loads all miners
 
     study = study_of(read_schema(schema), epsilon, unit=unit, rows_per_unit=rows_per_unit, allow=allow or ())

@@ -101,3 +101,22 @@ def test_the_command_prints_the_same_study_as_a_file(
     (tmp_path / "study.toml").write_text(capsys.readouterr().out)
     read = load_study(tmp_path / "study.toml").study
     assert (read.unit, set(read.budget.allow)) == (dpf.PrivacyUnit("pid", 3), {"mcmc-converged"})
+
+
+@pytest.mark.parametrize(
+    ("data", "schema", "says"),
+    [
+        (
+            "/srv/t.csv",
+            "t.schema.toml",
+            "the study's [data] path is the absolute path '/srv/t.csv'; write a path relative",
+        ),
+        ("t.csv", "../t.schema.toml", "the study's [data] schema is '../t.schema.toml', which leaves its folder"),
+    ],
+)
+def test_no_study_is_printed_that_would_be_refused_for_its_paths(
+    capsys: pytest.CaptureFixture[str], data: str, schema: str, says: str
+) -> None:
+    assert main(["describe", data, schema]) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, says in printed.err) == ("", True)
