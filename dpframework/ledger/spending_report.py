@@ -11,6 +11,7 @@ import attrs
 from dpframework.accountant import AdaptiveBudget, PlanCharge
 from dpframework.facts import UnitChange
 from dpframework.facts.choice_enum import Choice
+from dpframework.facts.errors import PlanRefused
 from dpframework.facts.privacy_losses import readable
 from dpframework.ledger.approvals import RecordedRun
 from dpframework.ledger.data_sets import DataSet
@@ -111,8 +112,8 @@ def _by_attribute(data_set: DataSet) -> list[GroupOfRuns]:
 
 
 def _cost(data_set: DataSet, runs: Iterable[RecordedRun]) -> Fraction | None:
-    """Return the total of some runs. All charges since the Renyi order was fixed are at that order."""
-    budget = AdaptiveBudget(data_set.relation, data_set.epsilon, data_set.delta)
+    """Return the total of some runs alone. All charges since the Renyi order was fixed are at that order."""
+    budget = AdaptiveBudget(data_set.relation, data_set.epsilon, data_set.delta, reserve=data_set.reserve)
     for run in runs:
         # A refused run was charged nothing, and its charge has no order.
         if run.amount.under(data_set.relation) != 0:
@@ -141,12 +142,19 @@ def remainder(data_set: DataSet) -> list[str]:
     left = data_set.left
     if not left:
         return ["nothing is left: no plan fits any more"]
-    step = Step("count", Count(), DiscreteLaplace(left))
+    period = data_set.unit.period
+    # No run may cost more in one period than the period's own cap.
+    step = Step("count", Count(), DiscreteLaplace(left if period is None else min(left, data_set.epsilon)))
     change = UnitChange(data_set.unit.rows, resizes=not data_set.unit.is_row)
     calibration = step.mechanism.calibrate(step.facts, data_set.relation, by=change)
     lines = []
     if calibration is not None:
-        lines.append(f"one count of rows within ±{rows_text(calibration.preview.within)} (95 %), and nothing after it")
+        within = f"within ±{rows_text(calibration.preview.within)} (95 %), and nothing after it"
+        lines.append(
+            f"one count of rows {within}"
+            if period is None
+            else f"one count of the rows of a new {period} {within} there"
+        )
     last = {run.plan: run for run in data_set.runs.values() if run.amount.under(data_set.relation)}
     for plan, run in last.items():
         study = f"'{run.subject.study}' (plan {plan[:12]})" if run.subject.study else f"plan {plan[:12]}"
@@ -163,7 +171,10 @@ def _runs_left(data_set: DataSet, amount: PlanCharge) -> int:
         # plan.
         return 0
     while number < MOST_RUNS:
-        budget = budget.after(amount)
+        try:
+            budget = budget.after(amount)
+        except PlanRefused:  # nothing is left for the exact deltas of its releases
+            break
         if not data_set.holds(budget):
             break
         number += 1

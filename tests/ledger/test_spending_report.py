@@ -280,7 +280,11 @@ def test_a_run_that_was_refused_adds_nothing_to_its_attributes(relation: dpf.Rel
     charged = SimpleNamespace(id="1", amount=PlanCharge(half), subject=subject)
     refused = SimpleNamespace(id="2", amount=PlanCharge(nothing), subject=other)
     held: Any = SimpleNamespace(
-        relation=relation, epsilon=Fraction(5), delta=Fraction(0), runs={"1": charged, "2": refused}
+        relation=relation,
+        epsilon=Fraction(5),
+        delta=Fraction(0),
+        reserve=Fraction(0),
+        runs={"1": charged, "2": refused},
     )
     found = [(group.name, group.runs, group.epsilon) for group in group_runs(held, GroupBy.ATTRIBUTE)]
     assert found == [("smokes", 2, Fraction(2, 5)), ("ill", 2, Fraction(1, 10))]
@@ -292,7 +296,7 @@ def test_a_run_that_was_refused_adds_nothing_to_runs_at_an_order(relation: dpf.R
     tenth, nothing = ByRelation(Fraction(1, 10), Fraction(1, 10)), ByRelation(Fraction(0), Fraction(0))
     charged = SimpleNamespace(amount=PlanCharge(tenth, tenth, Fraction(8)))
     refused = SimpleNamespace(amount=PlanCharge(nothing))
-    capped: Any = SimpleNamespace(relation=relation, epsilon=Fraction(5), delta=Fraction(1, 10**6))
+    capped: Any = SimpleNamespace(relation=relation, epsilon=Fraction(5), delta=Fraction(1, 10**6), reserve=Fraction(0))
     one, two = (_cost(capped, [charged] * number) for number in (1, 2))  # type: ignore[list-item]
     assert one is not None
     assert two is not None
@@ -300,3 +304,37 @@ def test_a_run_that_was_refused_adds_nothing_to_runs_at_an_order(relation: dpf.R
     for runs in ([refused, charged], [charged, refused], [refused, charged, refused]):
         assert _cost(capped, runs) == one  # type: ignore[arg-type]
     assert _cost(capped, [charged, refused, charged]) == two  # type: ignore[list-item]
+
+
+def keys_and_gaussian(delta: str) -> dpf.Study:
+    """Return a study of a release with a delta of its own, and of one that is charged in Renyi divergence."""
+    study = dpf.Study(dpf.Schema([dpf.Open("town")]), epsilon=2, delta="1e-6")
+    study.add("towns", dpf.miner("keys", attribute="town", epsilon="0.5", delta=delta))
+    study.add_plan("n", dpf.step("n", dpf.queries.Count(), Gaussian("0.001")))
+    return study
+
+
+def test_a_ledger_is_shown_whose_rest_has_no_delta_for_another_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = dpf.Ledger.create(tmp_path / "l")
+    ledger.open("people", epsilon=9, delta="1e-6", reserve="1e-7")
+    study = keys_and_gaussian("1e-7")
+    ledger.approve("people", study.plan(), by="the board", runs=2)
+    rows = dpf.table_from_columns({"town": ["Oslo"] * 9}, study.schema)
+    for further in ("1 further run of plan", "no further run of plan"):
+        study.run(rows, ledger=ledger.run("people"))
+        data_set = ledger.data_set("people")
+        assert remainder(data_set)[1].startswith(further)
+        assert group_runs(data_set, GroupBy.PERSON)[0].epsilon == data_set.spent.epsilon
+        assert main(["ledger", "show", str(tmp_path / "l"), "--data-set", "people"]) == 0
+        assert further in capsys.readouterr().out
+
+
+def test_the_rest_of_a_history_is_not_spent_on_one_period(tmp_path: Path) -> None:
+    ledger = dpf.Ledger.create(tmp_path / "l")
+    ledger.open("people", epsilon="0.5", history=6, unit=dpf.PrivacyUnit("pid", 1, period="month", date="day"))
+    within = DiscreteLaplace("0.5").calibrate(dpf.step("n", dpf.queries.Count(), DiscreteLaplace("0.5")).facts,
+                                              ledger.data_set("people").relation).preview.within  # fmt: skip
+    (line,) = remainder(ledger.data_set("people"))
+    assert line == f"one count of the rows of a new month within ±{within:.0f} (95 %), and nothing after it there"
