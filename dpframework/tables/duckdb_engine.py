@@ -123,7 +123,8 @@ def _require_read_alike(place: str, columns: Mapping[str, str], read: ReadOption
     """Refuse a Parquet file if DuckDB would read other cells in a column than other engines read.
 
     Some types stand only in the note that Arrow leaves in a file, which DuckDB does not read. It takes a length of time
-    for a number, and a time in a zone for the time in UTC. Very long decimal numbers it rounds.
+    for a number, a number of 128 bits for bytes, and a time in a zone for the time in UTC. Very long decimal numbers it
+    rounds.
 
     Raises
     ------
@@ -134,8 +135,8 @@ def _require_read_alike(place: str, columns: Mapping[str, str], read: ReadOption
     file.require_short(columns.values())
     for alias, name in columns.items():
         held = None
-        if name in file.durations:
-            held = "lengths of time, which DuckDB takes for numbers"
+        if name in file.noted:
+            held = f"{file.noted[name]}, which DuckDB takes for something else"
         elif name in file.zoned and (alias == DAY or read.of_column(name).is_date):
             held = "times in a zone, which DuckDB reads in UTC"
         if held is not None:

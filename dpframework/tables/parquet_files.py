@@ -24,6 +24,8 @@ MOST_DIGITS = 38  # the most digits of a decimal number that polars holds
 # Bounds on the rows of a block. Blocks of few rows are slow, since a row group is opened again for each block in it.
 FEWEST_ROWS, MOST_ROWS = 1 << 14, 1 << 18
 
+#: Types of polars that Parquet does not have, with words for their cells.
+_NOTED = {"Duration": "lengths of time", **dict.fromkeys(("Int128", "UInt128"), "whole numbers of 128 bits")}
 _UNNAMED_ZONE = "unable to parse time zone"  # in polars' error about a zone such as +05:30
 
 T = TypeVar("T")
@@ -60,8 +62,9 @@ class ParquetFile:
         The columns whose decimal numbers have more digits than can be read.
     zoned
         The columns of times in a zone other than UTC.
-    durations
-        The columns of lengths of time.
+    noted
+        By the names of columns whose types only Arrow's note in the file tells, what their cells are. A reader that
+        does not know the note takes them for something else.
     """
 
     place: str
@@ -71,7 +74,7 @@ class ParquetFile:
     part: tuple[int, int] = (0, 1)
     long: frozenset[str] = frozenset()
     zoned: frozenset[str] = frozenset()
-    durations: frozenset[str] = frozenset()
+    noted: Mapping[str, str] = attrs.field(factory=dict)
 
     @classmethod
     def open(
@@ -92,13 +95,13 @@ class ParquetFile:
             raise InputError(f"{name}: has more than the {MOST_COLUMNS:,} columns that a table may have")
         long = (name for name, kind in types.items() if (getattr(kind, "precision", None) or 0) > MOST_DIGITS)
         zoned = (name for name, kind in types.items() if (getattr(kind, "time_zone", None) or "UTC") != "UTC")
-        durations = (name for name, kind in types.items() if kind.base_type().__name__ == "Duration")
+        kinds = {name: kind.base_type().__name__ for name, kind in types.items()}
         return attrs.evolve(
             unread,
             columns=tuple(types),
             long=frozenset(long),
             zoned=frozenset(zoned),
-            durations=frozenset(durations),
+            noted={name: _NOTED[kind] for name, kind in kinds.items() if kind in _NOTED},
         )
 
     def require_short(self, names: Collection[str]) -> None:

@@ -63,13 +63,23 @@ def test_times_in_a_zone_are_refused_only_where_they_are_read_as_dates(tmp_path:
 
 def test_lengths_of_time_are_no_numbers_and_no_ids(tmp_path: Path) -> None:
     path = write(tmp_path, stay=pa.array([datetime.timedelta(seconds=k) for k in range(ROW_COUNT)]))
-    why = "column 'stay' has lengths of time, which DuckDB takes for numbers; use engine 'memory' or 'mapped'"
+    why = "column 'stay' has lengths of time, which DuckDB takes for something else; use engine 'memory' or 'mapped'"
     with pytest.raises(dpf.InputError, match=why):
         count(path, dpf.Schema([dpf.Numeric("stay", 0, 100, bins=4)]))
     with pytest.raises(dpf.InputError, match=r"'stay' has the type Duration; ids are numbers"):
         dpf.read_table(path, dpf.Schema([dpf.Boolean("ill")]), unit=dpf.PrivacyUnit("stay", 1))
     with pytest.raises(dpf.InputError, match=why):
         DuckDB(threads=1).open(TableFiles(path, dpf.Schema([dpf.Boolean("ill")]), unit=dpf.PrivacyUnit("stay", 1)))
+
+
+def test_numbers_of_128_bits_are_no_bytes(tmp_path: Path) -> None:
+    path, schema = tmp_path / "t.parquet", dpf.Schema([dpf.Numeric("n", 0, 9, bins=3, missing=True)])
+    pl.DataFrame({"n": pl.Series([1, 5, None]).cast(pl.Int128)}).write_parquet(path)
+    assert dpf.read_table(path, schema).columns[0].tolist() == [0, 1, 3]
+    with pytest.raises(
+        dpf.InputError, match="column 'n' has whole numbers of 128 bits, which DuckDB takes for something"
+    ):
+        DuckDB(threads=1).open(TableFiles(path, schema))
 
 
 def test_ids_of_very_many_digits_are_refused_and_not_rounded_to_one_person(tmp_path: Path) -> None:
