@@ -62,11 +62,7 @@ Key = Annotated[
 ]
 PinFile = Annotated[
     Path | None,
-    path_option(
-        "PIN",
-        "Your own file that notes the ledger's last entry, so that an older copy of the ledger is refused.",
-        "--pin",
-    ),
+    path_option("PIN", "Your file that notes the ledger's last entry, so that an older copy is refused.", "--pin"),
 ]
 DeltaCap = Annotated[
     str,
@@ -76,9 +72,7 @@ DeltaCap = Annotated[
 ]
 Reserve = Annotated[
     str,
-    typer.Option(
-        "--reserve", metavar="D", help="The part of --delta held back for releases with a delta of their own."
-    ),
+    typer.Option("--reserve", metavar="D", help="The part of --delta for releases that have a delta of their own."),
 ]
 PeriodKind = Annotated[
     str | None,
@@ -90,9 +84,7 @@ DateColumn = Annotated[
 HistoryCap = Annotated[
     str | None,
     typer.Option(
-        "--history",
-        metavar="E",
-        help="The most that the runs of all periods may cost together; --epsilon caps each period.",
+        "--history", metavar="E", help="The most that runs on all periods may cost together; --epsilon caps each."
     ),
 ]
 
@@ -172,9 +164,7 @@ def approve(
     verified: VerifiedFile = None,
     data: Annotated[
         list[Path] | None,
-        path_option(
-            "DATA", "Approve only runs on this file, known by a salted digest. Repeat the option for two views."
-        ),
+        path_option("DATA", "Approve only runs on this file, known by a salted digest. Give it twice for two views."),
     ] = None,
     key: Key = None,
     pin: PinFile = None,
@@ -335,9 +325,7 @@ def verify(
     file: File,
     head: Annotated[
         str | None,
-        typer.Option(
-            metavar="HASH", help="A hash that you noted as the ledger's head. It must still be in the ledger."
-        ),
+        typer.Option(metavar="HASH", help="A hash that you noted as the ledger's head, and that it must still hold."),
     ] = None,
     results: Annotated[
         list[Path] | None,

@@ -54,9 +54,7 @@ def prove(
     ],
     refute: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="CLAIM", help="Do not prove, but look for tables that refute this claim, such as 'fall=1/2'."
-        ),
+        typer.Option(metavar="CLAIM", help="Only look for tables that refute this claim, such as 'fall=1/2'."),
     ] = None,
     effort: Effort = 1,
     certificate: Annotated[

@@ -62,20 +62,14 @@ def verify(
     relation: Annotated[
         Relation | None, choice_option("RELATION", Relation, "Verify only under this neighbouring relation.")
     ] = None,
-    replays: Annotated[
-        int, number_option("About how many replays each audit makes. A replay compares two neighbouring tables.")
-    ] = 6_000,
+    replays: Annotated[int, number_option("About how often each audit replays a run on a neighbouring table.")] = 6_000,
     runs: Annotated[
         int,
-        number_option(
-            "How often to run on each of the two neighbouring tables with the largest loss; 0 for not at all."
-        ),
+        number_option("How often to run on each of the two tables with the largest loss; 0 for not at all."),
     ] = 100,
     seconds: Annotated[
         int,
-        number_option(
-            "About how many processor seconds all tests may take. The report names tests that were left out."
-        ),
+        number_option("About how many processor seconds all tests may take. Tests left out are named."),
     ] = 45,
     seed: Annotated[int, number_option("The seed of the made-up tables. The same seed gives the same report.")] = 0,
     rows_per_unit: Annotated[

@@ -295,15 +295,13 @@ def fixes(description: Description, attribute: Attribute, *, holds: bool = True)
     """Tell whether all rows for which a description holds, or fails, have the same value of an attribute.
 
     A formula that joins tests by "and" holds only if each of them holds, so one test that fixes the attribute is
-    enough. The same is true if a formula that joins tests by "or" fails. The result False means that nothing is known.
-    All other formulas give False, and so do numeric attributes, since these may be counted in other bins.
+    enough. The same is true if a formula that joins tests by "or" fails. False, also given for all other formulas and
+    for numeric attributes, which may be counted in other bins, means that nothing is known.
 
     Parameters
     ----------
-    description
-        The formula.
-    attribute
-        The attribute.
+    description, attribute
+        The formula and the attribute.
     holds
         True for the rows for which the formula holds, False for those for which its negation holds.
 

@@ -25,6 +25,9 @@ MANY_CLASSES = 12  # a number of classes that is larger than that of the smalles
 FEW_CLASSES = 3
 SEED = 11
 
+#: Tells for each table, and the cell or class that grows in it, how a comparison turns out.
+_Outcome = Callable[[NDArray[np.int64], int], NDArray[np.bool_]]
+
 _GRID = np.unique(np.concatenate([np.arange(64), np.geomspace(64, LARGEST_COUNT, 200)]).astype(np.int64))
 
 
@@ -69,26 +72,25 @@ def tables_of_parts(shape: Parts) -> list[NDArray[np.int64]]:
 
 def _near_thresholds(shape: Scored, place: int, number: int) -> list[int]:
     """Return 0, 1, and counts of one cell or class near those at which a comparison changes."""
+
+    def compare(outcome: _Outcome, others: int, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+        tables = np.full((len(counts), number), others, dtype=np.int64)
+        tables[:, place] = counts
+        return outcome(tables, place)
+
     near = {0, 1}
-    for outcome in _outcomes(shape):
-        for others in OTHERS:
-
-            def grown(counts: NDArray[np.int64], others: int = others) -> NDArray[np.int64]:
-                table = np.full((len(counts), number), others, dtype=np.int64)
-                table[:, place] = counts
-                return table
-
-            for count in thresholds(lambda counts, outcome=outcome, grown=grown: outcome(grown(counts), place)):
-                near.update(range(max(count - 2, 0), count + 2))
+    for outcome, others in itertools.product(_outcomes(shape), OTHERS):
+        for count in thresholds(functools.partial(compare, outcome, others)):
+            near.update(range(max(count - 2, 0), count + 2))
     return sorted(near)
 
 
-def _outcomes(shape: Scored) -> Iterator[Callable[[NDArray[np.int64], int], NDArray[np.bool_]]]:
+def _outcomes(shape: Scored) -> Iterator[_Outcome]:
     """Yield the comparisons of a formula, as functions of tables and of the cell or class that grows."""
     for found in dict.fromkeys(shape.body.walk()):
         match found.operation:
             case Operation.LEAST | Operation.MOST | Operation.AT_LEAST:
-                yield functools.partial(_is_at_least, shape, *found.parts)
+                yield functools.partial(_is_at_least, shape, found.parts[0], found.parts[1])
             case Operation.DIVIDE:
                 yield functools.partial(_is_at_least, shape, found.parts[1], as_formula(0))
             case Operation.LARGEST:
