@@ -211,7 +211,8 @@ EngineName = Annotated[
     str | None,
     name_option(
         completion.engines,
-        "The engine that evaluates counts: memory, threads, mapped, dask, or a plugin's. By default the study's.",
+        "The engine that evaluates counts: memory, threads, mapped, duckdb, postgres, dask, or a plugin's. "
+        "By default the study's.",
         "--engine",
     ),
 ]

@@ -186,6 +186,14 @@ def _warn(draft: SchemaDraft) -> None:
             say(str(note))
 
 
+def _name_options(sentence: str) -> str:
+    """Return a sentence whose remedy names options in place of parameters. Names of columns in quotes are kept."""
+    what, semicolon, remedy = sentence.rpartition("; ")
+    pattern = r"(?<!['\w])(exclude|bins|max_categories|open_columns)(?!['\w])"
+    remedy = re.sub(pattern, lambda found: f"--{found.group().removesuffix('_columns').replace('_', '-')}", remedy)
+    return what + semicolon + remedy
+
+
 def _require_join(right: Path | None, key: str | None) -> None:
     if right is None and key is not None:
         raise InputError("--id joins two files; give the second one with --right")
@@ -204,19 +212,17 @@ def _draft(file: Path, right: Path | None, key: str | None, choices: dict[str, A
             raise InputError("--read, --sheet, --table and --query are for one file; leave them out for two views")
         return SchemaDraft(infer_two_view_schema(file, right, id=key, **choices), ())
     except InputError as error:
-        # The message ends with a remedy that names parameters of `infer_schema`. Here these are options of the command.
-        # Names of columns stand in quotes and are kept.
-        what, semicolon, remedy = str(error).rpartition("; ")
-        pattern = r"(?<!['\w])(exclude|bins|max_categories|open_columns)(?!['\w])"
-        remedy = re.sub(pattern, lambda found: f"--{found.group().removesuffix('_columns').replace('_', '-')}", remedy)
-        raise InputError(what + semicolon + remedy) from None
+        # Each sentence ends with a remedy that names parameters of `infer_schema`. Here these are options.
+        raise InputError(". ".join(map(_name_options, str(error).split(". ")))) from None
 
 
 @app.command(cls=Command, epilog="Example: dpframework schema check adult.csv adult.schema.toml")
 def check(
     file: Annotated[
         Path,
-        typer.Argument(parser=read_path, metavar="DATA", help="A CSV or Parquet file; with --right, the left view."),
+        typer.Argument(
+            parser=read_path, metavar="DATA", help="A CSV, Parquet, Excel or SQLite file; with --right, the left view."
+        ),
     ],
     schema: Annotated[Path, typer.Argument(parser=read_path, metavar="SCHEMA", help="A schema file.")],
     right: RightView = None,

@@ -544,6 +544,9 @@ def test_schema_infer_names_its_options(capsys, tmp_path):
     )
     code, _, err = run(capsys, "schema", "infer", tmp_path / "names.csv", "--exclude", "exclud")
     assert err.endswith("there is no 'exclud'; did you mean 'exclude'?\n")
+    (tmp_path / "empty.csv").write_text("a,b\n,\n")
+    code, _, err = run(capsys, "schema", "infer", tmp_path / "empty.csv")
+    assert (code, err.count("leave it out with --exclude"), err.count("with exclude")) == (2, 2, 0)
 
 
 def test_schema_infer_of_one_column(capsys, tmp_path):
