@@ -79,29 +79,33 @@ def _near_thresholds(shape: Scored, place: int, number: int) -> list[int]:
         return outcome(tables, place)
 
     near = {0, 1}
-    for outcome, others in itertools.product(_outcomes(shape), OTHERS):
-        for count in thresholds(functools.partial(compare, outcome, others)):
-            near.update(range(max(count - 2, 0), count + 2))
+    for one, other in _comparisons(shape):
+        for others in OTHERS:
+            for count in thresholds(functools.partial(_is_at_least, shape, one, other, place, number, others)):
+                near.update(range(max(count - 2, 0), count + 2))
     return sorted(near)
 
 
-def _outcomes(shape: Scored) -> Iterator[_Outcome]:
-    """Yield the comparisons of a formula, as functions of tables and of the cell or class that grows."""
+def _comparisons(shape: Scored) -> Iterator[tuple[Formula, Formula]]:
+    """Yield the two sides of each comparison in a formula. A denominator and a largest value are compared with 0."""
     for found in dict.fromkeys(shape.body.walk()):
         match found.operation:
             case Operation.LEAST | Operation.MOST | Operation.AT_LEAST:
-                yield functools.partial(_is_at_least, shape, found.parts[0], found.parts[1])
+                yield found.parts[0], found.parts[1]
             case Operation.DIVIDE:
-                yield functools.partial(_is_at_least, shape, found.parts[1], as_formula(0))
+                yield found.parts[1], as_formula(0)
             case Operation.LARGEST:
-                yield functools.partial(_is_at_least, shape, found.parts[0], as_formula(0))
+                yield found.parts[0], as_formula(0)
 
 
 def _is_at_least(
-    shape: Scored, one: Formula, other: Formula, table: NDArray[np.int64], place: int
+    shape: Scored, one: Formula, other: Formula, place: int, number: int, others: int, counts: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    sides = [_values(shape, side, table.astype(np.float64), place) for side in (one, other)]
-    return np.asarray(np.broadcast_to(sides[0] >= sides[1], len(table)))
+    """Tell for some counts of one cell or class, with `others` in all other ones, whether `one` is at least `other`."""
+    table = np.full((len(counts), number), others, dtype=np.float64)
+    table[:, place] = counts
+    low, high = (_values(shape, side, table, place) for side in (other, one))
+    return np.asarray(np.broadcast_to(high >= low, len(table)))
 
 
 def _values(shape: Scored, formula: Formula, table: NDArray[np.float64], place: int) -> NDArray[np.float64]:
