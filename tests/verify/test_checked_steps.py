@@ -190,7 +190,13 @@ def test_units_of_few_and_of_many_rows_are_searched_where_a_query_declares_it(mo
             assert key == ("asks", tuple(query.for_rows(rows)), at.relation, rows)
         return [(query.number, given["rows"]) for query, _, given in one.searched]
 
-    assert units(subject(), Asks(1, of_unit=True), Asks(2, of_unit=True), Asks(3)) == [(1, 3), (1, 7), (1, 2), (1, 20)]
+    assert units(subject(), Asks(1, of_unit=True), Asks(2, of_unit=True), Asks(3)) == [
+        (1, 3),
+        (1, 7),
+        (1, 2),
+        (1, 20),
+        (1, 1000),
+    ]
     assert units(subject(rows=2), Asks(1, of_unit=True)) == []
     assert units(subject(), Asks(1, of_unit=True), patience=OVER) == []
     for rows, found in (

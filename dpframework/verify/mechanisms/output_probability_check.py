@@ -24,6 +24,7 @@ from dpframework.verify.miners.value_comparison import same
 
 STEPS = range(-3, 5)  # how far answers lie from the base answer, in steps of the lattice on which outputs lie
 MANY = 10**6  # a large base answer, which is tried in addition to 0
+LENGTH = 2  # the most numbers of an answer
 DRAWN = 60  # how many outputs are drawn for each answer
 SLACK = 1e-6  # how far a sum of probabilities may exceed 1, since it is rounded
 # Log-densities are rounded to this many digits, and only outputs with equal log-densities are compared with each other.
@@ -46,17 +47,29 @@ def total_problems(mechanism: Mechanism, answer: NDArray[Any], calibration: Cali
     """
     if REAL in mechanism.assumptions or calibration.facts.histograms:
         return
-    # A longer answer is cut to its first number. It then has few likely outputs, and most of these are drawn.
-    if not mechanism.selects:
-        answer = answer.ravel()[:1]
-        facts = attrs.evolve(calibration.facts, answer_length=1)
+    if mechanism.selects:
+        yield from _excess(mechanism, [answer], calibration)
+        return
+    # A longer answer is cut to its first numbers. It then has few likely outputs, and most of these are drawn. One
+    # number shows what is put out beside it, and two show an order that depends on the answer.
+    power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
+    for length in range(1, min(answer.size, LENGTH) + 1):
+        facts = attrs.evolve(calibration.facts, answer_length=length)
         shorter = mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
         if shorter is None:
             return
-        power = 2 if mechanism.norm is Norm.SQUARED_L2 else 1
-        calibration = attrs.evolve(shorter, scale=shorter.unit**power)
-    handed, step = SeededRandomness(6).handed(mechanism.assumptions), answer.dtype.type(float(calibration.unit))
-    for base in [answer] if mechanism.selects else [np.zeros_like(answer), np.full_like(answer, MANY)]:
+        likely = attrs.evolve(shorter, scale=shorter.unit**power)
+        bases = [np.full(length, base, dtype=answer.dtype) for base in (0, MANY)]
+        found = list(_excess(mechanism, bases, likely))
+        yield from found
+        if found:
+            return
+
+
+def _excess(mechanism: Mechanism, bases: Sequence[NDArray[Any]], calibration: Calibration) -> Iterator[str]:
+    """Yield a sentence if the probabilities of outputs for one of the base answers add up to more than 1."""
+    handed, step = SeededRandomness(6).handed(mechanism.assumptions), bases[0].dtype.type(float(calibration.unit))
+    for base in bases:
         moved = [base.copy() for _ in STEPS]
         for k, one in zip(STEPS, moved, strict=True):
             one.flat[0] += k * step

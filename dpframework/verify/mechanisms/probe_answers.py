@@ -27,6 +27,7 @@ from dpframework.queries import KeyCounts, Norm, PiecewiseScores, QueryFacts, Se
 
 MANY = 10**6  # this is added to each number of an answer, as if so many more rows were counted
 LARGER = 3  # the factor by which the sensitivity is enlarged
+FAR_LARGER = 100  # a factor at which noise that has a largest scale has probably reached it
 UNIT = 3  # the most rows of a privacy unit
 
 
@@ -116,9 +117,19 @@ def scale_sensitivity(sensitivity: Sensitivity, factor: Fraction) -> Sensitivity
     return attrs.evolve(sensitivity, **{name: size and size * power for name, size in sizes.items()})
 
 
-def _larger(probe: Probe) -> Probe:
-    declared = [scale_sensitivity(sensitivity, Fraction(LARGER)) for sensitivity in probe.facts.sensitivities]
+def with_larger(probe: Probe, factor: int) -> Probe:
+    """Return a probe whose sensitivities are multiplied by a factor."""
+    declared = [scale_sensitivity(sensitivity, Fraction(factor)) for sensitivity in probe.facts.sensitivities]
     return attrs.evolve(probe, facts=attrs.evolve(probe.facts, sensitivities=declared))
+
+
+def _either_way(probe: Probe) -> Probe:
+    """Return a probe whose scores a row may raise or lower, so that two of them may move twice as far apart."""
+    declared = probe.facts.sensitivities
+    if not any(one.norm is Norm.LINF and one.monotonic for one in declared) or probe.facts.unlisted:
+        return probe
+    either = [attrs.evolve(one, rise=one.add_or_remove_one, fall=one.add_or_remove_one) for one in declared]
+    return attrs.evolve(probe, facts=attrs.evolve(probe.facts, sensitivities=either))
 
 
 def _of_many(probe: Probe) -> Probe:
@@ -137,7 +148,8 @@ def _in_a_table(probe: Probe) -> Probe:
 
 
 CHANGES: dict[str, Callable[[Probe], Probe]] = {
-    f"a sensitivity of {LARGER}": _larger,
+    f"a sensitivity of {LARGER}": lambda probe: with_larger(probe, LARGER),
+    "scores that a row may lower, too": _either_way,
     "a row replaced": lambda probe: attrs.evolve(probe, relation=Relation.REPLACE_ONE),
     f"a unit of {UNIT} rows": lambda probe: attrs.evolve(probe, by=UnitChange(UNIT)),
     "a table of two rows and two columns": _in_a_table,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 import attrs
@@ -19,9 +20,13 @@ from numpy.typing import NDArray
 from dpframework.facts.privacy_losses import NOTHING, Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
+from dpframework.verify.mechanisms.mechanism_probes import scale_sensitivity
 from dpframework.verify.mechanisms.output_keys import output_numbers
 from dpframework.verify.mechanisms.output_probability_check import total_problems
 from dpframework.verify.mechanisms.sampler_statistics import OFF, with_scale
+from dpframework.verify.mechanisms.output_probability_check import total_problems
+from dpframework.verify.mechanisms.random_bits import bit_problems
+from dpframework.verify.mechanisms.sampler_statistics import OFF, noise_size, with_scale
 from dpframework.verify.miners.value_comparison import same
 
 REPEATED = 8  # how many draws are repeated with the same randomness, one by one and together
@@ -29,6 +34,10 @@ BATCHES, PAIRS = 10, 10  # how many batches are drawn, and how many pairs of two
 FAR = 1000  # how far two answers lie apart, in scales of the noise, so that no output for one comes near the other
 FALSE_ALARM = 1e-6  # the largest probability with which one test refuses a correct mechanism
 WIDER = 1000  # the factor by which noise is widened, to see whether it is cut off
+TOGETHER = 256  # for how many equal answers drawn together the random bits are counted
+TELLING = 10_000  # the factor of the sensitivity at which the sizes of independent noise hardly ever agree
+NARROW = 0.1  # noise whose median is below this share of its scale is too narrow for sizes to tell it apart
+FEW_DIGITS = 6  # to how many decimals the sizes of noise are compared
 LONG = 4096  # an answer's length at which noise that is drawn in blocks of a fixed size would end or repeat
 REPEATS = 8 / math.sqrt(LONG)  # an autocorrelation that independent noise of this length does not reach
 EQUAL = 100  # how many choices are made among equal candidates
@@ -74,6 +83,8 @@ def draw_problems(mechanism: Mechanism, answer: Any, calibration: Calibration, s
         if not mechanism.selects:
             yield from _find_cut_off(mechanism, numbers, calibration)
         yield from _test_long_answer(mechanism, numbers, calibration)
+        if not mechanism.selects:
+            yield from _count_bits(mechanism, numbers, calibration)
     except GeneratorNotHandedError:
         raise
     except Exception as error:
@@ -192,6 +203,9 @@ def _test_long_answer(mechanism: Mechanism, answer: NDArray[Any], calibration: C
     stated = [mechanism.log_density(zeros, one, longer) for one in (outputs[0], mixed)]
     if not math.isclose(stated[0], stated[1], rel_tol=1e-9):
         return  # by the log-density, the noise of a number depends on the number's place in the answer
+    if _noise_is_reused(mechanism, longer, [zeros]):
+        yield f"two numbers of an answer of {LONG} have the same noise, or the same with another sign"
+        return
     noise = _errors(outputs, zeros)
     spectrum = np.abs(np.fft.rfft(noise[0] - noise[0].mean())) ** 2
     again = np.fft.irfft(spectrum)[1 : LONG // 2]
@@ -199,6 +213,44 @@ def _test_long_answer(mechanism: Mechanism, answer: NDArray[Any], calibration: C
         yield f"the noise of an answer of {LONG} numbers repeats itself"
     elif any(_are_unlike(noise[:, :part].ravel(), noise[:, -part:].ravel()) for part in (LONG // 64, LONG // 4)):
         yield f"the noise of the last of {LONG} numbers has another distribution than that of the first"
+
+
+def _noise_is_reused(mechanism: Mechanism, calibration: Calibration, answers: Sequence[NDArray[Any]]) -> bool:
+    """Tell whether two numbers, of answers that are drawn together, always have noise of the same size.
+
+    The noise is drawn for a far larger sensitivity, so that the sizes of independent noise hardly ever agree. Numbers
+    at an end of the outputs are left out, since outputs may be put into a public range.
+    """
+    larger = [scale_sensitivity(one, Fraction(TELLING)) for one in calibration.facts.sensitivities]
+    wide = mechanism.calibrate(attrs.evolve(calibration.facts, sensitivities=larger), Relation.ADD_OR_REMOVE_ONE)
+    if wide is None:
+        return False
+    handed = SeededRandomness(7).handed(mechanism.assumptions)
+    drawn = [
+        np.concatenate([output_numbers(one) for one in mechanism.release_many(answers, wide, handed)])
+        for _ in range(REPEATED)
+    ]
+    outputs = np.array(drawn)
+    ends = (outputs == outputs.min(axis=1, keepdims=True)) | (outputs == outputs.max(axis=1, keepdims=True))
+    sizes = np.abs(outputs - np.concatenate([np.ravel(answer) for answer in answers]).astype(np.float64))
+    sizes = sizes[:, ~ends.any(axis=0)].round(FEW_DIGITS).T
+    if not sizes.size or np.median(sizes) < NARROW * noise_size(mechanism, wide):
+        return False  # the noise is not as wide as it should be, which other tests find
+    return len(np.unique(sizes, axis=0)) < len(sizes)
+
+
+def _count_bits(mechanism: Mechanism, answer: NDArray[Any], calibration: Calibration) -> Iterator[str]:
+    """Count the random bits of many answers that are drawn together, and of a very long answer."""
+    together = [answer] * TOGETHER
+    if not calibration.facts.histograms and _noise_is_reused(mechanism, calibration, together):
+        yield "two answers that are drawn together have the same noise, or the same with another sign"
+        return
+    yield from bit_problems(mechanism, together, calibration, f"{TOGETHER} answers that are drawn together")
+    facts = attrs.evolve(calibration.facts, answer_length=LONG)
+    longer = None if facts.histograms else mechanism.calibrate(facts, Relation.ADD_OR_REMOVE_ONE)
+    if longer is not None:
+        zeros = [np.zeros(LONG, dtype=answer.dtype)]
+        yield from bit_problems(mechanism, zeros, longer, f"an answer of {LONG} numbers")
 
 
 def _are_unlike(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:

@@ -27,12 +27,15 @@ from dpframework.mechanisms.randomness import (
     SystemRandomness,
 )
 from dpframework.verify.mechanisms.probe_answers import (
+    FAR_LARGER,
     Probe,
+    one_by_one,
     probes,
     scale_sensitivity,
-    with_changes,
-    with_single_changes,
+    unlike,
+    with_larger,
 )
+from dpframework.verify.mechanisms.output_keys import puts_out_numbers
 from dpframework.verify.mechanisms.randomness_checks import disagreement, draw_problems
 from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
 from dpframework.verify.problem_report_base import ProblemReport
@@ -164,13 +167,20 @@ class _SamplerTests:
             if changed_too and not self.wrong:
                 self._test_changed(probe)
 
-    def _test_changed(self, probe: Probe) -> None:
-        """Draw for a probe with all changes of `CHANGES`. If that fails, report the changes that fail alone."""
+    def _test_unlike(self, probe: Probe) -> None:
+        """Draw for a probe with all changes of `CHANGES`, and for one with a far larger sensitivity.
+
+        If the changes together fail, report those that fail alone.
+        """
         mechanism = self._mechanism
         other = with_changes(probe, lambda changed: serves(mechanism, changed))
         before = len(self.wrong)
         self.test(other, to_tell=False, setting=" in another setting")
         if len(self.wrong) == before:
+            far = with_larger(probe, FAR_LARGER)
+            # Other outputs may have densities that take long to compute for wide noise.
+            if not mechanism.selects and serves(mechanism, far) and _adds_noise(mechanism, far):
+                self.test(far, to_tell=False, setting=f", a sensitivity of {FAR_LARGER:,}")
             return
         together = self.wrong[before:]
         del self.wrong[before:]
@@ -211,6 +221,13 @@ def serves(mechanism: Mechanism, probe: Probe) -> bool:
     except (InputError, LookupError, TypeError, ValueError, AttributeError):  # the mechanism takes other answers
         return False
     return True
+
+
+def _adds_noise(mechanism: Mechanism, probe: Probe) -> bool:
+    """Tell whether a mechanism puts out a number for each number of a probe's answer."""
+    calibration = probe.calibrate(mechanism)
+    assert calibration is not None  # `serves` has checked that
+    return puts_out_numbers(mechanism, probe.answer(noise_size(mechanism, calibration)), calibration)
 
 
 def _sharpen(mechanism: Mechanism, probe: Probe) -> Probe:

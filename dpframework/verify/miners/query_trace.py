@@ -21,6 +21,7 @@ from dpframework.verify.mechanisms.probe_answers import probes
 from dpframework.verify.mechanisms.sampler_check import serves
 from dpframework.verify.miners.audit_subject import SCOPE, Subject
 from dpframework.verify.miners.transcript import DerivationEvent, PartitionEvent, ReleaseEvent, SampleEvent, record
+from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.queries.other_process import is_foreign
 from dpframework.verify.queries.row_climb import answer_among, climb_rows
 from dpframework.verify.tables.neighbours import Rows, Universe
@@ -45,8 +46,9 @@ class QueryCall:
 def trace_queries(subject: Subject) -> Iterator[QueryCall]:
     """Yield the queries that some runs ask.
 
-    Of queries with equal facts and a mechanism of the same name, only the first is yielded. For a plugin, up to
-    `MOST_ALIKE` unequal queries are yielded.
+    Of queries with equal facts and a mechanism of the same name, only the first is yielded. If they are a plugin's
+    queries, up to `MOST_ALIKE` of them are yielded, without those that hold the same as an earlier one. A query's own
+    comparison does not count, since it may leave out what decides about the answer.
     """
     seen: dict[Any, list[Query]] = {}
     kinds = subject.universe.kinds
@@ -69,16 +71,14 @@ def trace_queries(subject: Subject) -> Iterator[QueryCall]:
                     path = event.charge.path.removeprefix(SCOPE + "/")
                     alike = seen.setdefault(key, [])
                     if not alike or (
-                        len(alike) < MOST_ALIKE
-                        and is_foreign(query)
-                        and not any(are_equal(query, one) for one in alike)
+                        len(alike) < MOST_ALIKE and is_foreign(query) and not any(same(query, one) for one in alike)
                     ):
                         alike.append(query)
                         yield QueryCall(query, event.charge.step.mechanism, event.inputs, before, path)
 
 
 def are_equal(one: Any, other: Any) -> bool:
-    """Tell whether two queries are equal. Queries that cannot be compared, as those with arrays, count as unequal."""
+    """Tell whether two values are equal by their own comparison. Values that cannot be compared are not."""
     try:
         return one is other or bool(one == other)
     except Exception:

@@ -26,18 +26,22 @@ from dpframework.verify.miners.query_trace import (
     takes_any_answers,
     trace_queries,
 )
+from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.other_process import LocalAnswer, OtherProcess, differences, is_foreign
 from dpframework.verify.queries.schema_variants import related_mechanisms, related_miners, related_schemas
+from dpframework.verify.queries.schema_variants import SPENT, related_mechanisms, related_miners, related_schemas
+from dpframework.verify.queries.sensitivity_search import search_sensitivity, search_smallest_tables
 from dpframework.verify.queries.sensitivity_report import SensitivityReport
 from dpframework.verify.queries.sensitivity_search import search_sensitivity, search_smallest_tables
 
 ALIKE = 3  # how many queries of one name, with the same sensitivities, are searched in full
-SAMPLED = 2  # of mechanisms with one name and different parameters, the draws of this many are tested
-DRAWN = 6_000  # about how many outputs are drawn or given a density, if a mechanism takes answers of a type of its own
+SAMPLED = 2  # of how many mechanisms that differ only in what they spend the draws are tested
+DRAWN = 6_000  # about how many outputs a mechanism's tests draw or weigh, if it takes answers of a type of its own
 UNITS = (UNIT, 2 * UNIT + 1)  # numbers of rows in a unit: a claim that holds for few rows may fail for more
-MORE_UNITS = (UNIT - 1, 20)  # even numbers, for plugins: a claim that holds for odd numbers may fail for these
-COMPARED = 2  # the claims of mechanisms with one name are compared for this many queries, under each relation
+#: For plugins: even numbers, for which a claim may fail that holds for odd ones, and one beyond what authors think of.
+MORE_UNITS = (UNIT - 1, 20, 1_000)
+COMPARED = 2  # for how many queries the claims of such mechanisms are compared, under each relation
 
 
 @final
@@ -88,10 +92,11 @@ class StepChecks:
         self._other: OtherProcess | None = None
         self._searched: dict[Any, list[Query]] = {}
         self._units: set[Any] = set()
-        self._related: set[Any] = set()
+        self._related: dict[Any, list[Query]] = {}
         self._alike: dict[Any, list[tuple[str, SensitivityReport]]] = {}
-        self.samplers: dict[Mechanism, SamplerReport] = {}
-        self.losses: dict[tuple[Mechanism, QueryFacts, Relation], LossReport] = {}
+        self._mechanisms: list[tuple[Mechanism, Any]] = []
+        self.samplers: dict[Any, SamplerReport] = {}
+        self.losses: dict[tuple[Any, QueryFacts, Relation], LossReport] = {}
 
     def check(self, subject: Subject, patience: Patience) -> None:
         """Check the queries and mechanisms of a subject's runs, except those that were checked before.
@@ -112,7 +117,10 @@ class StepChecks:
                 self._note(subject, asked, searched)
         if is_foreign(subject.miner):
             for how, schema in related_schemas(subject.schema):
-                self._check_related(attrs.evolve(subject, schema=schema, kinds=()), how, own, patience)
+                # A query that is the same on other attributes may be meant for those of the example only. On more rows
+                # of the same attributes it must hold what it declares.
+                known = own if schema.attributes != subject.schema.attributes else []
+                self._check_related(attrs.evolve(subject, schema=schema, kinds=()), how, known, patience)
             for how, miner in related_miners(subject.miner, subject.schema):
                 self._check_related(attrs.evolve(subject, miner=miner), how, own, patience)
 
@@ -129,21 +137,29 @@ class StepChecks:
         except Exception:  # the miner does not accept this schema or parameter, and so claims nothing for it
             return
         for one in asked:
-            facts = one.query.facts()
-            key = facts, subject.relation, subject.schema.fingerprint, how
-            like = facts.name, facts.sensitivities, subject.relation, how
-            known = (
-                key in self.sensitivities or like in self._related or any(are_equal(one.query, query) for query in own)
-            )
-            if known or not is_foreign(one.query):
+            if not is_foreign(one.query) or any(same(one.query, query) for query in own):
                 continue
             if patience.over:
                 self._left_out.append(f"the sensitivity of {one.query.text} {how}")
                 continue
+            facts = one.query.facts()
+            like = facts.name, facts.sensitivities, subject.relation, how
+            known = self._related.setdefault(like, [])
+            if any(same(one.query, query) for query in known):
+                continue
             self._tell(f"searching the sensitivity of {one.query.text} {how}")
-            self._related.add(like)
-            found = self._search_sensitivity(subject, one, self._pairs // 2, patience)
-            self.sensitivities[key] = attrs.evolve(found, query=f"{found.query}, {how}")
+            found = self._search_related(subject, one, patience, small=bool(known))
+            known.append(one.query)
+            self.sensitivities[like, len(known)] = attrs.evolve(found, query=f"{found.query}, {how}")
+
+    def _search_related(
+        self, subject: Subject, asked: QueryCall, patience: Patience, *, small: bool
+    ) -> SensitivityReport:
+        """Search a query on a related schema: on the smallest tables only, if one with the same claim was searched."""
+        if not small:
+            return self._search_sensitivity(subject, asked, self._pairs // 2, patience)
+        given = asked.query, subject.schema, subject.relation
+        return search_smallest_tables(*given, inputs=asked.inputs, derived=asked.derived, seconds=patience.left / 2)
 
     def evaluate_in_new_process(self) -> None:
         """Evaluate the queries again in one new process, and note those whose answers differ there."""
@@ -174,7 +190,7 @@ class StepChecks:
             found = [
                 f"reached {one.ratio:.0%} of the {one.norm} change that its query declares" for one in searched.measured
             ]
-        compared = self.losses.get((asked.mechanism, asked.query.facts(), subject.relation))
+        compared = self.losses.get((self._key(asked.mechanism), asked.query.facts(), subject.relation))
         if compared is not None:
             found.append(f"reached {compared.tightness:.0%} of what its mechanism claims")
         self.steps[f"step '{asked.path}', {subject.relation}"] = ", ".join(found)
@@ -192,7 +208,7 @@ class StepChecks:
             # A plugin's query may be wrong although one with equal facts is right. So it is searched too, on the
             # smallest tables.
             known = self._searched.setdefault(key, [])
-            if is_foreign(asked.query) and not any(are_equal(asked.query, one) for one in known):
+            if is_foreign(asked.query) and not any(same(asked.query, one) for one in known):
                 known.append(asked.query)
                 given = asked.query, subject.schema, subject.relation
                 smallest = search_smallest_tables(
@@ -244,6 +260,19 @@ class StepChecks:
             found = self._search_sensitivity(subject, asked, self._pairs // 2, patience, rows)
             self.sensitivities[like] = attrs.evolve(found, query=f"{found.query}, of a unit of {rows} rows")
 
+    def _key(self, mechanism: Mechanism) -> Any:
+        """Return the key of a mechanism's reports.
+
+        It is the mechanism itself, with a number if another one is equal to it although it holds something else, such
+        as in a field that its class leaves out of comparisons.
+        """
+        for known, key in self._mechanisms:
+            if same(known, mechanism):
+                return key
+        equal = sum(are_equal(known, mechanism) for known, _ in self._mechanisms)
+        self._mechanisms.append((mechanism, (mechanism, equal) if equal else mechanism))
+        return self._mechanisms[-1][1]
+
     def _check_mechanism(
         self, subject: Subject, asked: QueryCall, searched: SensitivityReport | None, patience: Patience
     ) -> None:
@@ -257,13 +286,22 @@ class StepChecks:
         if not made_up and not _can_be_drawn(subject, asked, patience):
             self._left_out.append(f"sampling {mechanism.name} on {facts.text}, since one draw takes too long")
             return
-        alike = sum(1 for known in self.samplers if known.name == mechanism.name)
-        if mechanism not in self.samplers and alike < SAMPLED:
+        key, like = self._key(mechanism), _without_amounts(mechanism)
+        alike = sum(
+            known.name == mechanism.name and own in self.samplers and same(_without_amounts(known), like)
+            for known, own in self._mechanisms
+        )
+        if key not in self.samplers and alike < SAMPLED:
             self._tell(f"sampling {mechanism.name}")
             drawn_from, beside = _probes(subject, asked)
             foreign = is_foreign(mechanism)  # the project's own mechanisms are tried in every setting by their suites
-            self.samplers[mechanism] = check_sampler(mechanism, given=drawn_from, beside=beside, settings=foreign)
-        compared = [known for by, known, at in self.losses if (by.name, at) == (mechanism.name, subject.relation)]
+            self.samplers[key] = check_sampler(mechanism, given=drawn_from, beside=beside, settings=foreign)
+        keys = [
+            own
+            for known, own in self._mechanisms
+            if known.name == mechanism.name and same(_without_amounts(known), like)
+        ]
+        compared = [known for by, known, at in self.losses if by in keys and at is subject.relation]
         tables = [] if searched is None else [measured.tables for measured in searched.measured]
         if (tables or made_up) and len(compared) < COMPARED and facts.name not in [known.name for known in compared]:
             self._tell(f"comparing the claims of {mechanism.name}")
@@ -272,21 +310,31 @@ class StepChecks:
             found = check_losses(mechanism, given=given, relations=relations, seconds=patience.left / 2)
             if found.cut_short:
                 self._left_out.append(f"comparing all claims of {mechanism.name} on {facts.text}")
-            self.losses[mechanism, facts, subject.relation] = found
+            self.losses[key, facts, subject.relation] = found
             if made_up and is_foreign(mechanism):
                 self._check_spending(mechanism, facts, subject.relation, patience)
 
     def _check_spending(self, mechanism: Mechanism, facts: QueryFacts, relation: Relation, patience: Patience) -> None:
         """Test a plugin's mechanism with less and with more to spend than in its example."""
         for how, other in related_mechanisms(mechanism):
-            if other in self.samplers or patience.over:
+            key = self._key(other)
+            if key in self.samplers or patience.over:
                 continue
             self._tell(f"sampling {mechanism.name} {how}")
             drawn = check_sampler(other, settings=False)
             given = [invent_answers(facts)]
             lost = check_losses(other, given=given, relations=[relation], seconds=patience.left / 2)
-            self.samplers[other] = attrs.evolve(drawn, mechanism=f"{drawn.mechanism}, {how}")
-            self.losses[other, facts, relation] = attrs.evolve(lost, mechanism=f"{lost.mechanism}, {how}")
+            self.samplers[key] = attrs.evolve(drawn, mechanism=f"{drawn.mechanism}, {how}")
+            self.losses[key, facts, relation] = attrs.evolve(lost, mechanism=f"{lost.mechanism}, {how}")
+
+
+def _without_amounts(mechanism: Mechanism) -> dict[str, Any]:
+    """Return the fields of a mechanism that do not say how much it spends.
+
+    Two mechanisms of one name whose other fields differ may draw by different code, so that each of them is tested.
+    """
+    fields = attrs.fields(type(mechanism)) if attrs.has(type(mechanism)) else ()
+    return {field.name: getattr(mechanism, field.name) for field in fields if field.init and field.name not in SPENT}
 
 
 def _can_be_drawn(subject: Subject, asked: QueryCall, patience: Patience) -> bool:

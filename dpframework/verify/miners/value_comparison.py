@@ -1,11 +1,12 @@
 """Tell whether two public values of a run are the same in all that somebody could read from them.
 
 Whoever gets a result gets all of its contents, shown or not: attributes that no class declares, the values that a
-function remembers, the whole array behind a view, every bit of a float.
+function remembers, the whole array behind a view, every bit of a float, and what an object's own comparison leaves out.
 """
 
 from __future__ import annotations
 
+import collections
 import functools
 import inspect
 import struct
@@ -65,10 +66,16 @@ class _Comparison:
             return self._same_held(one, other, depth)
         if isinstance(one, Mapping):
             return self._same_items(dict(one), dict(other), depth) and self._same_held(one, other, depth)
-        if isinstance(one, list | tuple):
+        if isinstance(one, list | tuple | collections.deque):
             return self._same_values(one, other, depth) and self._same_held(one, other, depth)
         if isinstance(one, Set):
-            return bool(one == other) and _order(one) == _order(other) and self._same_held(one, other, depth)
+            found = {value: value for value in other}  # a set finds its values by their own comparison
+            return (
+                bool(one == other)
+                and _order(one) == _order(other)
+                and all(self.same(value, found[value], depth) for value in one)
+                and self._same_held(one, other, depth)
+            )
         if callable(one) and hasattr(one, "__qualname__"):
             return bool(one.__qualname__ == other.__qualname__) and all(
                 self.same(a, b, depth) for a, b in zip(_memory_of(one), _memory_of(other), strict=True)
@@ -89,7 +96,9 @@ class _Comparison:
         return len(one) == len(other) and all(self.same(a, b, depth) for a, b in zip(one, other, strict=True))
 
     def _same_items(self, one: dict[Any, Any], other: dict[Any, Any], depth: int) -> bool:
-        return list(one) == list(other) and all(self.same(one[key], other[key], depth) for key in one)
+        return self._same_values(list(one), list(other), depth) and self._same_values(
+            list(one.values()), list(other.values()), depth
+        )
 
     def _same_held(self, one: Any, other: Any, depth: int) -> bool:
         """Compare the fields of two objects. A cached property counts only if both objects have computed it."""

@@ -1,22 +1,27 @@
 """Schemas, and parameters of miners and mechanisms, that an example's author did not think of.
 
 A claim must hold for every schema that a miner plans, and for all its parameters. A declared sensitivity may depend on
-a schema's labels or bounds. So it may be wrong for a schema unlike the examples: with missing cells, with more labels,
-with numbers below 0 or only above 0, or with bins of different widths. A sensitivity may also be right for a parameter
-k = 1 and wrong for k = 2. Or it is right for one attribute and wrong for another, or if an attribute is given twice.
+a schema's labels or bounds, and be wrong for a schema unlike the examples: with missing cells, with more labels, with
+numbers below 0 or only above it, with bins of different widths, or with a larger bound on the number of rows. It may
+also be right for a parameter k = 1 and wrong for k = 2, or right for one attribute and wrong for another, or wrong if
+the same attribute is given twice.
 """
 
 from __future__ import annotations
 
 import enum
+import itertools
 import math
+import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from reprlib import repr as short
 from typing import Any
 
 import attrs
+import numpy as np
 
 from dpframework.facts.attributes import Attribute, Categorical, Numeric
 from dpframework.facts.errors import InputError
@@ -29,7 +34,11 @@ MORE = "one more"  # the label of the value that is added to an attribute
 # What other mechanisms spend on a release, as shares of what the example spends. For an epsilon of 1 the scales are 1.8
 # and 0.44.
 SHARES = (Fraction(5, 9), Fraction(9, 4))
+VALUES = 300  # a number of values for which codes need more than 8 bits
+ROWS = 1_000  # the factor by which a public number of rows is enlarged
+MOST_LONGER = 2  # how many attributes are given that many values, one at a time
 MOST_NAMES = 3  # how many other attributes are tried in place of one that a parameter names
+NUMBERS = (int, float, Fraction, Decimal)
 SPENT = ("epsilon", "rho", "delta")  # the parameters that say how much is spent
 
 
@@ -45,6 +54,7 @@ def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
     ...     print(how, [attribute.size for attribute in other])
     on the example's schema with missing cells [3, 3]
     on the example's schema with one more value [2, 3]
+    on the example's schema with 300 values of ward [2, 300]
     """
     if schema.derivation:
         return
@@ -62,16 +72,30 @@ def related_schemas(schema: Schema) -> Iterator[tuple[str, Schema]]:
             continue
         if attributes != schema.attributes:
             yield f"on the example's schema {how}", attrs.evolve(schema, attributes=attributes)
+    categorical = [attribute for attribute in schema if isinstance(attribute, Categorical)]
+    for longer in categorical[:MOST_LONGER]:
+        attributes = tuple(_with_values(own) if own is longer else own for own in schema)
+        yield (
+            f"on the example's schema with {VALUES} values of {longer.name}",
+            attrs.evolve(schema, attributes=attributes),
+        )
+    if schema.max_rows is not None and schema.rows is None:
+        yield (
+            f"on the example's schema with {ROWS:,} times as many rows",
+            attrs.evolve(schema, max_rows=ROWS * schema.max_rows),
+        )
 
 
 def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
     """Yield copies of an example's miner, each with one parameter changed, and a text that says how.
 
     - A whole number is made one larger, and it is made negative. A real number is doubled, and it is made negative.
+    - What is left out (None) becomes 1 or 2, a flag, or the name of an attribute, if the type admits that.
     - A flag is flipped.
     - The name of an attribute becomes that of another attribute of the schema.
     - A value that a validator or a type lists becomes another of the listed values.
-    - The first number of a list is made negative, and the last value of a list is repeated.
+    - The first number of a list, of an array or of a dictionary's values is made negative. The last value of a list is
+      repeated.
 
     The budget stays as it is.
     """
@@ -91,6 +115,8 @@ def related_miners(miner: Miner, schema: Schema) -> Iterator[tuple[str, Miner]]:
             except Exception:  # the annotation names something that cannot be found
                 hint = None
             listed = [*options] or [*typing.get_args(hint)] * (typing.get_origin(hint) is typing.Literal)
+            if given is None and not listed:
+                listed = list(_values_of(hint, schema.names))
         for other in _other_parameters(given, listed, schema.names):
             try:
                 changed = attrs.evolve(miner, **{field.alias: other})
@@ -122,19 +148,49 @@ def related_mechanisms(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
 
 def _other_parameters(given: Any, listed: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:
     if listed:
-        yield from (value for value in listed if type(value) is type(given) and value != given)
+        yield from (value for value in listed if type(value) is type(given) or given is None if value != given)
     elif type(given) is bool:
         yield not given
     elif type(given) is int:
         yield from (given + 1, -2 * abs(given) - 1)
-    elif type(given) is float:
+    elif type(given) in (float, Fraction, Decimal):
         yield from (2 * given, -2 * abs(given) - 1)
     elif isinstance(given, str) and given in names:
         yield from [name for name in names if name != given][:MOST_NAMES]
     elif type(given) in (tuple, list) and len(given) > 0:
-        if all(type(one) in (int, float) for one in given):
+        if all(type(one) in NUMBERS for one in given):
             yield type(given)([-2 * max(map(abs, given)) - 1, *given[1:]])
         yield type(given)([*given, given[-1]])
+    elif isinstance(given, Mapping) and given and all(type(one) in NUMBERS for one in given.values()):
+        yield {**given, next(iter(given)): -2 * max(map(abs, given.values())) - 1}
+    elif isinstance(given, np.ndarray) and given.dtype.kind in "if" and given.size:
+        changed = given.copy()
+        changed.flat[0] = -2 * np.abs(given).max() - 1
+        yield changed
+
+
+def _values_of(hint: Any, names: Sequence[str]) -> Iterator[Any]:
+    """Yield values of a type that may also be None: numbers, flags and names of attributes."""
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else ()
+    for kind in kinds:
+        if kind in NUMBERS:
+            yield from (kind(1), kind(2))
+        elif kind is bool:
+            yield from (True, False)
+        elif kind is str:
+            yield from names[:MOST_NAMES]
+        elif typing.get_origin(kind) is typing.Literal:
+            yield from typing.get_args(kind)
+        elif isinstance(kind, type) and issubclass(kind, enum.Enum):
+            yield from kind
+
+
+def _with_values(attribute: Categorical) -> Categorical:
+    """Return an attribute with `VALUES` values, which are numbers if all of its own values are."""
+    numbers = all(_number(value) is not None for value in attribute.values)
+    more = (f"{k}" if numbers else f"{MORE} {k}" for k in itertools.count(1))
+    new = itertools.islice((value for value in more if value not in attribute.values), VALUES)
+    return attrs.evolve(attribute, values=(*attribute.values, *new)[:VALUES])
 
 
 def _with_value(attribute: Attribute) -> Attribute:

@@ -1,0 +1,152 @@
+"""A check that a mechanism's noise is made of as many random bits as its log-density states.
+
+Noise of a generator that was seeded with 32 random bits has the right distribution, and so do draws that are used twice
+in one answer. But whoever tries all seeds, or subtracts the two numbers, knows the noise. A function of b random bits
+has an entropy of at most b bits. The entropy that a mechanism states is the mean of minus the log-density of its
+outputs. So the random bits that it asks for are counted, and compared with that entropy.
+
+Bits that the mechanism asks for itself, as words or integers, may be the key of a cryptographic generator. From
+`KEY_BITS` such bits on, nothing is said.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpframework.mechanisms import Calibration, Mechanism
+from dpframework.mechanisms.randomness import REAL_ARITHMETIC, SeededRandomness
+from dpframework.mechanisms.uniforms import WORD_BITS
+
+KEY_BITS = 128  # that many bits cannot be guessed, so they may be the key of a generator
+#: The share of the stated entropy that the bits must reach. Both are estimates from at least a few hundred numbers,
+#: whose error is a few per cent. Noise that is used twice reaches a half.
+SHARE = 0.75
+
+
+class CountedRandomness(SeededRandomness):  # type: ignore[misc]  # final, except for this test
+    """A seeded source that counts the random bits that it gives.
+
+    Attributes
+    ----------
+    noise_bits
+        The entropy of the noise that it has drawn.
+    own_bits
+        The words and integers that it has drawn, in bits.
+    """
+
+    def __init__(self, seed: int, *, private: bool = False) -> None:
+        super().__init__(seed)
+        self.private = private  # a mechanism might look at this, and draw differently in a private run
+        self.noise_bits = self.own_bits = 0.0
+        self._start = copy.deepcopy(self._generator.bit_generator)
+
+    def discrete_laplace(self, size: int, scale: float) -> NDArray[np.int64]:
+        """Count the entropy, and draw."""
+        self.noise_bits += size * laplace_bits(scale)
+        return super().discrete_laplace(size, scale)
+
+    def discrete_gaussian(self, size: int, scale: float) -> NDArray[np.int64]:
+        """Count the entropy, and draw."""
+        counted = self.noise_bits + size * gaussian_bits(scale)
+        drawn = super().discrete_gaussian(size, scale)
+        self.noise_bits = counted  # without the draws that were rejected
+        return drawn
+
+    def noisy_max(self, *given: Any) -> int:
+        """Draw. A choice has noise for each candidate, so its bits count as enough."""
+        self.own_bits = math.inf
+        return super().noisy_max(*given)
+
+    def integers(self, below: int | NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """Count the bits, and draw."""
+        self.own_bits += float(np.broadcast_to(np.log2(np.asarray(below, dtype=np.float64)), size).sum())
+        return super().integers(below, size)
+
+    def words(self, size: int) -> NDArray[np.uint64]:
+        """Count the bits, and draw."""
+        self.own_bits += WORD_BITS * size
+        return super().words(size)
+
+    def apart(self) -> CountedRandomness:
+        """Return itself, so that all bits are counted."""
+        return self
+
+    @property
+    def generator_words(self) -> int:
+        """How many words the generator has drawn, at most `KEY_BITS // WORD_BITS`."""
+        walked, now = copy.deepcopy(self._start), self._generator.bit_generator.state["state"]
+        for words in range(KEY_BITS // WORD_BITS):
+            if walked.state["state"] == now:
+                return words
+            walked.random_raw()
+        return KEY_BITS // WORD_BITS
+
+
+def laplace_bits(scale: float) -> float:
+    """Return the entropy of discrete Laplace noise, in bits.
+
+    Examples
+    --------
+    >>> round(laplace_bits(1), 3)
+    2.333
+    """
+    ratio = math.exp(-1 / scale)
+    return (-math.log(-math.expm1(-1 / scale) / (1 + ratio)) + 2 * ratio / -math.expm1(-2 / scale) / scale) / math.log(
+        2
+    )
+
+
+def gaussian_bits(scale: float) -> float:
+    """Return the entropy of discrete Gaussian noise, in bits.
+
+    Examples
+    --------
+    >>> round(gaussian_bits(1), 3), round(gaussian_bits(100), 3)
+    (2.047, 8.691)
+    """
+    if scale > 4:  # the entropy of the continuous distribution differs by less than 1e-9 bits
+        return math.log2(scale * math.sqrt(2 * math.pi * math.e))
+    weights = np.exp(-(np.arange(-64, 65) ** 2) / (2 * scale**2))
+    shares = weights / weights.sum()
+    return float(-(shares[shares > 0] * np.log2(shares[shares > 0])).sum())
+
+
+def bit_problems(mechanism: Mechanism, answers: Sequence[Any], calibration: Calibration, what: str) -> Iterator[str]:
+    """Yield a sentence if the noise of answers that are drawn together is made of too few random bits.
+
+    Parameters
+    ----------
+    mechanism
+        The mechanism. It must not select.
+    answers
+        The answers, with a few hundred numbers or more.
+    calibration
+        The calibration of the mechanism.
+    what
+        The answers in words.
+    """
+    for private in (False, True):
+        source = CountedRandomness(8, private=private)
+        outputs = mechanism.release_many(answers, calibration, source.handed(mechanism.assumptions))
+        if REAL_ARITHMETIC in mechanism.assumptions:  # the log-density is one of real numbers, which have no entropy
+            bits, enough = float(WORD_BITS * source.generator_words), KEY_BITS
+            stated = "that can be guessed"
+        else:
+            bits = source.noise_bits + source.own_bits
+            densities = [mechanism.log_density(*pair, calibration) for pair in zip(answers, outputs, strict=True)]
+            entropy = -math.fsum(densities) / math.log(2)
+            enough = SHARE * entropy if source.own_bits < KEY_BITS else 0.0
+            stated = f"and its log-density states {entropy:.4g}"
+        if bits < enough:
+            kind = "private" if private else "seeded"
+            yield (
+                f"the noise of {what} is made of {bits:.4g} bits of the {kind} randomness, {stated}; draw the noise of "
+                f"each number anew, or key a cryptographic generator with at least {KEY_BITS} bits"
+            )
+            return
