@@ -23,8 +23,6 @@ from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRan
 from dpframework.verify.mechanisms.mechanism_probes import scale_sensitivity
 from dpframework.verify.mechanisms.output_keys import output_numbers
 from dpframework.verify.mechanisms.output_probability_check import total_problems
-from dpframework.verify.mechanisms.sampler_statistics import OFF, with_scale
-from dpframework.verify.mechanisms.output_probability_check import total_problems
 from dpframework.verify.mechanisms.random_bits import bit_problems
 from dpframework.verify.mechanisms.sampler_statistics import OFF, noise_size, with_scale
 from dpframework.verify.miners.value_comparison import same
