@@ -50,6 +50,7 @@ TOTALS: list[tuple[str, str, Any, Any, Any, Any]] = [
     ("repeat", "Gaussian noise, twice", NO, 0.25, NO, 0.25),
     ("sequential", "6 counts, one after another", 1.5, 0.1875, 1.5, 0.1875),
     ("repeat", "the same count, 12 times", 1.5, 0.09375, 1.5, 0.09375),
+    ("repeat", "the same count, 100 times", 50, 12.5, 50, 12.5),
     ("either", "a cheap branch or an expensive one", 2, 2, 2, 2),
     ("either", "an expensive branch or a cheap one", 2, 2, 2, 2),
     ("either", "a choice of branches after a selection, with post-processing", 1.5, 17 / 32, 1.5, 17 / 32),
@@ -106,7 +107,7 @@ def test_the_plans_are_those_that_are_totalled_by_hand() -> None:
     assert list(dict.fromkeys(case.rule for case in cases() if case.rule in MISTAKES)) == [
         rule for rule in MISTAKES if rule != "move"
     ]
-    assert [case.unit.rows for case in cases()] == [1] * 42 + [2] * 6 + [4] * 2 + [2] * 2 + [1, 1, 1, 1, 2, 1, 1, 1, 2]
+    assert [case.unit.rows for case in cases()] == [1] * 43 + [2] * 6 + [4] * 2 + [2] * 2 + [1, 1, 1, 1, 2, 1, 1, 1, 2]
     assert [case.unit.id for case in cases() if case.unit.rows == 2] == ["person"] * 7 + [None] + ["person"] * 2
 
 
