@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from dpframework.facts.privacy_losses import NOTHING, Relation
 from dpframework.mechanisms import Calibration, Mechanism
 from dpframework.mechanisms.randomness import GeneratorNotHandedError, SeededRandomness
-from dpframework.verify.mechanisms.mechanism_probes import scale_sensitivity
 from dpframework.verify.mechanisms.output_keys import output_numbers
 from dpframework.verify.mechanisms.output_probability_check import total_problems
+from dpframework.verify.mechanisms.probe_answers import scale_sensitivity
 from dpframework.verify.mechanisms.random_bits import bit_problems
 from dpframework.verify.mechanisms.sampler_statistics import OFF, noise_size, with_scale
 from dpframework.verify.miners.value_comparison import same

@@ -32,7 +32,9 @@ from dpframework.verify.mechanisms.probe_answers import (
     Probe,
     probes,
     scale_sensitivity,
+    with_changes,
     with_larger,
+    with_single_changes,
 )
 from dpframework.verify.mechanisms.randomness_checks import disagreement, draw_problems
 from dpframework.verify.mechanisms.sampler_statistics import OFF, DrawnOutputs, noise_size
