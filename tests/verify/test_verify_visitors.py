@@ -16,7 +16,6 @@ from typing import Any
 import attrs
 import numpy as np
 import pytest
-from dpframework.verify.miners.step_claims import StepChecks
 from verify.test_verify_beginners import failures
 from verify.test_verify_outsiders import Adds, Makes, OfUnit, asks
 from verify.test_verify_settings import OneByOne
@@ -30,6 +29,7 @@ from dpframework.queries import Histogram, Norm, Query
 from dpframework.verify import check_sampler
 from dpframework.verify.mechanisms.random_bits import CountedRandomness, gaussian_bits, laplace_bits
 from dpframework.verify.miners.audit_subject import Subject
+from dpframework.verify.miners.step_checks import StepChecks
 from dpframework.verify.miners.value_comparison import same
 from dpframework.verify.patience import Patience
 from dpframework.verify.queries.schema_variants import related_miners

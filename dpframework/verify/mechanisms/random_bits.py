@@ -135,7 +135,7 @@ def bit_problems(mechanism: Mechanism, answers: Sequence[Any], calibration: Cali
         source = CountedRandomness(8, private=private)
         outputs = mechanism.release_many(answers, calibration, source.handed(mechanism.assumptions))
         if REAL_ARITHMETIC in mechanism.assumptions:  # the log-density is one of real numbers, which have no entropy
-            bits, enough = float(WORD_BITS * source.generator_words), KEY_BITS
+            bits, enough = float(WORD_BITS * source.generator_words), float(KEY_BITS)
             stated = "that can be guessed"
         else:
             bits = source.noise_bits + source.own_bits

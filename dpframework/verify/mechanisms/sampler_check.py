@@ -167,7 +167,7 @@ class _SamplerTests:
             if changed_too and not self.wrong:
                 self._test_changed(probe)
 
-    def _test_unlike(self, probe: Probe) -> None:
+    def _test_changed(self, probe: Probe) -> None:
         """Draw for a probe with all changes of `CHANGES`, and for one with a far larger sensitivity.
 
         If the changes together fail, report those that fail alone.
