@@ -244,7 +244,7 @@ def search_change(shape: Cells, change: Change, group: int = 1) -> Neighbours:
     tops = [starts[np.argsort(-gaps, kind="stable")[:2]]]
     of_drawn, of_changing = np.split(gaps[len(small) :], [len(drawn)])
     tops += [own[np.argsort(-gap, kind="stable")[:2]] for own, gap in ((drawn, of_drawn), (changing, of_changing))]
-    ends = np.array([climb(shape, change, start, group) for start in np.unique(np.concatenate(tops), axis=0)])
+    ends = np.array([climb(shape, change, start, group) for start in np.concatenate(tops)])
     return cell_change(shape, change, np.concatenate([small, ends]), group)
 
 
