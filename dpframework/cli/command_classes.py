@@ -16,10 +16,12 @@ from typer.core import TyperCommand, TyperGroup
 class _Plain:
     """A command that shows flags without a type, joins the lines of its help, and reads simple parameters itself."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        paragraphs = re.split(r"\n\s*\n", options.get("help") or "")
-        options["help"] = "\n\n".join(" ".join(one.split()) for one in paragraphs) or None
-        super().__init__(*arguments, **options)
+    help: str | None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        paragraphs = re.split(r"\n\s*\n", self.help or "")
+        self.help = "\n\n".join(" ".join(one.split()) for one in paragraphs) or None
+        super().format_help(ctx, formatter)  # type: ignore[misc]
 
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]

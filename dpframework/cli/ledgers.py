@@ -62,7 +62,9 @@ Key = Annotated[
 ]
 PinFile = Annotated[
     Path | None,
-    path_option("PIN", "Your file that notes the ledger's last entry, so that an older copy is refused.", "--pin"),
+    path_option(
+        "PIN", "Your file that notes the ledger's last entry. An older copy of the ledger is refused.", "--pin"
+    ),
 ]
 DeltaCap = Annotated[
     str,
@@ -72,7 +74,7 @@ DeltaCap = Annotated[
 ]
 Reserve = Annotated[
     str,
-    typer.Option("--reserve", metavar="D", help="The part of --delta for releases that have a delta of their own."),
+    typer.Option("--reserve", metavar="D", help="The part of --delta held back for releases with their own delta."),
 ]
 PeriodKind = Annotated[
     str | None,
@@ -84,7 +86,7 @@ DateColumn = Annotated[
 HistoryCap = Annotated[
     str | None,
     typer.Option(
-        "--history", metavar="E", help="The most that runs on all periods may cost together; --epsilon caps each."
+        "--history", metavar="E", help="The most that all periods may cost together; --epsilon caps each period."
     ),
 ]
 
@@ -108,8 +110,7 @@ def open_data_set(
         str | None,
         typer.Option(
             metavar="T",
-            help="Accept only code that 'verify' has recorded with at least this tightness: the largest loss found, "
-            "divided by the claim.",
+            help="Accept only code that 'verify' recorded with at least this tightness (loss found / claim).",
         ),
     ] = None,
     unit: Unit = None,
@@ -164,7 +165,7 @@ def approve(
     verified: VerifiedFile = None,
     data: Annotated[
         list[Path] | None,
-        path_option("DATA", "Approve only runs on this file, known by a salted digest. Give it twice for two views."),
+        path_option("DATA", "Approve only runs on this file (its salted digest). Repeat for two views."),
     ] = None,
     key: Key = None,
     pin: PinFile = None,
@@ -324,8 +325,7 @@ def show(
 def verify(
     file: File,
     head: Annotated[
-        str | None,
-        typer.Option(metavar="HASH", help="A hash that you noted as the ledger's head, and that it must still hold."),
+        str | None, typer.Option(metavar="HASH", help="A head (hash) that you noted; it must still be in the ledger.")
     ] = None,
     results: Annotated[
         list[Path] | None,

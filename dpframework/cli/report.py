@@ -58,7 +58,7 @@ def report(
     out: Annotated[
         Path | None, path_option("FILE", "Write to this file, such as report.html, report.md or releases.csv.")
     ] = None,
-    ledger: Annotated[Path | None, path_option("FILE", "Say who approved the plan, by this ledger.")] = None,
+    ledger: Annotated[Path | None, path_option("FILE", "Show the approvals of the plan in this ledger.")] = None,
     data_set: Annotated[
         str | None, typer.Option(metavar="NAME", help="The data set in the ledger that the study reads.")
     ] = None,
@@ -66,7 +66,7 @@ def report(
     rows: AboutRows = None,
     dossier: Annotated[
         bool,
-        typer.Option("--dossier", help="Answer a review board's questions, from the plan and the statements."),
+        typer.Option("--dossier", help="Write a dossier, which answers a review board's questions."),
     ] = False,
     registry: Annotated[
         bool, typer.Option("--registry", help="Write an entry for the public registry of deployments, in YAML.")

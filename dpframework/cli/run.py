@@ -109,9 +109,7 @@ def run(
     period: PeriodName = "",
     pin: Annotated[
         Path | None,
-        path_option(
-            "PIN", "Your own file that notes the ledger's last entry, so that an older copy of the ledger is refused."
-        ),
+        path_option("PIN", "Your file that notes the ledger's last entry. An older copy of the ledger is refused."),
     ] = None,
     as_json: Json = False,
 ) -> None:

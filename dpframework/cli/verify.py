@@ -50,6 +50,13 @@ ExampleName = Annotated[
     str | None,
     name_option(completion.steps, "Verify only this example of the miner, or this step of the study.", "--example"),
 ]
+Replays = Annotated[
+    int, number_option("About how many replays each audit makes. A replay compares two neighbouring tables.")
+]
+Runs = Annotated[
+    int,
+    number_option("How often to run on each of the two neighbouring tables with the largest loss; 0 for not at all."),
+]
 
 
 app = typer.Typer()
@@ -62,11 +69,8 @@ def verify(
     relation: Annotated[
         Relation | None, choice_option("RELATION", Relation, "Verify only under this neighbouring relation.")
     ] = None,
-    replays: Annotated[int, number_option("About how often each audit replays a run on a neighbouring table.")] = 6_000,
-    runs: Annotated[
-        int,
-        number_option("How often to run on each of the two tables with the largest loss; 0 for not at all."),
-    ] = 100,
+    replays: Replays = 6_000,
+    runs: Runs = 100,
     seconds: Annotated[
         int,
         number_option("About how many processor seconds all tests may take. Tests left out are named."),

@@ -132,7 +132,7 @@ class Serenade(Miner):
         if self.count_share is not None and self.score != "logistic":
             raise InputError(f"count_share is given, but score = '{self.score}' needs no number of rows; leave it out")
         if self.count_share is not None and (self.min_support, self.max_support) != (None, None):
-            raise InputError("count_share is given beside min_support or max_support, which follow from it; give one")
+            raise InputError("count_share is given with min_support or max_support, which follow from it; give one")
 
     @property
     def counts_together(self) -> bool:
