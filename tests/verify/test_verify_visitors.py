@@ -542,3 +542,14 @@ def test_the_entropy_of_noise_is_that_of_its_probabilities(scale):
         shares = np.exp(logs) / np.exp(logs).sum()
         exact = -(shares[shares > 0] * np.log2(shares[shares > 0])).sum()
         assert entropy(scale) == pytest.approx(exact, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_data_frames_are_the_same_if_their_cells_are(library):
+    frames = pytest.importorskip(library)
+    one, again = (frames.DataFrame({"town": ["A", "B"], "rows": np.array([1.0, 2.0])}) for _ in range(2))
+    assert same([one], [again])
+    assert same(one["rows"], again["rows"])
+    for other in ({"town": ["A", "B"], "rows": [1.0, 3.0]}, {"town": ["A", "B"], "rows": [1, 2]}, {"town": ["A", "B"]}):
+        assert not same(one, frames.DataFrame(other))
+    assert not same(one["rows"], one["town"])

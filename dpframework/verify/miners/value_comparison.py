@@ -80,6 +80,8 @@ class _Comparison:
             return bool(one.__qualname__ == other.__qualname__) and all(
                 self.same(a, b, depth) for a, b in zip(_memory_of(one), _memory_of(other), strict=True)
             )
+        if (parts := _frame_parts(one)) is not None:
+            return self.same(parts, _frame_parts(other), depth)
         if _fields_of(one) or _fields_of(other):
             return self._same_held(one, other, depth)
         if one == other:
@@ -110,6 +112,22 @@ class _Comparison:
                 held.pop(name, None)
                 held_by_other.pop(name, None)
         return self._same_items(held, held_by_other, depth)
+
+
+def _frame_parts(value: Any) -> list[Any] | None:
+    """Return the names, types and cells of a data frame or series of polars or pandas; None for anything else.
+
+    Their own fields are handles of memory, which differ between equal frames.
+    """
+    package, name = type(value).__module__.partition(".")[0], type(value).__name__
+    if package == "polars" and name in ("DataFrame", "Series"):
+        columns = value.get_columns() if name == "DataFrame" else [value]
+        return [[column.name, str(column.dtype), column.to_list()] for column in columns]
+    if package == "pandas" and name in ("DataFrame", "Series"):
+        columns = [value.iloc[:, k] for k in range(value.shape[1])] if name == "DataFrame" else [value]
+        cells = [[column.name, str(column.dtype), column.tolist()] for column in columns]
+        return [cells, value.index.tolist(), list(value.index.names), dict(value.attrs)]
+    return None
 
 
 def _order(values: Set[Any]) -> list[Any]:
