@@ -398,7 +398,7 @@ def test_an_engine_is_given_what_it_reads_and_who_reads_nothing_is_given_files(f
         else:
             with pytest.raises(NotOpened) as caught:
                 _unread(plan, given, Engine(), None, None)
-            assert str(caught.value).startswith(f"engine 'other' reads no {what}; give the study {accepted}")
+            assert str(caught.value).startswith(f"engine 'other' cannot read {what}; give the study {accepted}")
 
 
 @pytest.mark.parametrize("files", [False, True])
